@@ -11,7 +11,7 @@ import {
 } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { LeaseRequest } from "./lend.js";
-import { Places, type Waiting } from "./places.js";
+import { WaiterRecovery, type QueuedRequest } from "./waiter-recovery.js";
 import type { Waiters } from "./waiters.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
@@ -48,7 +48,7 @@ export class Grants {
    * nothing new.
    */
   readonly #granted = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
-  readonly #places: Places;
+  readonly #recovery: WaiterRecovery;
   readonly #lost = new Map<LeaseId, Lost>();
   readonly #abandoned = new Map<RequestId, LeaseRequest>();
   readonly #underWay = new Set<Promise<unknown>>();
@@ -58,7 +58,7 @@ export class Grants {
     private readonly control: ControlId,
     private readonly ports: GrantPorts,
   ) {
-    this.#places = new Places({
+    this.#recovery = new WaiterRecovery({
       ...ports,
       undo: (partition, lease) => this.settle(partition, lease, "lost"),
     });
@@ -98,15 +98,15 @@ export class Grants {
     this.#background("abandoned wish taken back", this.#takeBack(wanted));
   }
 
-  /** Looks after a place until what is returned is called. */
-  waits(waiting: Waiting): () => void {
-    return this.#places.add(waiting);
+  /** Watches a request that waits until the returned function is called. */
+  watchWaiter(waiting: QueuedRequest): () => void {
+    return this.#recovery.add(waiting);
   }
 
   /** Confirms and undoes what is left; resolves when nothing is under way. */
   async close(): Promise<void> {
     for (const stop of this.#stops) stop();
-    this.#places.close();
+    this.#recovery.close();
     await Promise.all(this.#underWay);
     this.#confirm();
     this.#tryAgain();
@@ -163,11 +163,11 @@ export class Grants {
     const partitions = new Set([
       ...this.#open.values(),
       ...this.#delivered.keys(),
-      ...this.#places.partitions(),
+      ...this.#recovery.partitions(),
     ]);
     for (const partition of partitions)
       this.#background("control beaten", this.ports.poolStore.beat(partition, this.control));
-    for (const looked of this.#places.lookAfter()) this.#background("lost grants looked for", looked);
+    for (const recovered of this.#recovery.recoverAll()) this.#background("waiters recovered", recovered);
     this.#tryAgain();
   }
 

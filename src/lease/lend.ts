@@ -197,7 +197,7 @@ async function waitAt(
 ): Promise<Granted | NotServed> {
   const { partition, waiter, caller } = wanted;
   const { stored } = reply;
-  const stopWaiting = ports.grants.waits({
+  const stopWaiting = ports.grants.watchWaiter({
     partition,
     lease: waiter.lease,
     connection: caller.request,

@@ -7,7 +7,7 @@ import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { Waiters } from "./waiters.js";
 
 /** A request of this control that has a place in a pool's line, or a launch on demand. */
-export interface Waiting {
+export interface QueuedRequest {
   readonly partition: Partition;
   readonly lease: LeaseId;
   readonly connection: RequestId;
@@ -17,7 +17,7 @@ export interface Waiting {
   readonly stored?: string;
 }
 
-interface PlacePorts {
+interface WaiterRecoveryPorts {
   readonly poolStore: PoolStore;
   readonly projects: Pick<ProjectStore, "reserveName">;
   readonly waiters: Waiters;
@@ -31,17 +31,17 @@ interface PlacePorts {
 const lookAgainMs: Millis = 100;
 
 /**
- * The places of those who wait here. Finds the browser of one whose message was lost, and puts back in line
- * one that has lost its place.
+ * Watches the requests that wait at this control. It finds the browser of one whose message was lost, and
+ * puts back in line one that has lost its place.
  */
-export class Places {
-  readonly #waiting = new Map<RequestId, Waiting>();
+export class WaiterRecovery {
+  readonly #waiting = new Map<RequestId, QueuedRequest>();
   readonly #closing = new AbortController();
 
-  constructor(private readonly ports: PlacePorts) {}
+  constructor(private readonly ports: WaiterRecoveryPorts) {}
 
-  /** Looks after a place until what is returned is called. */
-  add(waiting: Waiting): () => void {
+  /** Watches a request until the returned function is called. */
+  add(waiting: QueuedRequest): () => void {
     this.#waiting.set(waiting.connection, waiting);
     return () => this.#waiting.delete(waiting.connection);
   }
@@ -50,19 +50,19 @@ export class Places {
     return [...this.#waiting.values()].map(({ partition }) => partition);
   }
 
-  /** Looks after all places, those of each partition by themselves. */
-  lookAfter(): readonly Promise<void>[] {
+  /** Checks all watched requests: one promise for each partition, so that none waits for another. */
+  recoverAll(): readonly Promise<void>[] {
     const byPartition = groupBy(this.#waiting.values(), ({ partition }) => partition);
-    return [...byPartition].map(([partition, waiting]) => this.#look(partition, waiting));
+    return [...byPartition].map(([partition, waiting]) => this.#recover(partition, waiting));
   }
 
-  /** Ends the search: nobody is looked for a second time. */
+  /** Ends the checks that are under way before they look a second time. */
   close(): void {
     this.#closing.abort();
   }
 
-  /** The message of a grant may have been lost, and the place of whoever waits; the record is the truth. */
-  async #look(partition: Partition, waiting: readonly Waiting[]): Promise<void> {
+  /** A grant's message may have been lost, and so may a waiter's place; what Redis has recorded is the truth. */
+  async #recover(partition: Partition, waiting: readonly QueuedRequest[]): Promise<void> {
     const [held, missing] = await this.#find(partition, waiting);
     for (const one of held) await this.#deliver(partition, one);
     if (missing.length === 0) return;
@@ -81,8 +81,8 @@ export class Places {
   /** Finds which waiters have a browser, and which have neither a browser nor a place. */
   async #find(
     partition: Partition,
-    waiting: readonly Waiting[],
-  ): Promise<readonly [held: Waiting[], missing: Waiting[]]> {
+    waiting: readonly QueuedRequest[],
+  ): Promise<readonly [held: QueuedRequest[], missing: QueuedRequest[]]> {
     if (waiting.length === 0) return [[], []];
     const { poolStore } = this.ports;
     const standing = new Set(
@@ -103,7 +103,7 @@ export class Places {
     return [others.filter(({ lease }) => held.has(lease)), others.filter(({ lease }) => !held.has(lease))];
   }
 
-  async #deliver(partition: Partition, { lease, connection, waiter }: Waiting): Promise<void> {
+  async #deliver(partition: Partition, { lease, connection, waiter }: QueuedRequest): Promise<void> {
     const found = await this.ports.poolStore.findHeld(partition, lease);
     if (!found) return;
     const { browser, at } = found;
@@ -117,10 +117,10 @@ export class Places {
   }
 
   /**
-   * They were taken for a dead control's, since this one stood still: they get their places back, as far as
-   * those are remembered.
+   * This control stood still, so its waiters were taken for a dead control's. They get their places back where
+   * Redis still remembers those.
    */
-  async #rejoin(partition: Partition, lost: readonly Waiting[]): Promise<void> {
+  async #rejoin(partition: Partition, lost: readonly QueuedRequest[]): Promise<void> {
     const { poolStore, log } = this.ports;
     const named = await Promise.all(
       lost.map(async (one) => ((await this.#reserve(one)) ? one : this.#forget(one))),
@@ -136,7 +136,7 @@ export class Places {
   }
 
   async #settleRejoined(
-    one: Waiting,
+    one: QueuedRequest,
     word: Awaited<ReturnType<PoolStore["rejoin"]>>[number] | undefined,
   ): Promise<void> {
     const { partition, lease, connection, waiter } = one;
@@ -149,8 +149,8 @@ export class Places {
     if (reply.kind === "granted") this.ports.undo(partition, lease);
   }
 
-  /** The name was given back with the place. */
-  async #reserve({ partition, name, lease }: Waiting): Promise<boolean> {
+  /** Reserves the session's name anew, since it was given back with the place. */
+  async #reserve({ partition, name, lease }: QueuedRequest): Promise<boolean> {
     if (name === undefined) return true;
     return (
       (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, partition })) !==
@@ -158,15 +158,15 @@ export class Places {
     );
   }
 
-  #giveUp(lost: readonly Waiting[]): void {
+  #giveUp(lost: readonly QueuedRequest[]): void {
     for (const one of lost) this.#forget(one);
   }
 
-  #forget({ connection, waiter }: Waiting): undefined {
+  #forget({ connection, waiter }: QueuedRequest): undefined {
     this.ports.waiters.deliver(connection, { kind: "forgotten", waiter, connection });
   }
 
-  #isWaiting({ connection }: Waiting): boolean {
+  #isWaiting({ connection }: QueuedRequest): boolean {
     return this.#waiting.has(connection);
   }
 }
