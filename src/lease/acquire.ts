@@ -5,7 +5,7 @@ import type { AcquireBody } from "../spec/bodies.js";
 import { checkStartHost, checkStartUrl } from "../spec/field-checks.js";
 import { type PoolCandidate, PoolNameCache } from "../pool/lookup.js";
 import { idempotencyKeyOf } from "../pool/idempotency.js";
-import { finalAnswer, type AskReply, lend, type LendPorts, waiterOf, type LeaseRequest } from "./lend.js";
+import { finalAnswer, type LeaseReply, lend, type LendPorts, waiterOf, type LeaseRequest } from "./lend.js";
 import type { Granted, TimedOut } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
 import { notSupported, unsupportedOfAcquire } from "../spec/unsupported-fields.js";
@@ -74,7 +74,7 @@ async function acquireIn(ports: AcquirePorts, ask: Ask): Promise<Outcome> {
     ? { caller, keyed, partition: pool.partition, waiter }
     : { caller, partition: pool.partition, waiter };
   const lent = await lend(ports, wanted, {
-    ask: () => askFor(ports, wanted, ask),
+    requestLease: () => askFor(ports, wanted, ask),
     limitMs: () => limitOf(ports, wanted.partition, body),
   });
   if (lent.kind === "refused" && lent.code === "name_taken" && !(await isThere(ports, pool)))
@@ -87,7 +87,7 @@ async function askFor(
   { poolStore }: AcquirePorts,
   { partition, waiter, keyed }: LeaseRequest,
   { pool, body }: Ask,
-): Promise<AskReply<TimedOut | Refusal>> {
+): Promise<LeaseReply<TimedOut | Refusal>> {
   const reply = await poolStore.acquire(partition, {
     pool: pool.id,
     waiter,

@@ -8,7 +8,7 @@ import { idempotencyKeyOf } from "../pool/idempotency.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import {
   finalAnswer,
-  type AskReply,
+  type LeaseReply,
   type LaunchFailure,
   lend,
   type LendPorts,
@@ -67,7 +67,7 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   const wanted: LeaseRequest = { ...asker, partition, waiter };
   const failures: LaunchFailure[] = [];
   const lent = await lend(ports, wanted, {
-    ask: () => claim(ports, wanted, template.value),
+    requestLease: () => claim(ports, wanted, template.value),
     limitMs: async () => ports.launchWaitMs,
     retryLaunch: (standing, failed) =>
       claimElsewhere(ports, standing, {
@@ -101,7 +101,7 @@ async function claim(
   ports: Creating,
   { waiter, keyed }: LeaseRequest,
   template: LaunchTemplate,
-): Promise<AskReply<Refusal>> {
+): Promise<LeaseReply<Refusal>> {
   const { poolStore, nodes, jobs, placeByLook } = ports;
   const { candidate, obstacle } = await placed(placeByLook, template);
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));

@@ -92,10 +92,10 @@ export class Grants {
     if (this.#granted.get(lease) !== browser) this.settle(partitionOf(browser), lease, "lost");
   }
 
-  /** A wish whose caller was answered with a fault, while a script may have granted it or put it in line. */
+  /** A request whose caller was answered with a fault, while a script may have granted it or put it in line. */
   abandon(wanted: LeaseRequest): void {
     this.#abandoned.set(wanted.caller.request, wanted);
-    this.#background("abandoned wish taken back", this.#takeBack(wanted));
+    this.#background("abandoned request taken back", this.#takeBack(wanted));
   }
 
   /** Watches a request that waits until the returned function is called. */
@@ -116,7 +116,7 @@ export class Grants {
   #tryAgain(): void {
     for (const lease of this.#lost.keys()) this.#background("lost grant undone", this.#undo(lease));
     for (const wanted of this.#abandoned.values())
-      this.#background("abandoned wish taken back", this.#takeBack(wanted));
+      this.#background("abandoned request taken back", this.#takeBack(wanted));
   }
 
   async #undo(lease: LeaseId): Promise<void> {

@@ -13,8 +13,8 @@ import type { ControlMessage } from "../pool/ports/messages.js";
 import type { WaitingReply } from "../pool/ports/store-replies.js";
 
 /**
- * What acquire and POST /browsers share: a name and a place are held for the lease to be, which is waited for
- * and granted.
+ * What acquire and POST /browsers share: both reserve a name and a place in line for the lease, wait, and are
+ * granted it.
  */
 export interface LendPorts {
   readonly poolStore: PoolStore;
@@ -37,8 +37,8 @@ interface GrantedBrowser {
   readonly browser: LeasedBrowser;
   readonly at: Millis;
 }
-/** The script's reply: a browser, a place in line, or an answer that is final. */
-export type AskReply<Answer> =
+/** What the store replies to a request for a lease: a browser, a place in line, or an answer that is final. */
+export type LeaseReply<Answer> =
   | ({ readonly kind: "granted" } & GrantedBrowser)
   | WaitingReply
   | { readonly kind: "answered"; readonly answer: Answer };
@@ -48,20 +48,20 @@ export interface NotServed {
   readonly kind: "unserved";
   readonly why: "timeout" | "gone" | "stopping" | "superseded" | "deleted" | "failed" | "forgotten";
 }
-type LendResult<Answer> = Granted | NotServed | Extract<AskReply<Answer>, { kind: "answered" }>;
+type LendResult<Answer> = Granted | NotServed | Extract<LeaseReply<Answer>, { kind: "answered" }>;
 
-/** How a kind of lease is asked for, and how long its caller waits. */
+/** Where a lease comes from, a pool or a launch on demand: how it is requested, and how long its caller waits. */
 export interface LeaseSource<Answer> {
-  ask(): Promise<AskReply<Answer>>;
+  requestLease(): Promise<LeaseReply<Answer>>;
   limitMs(): Promise<Millis>;
-  /** A launch for the wish has failed: has it tried elsewhere; false where nothing is left to try. */
+  /** Tries a launch that has failed on another node; false where nothing is left to try. */
   retryLaunch?(wanted: LeaseRequest, failed: LaunchFailure): Promise<boolean>;
 }
 
 /** A launch that failed on a node, and what Chromium said. */
 export type LaunchFailure = Extract<ControlMessage, { kind: "failed" }>;
 
-export const finalAnswer = <Answer>(answer: Answer): AskReply<Answer> => ({ kind: "answered", answer });
+export const finalAnswer = <Answer>(answer: Answer): LeaseReply<Answer> => ({ kind: "answered", answer });
 
 interface SessionDetails {
   readonly name?: string | undefined;
@@ -69,7 +69,7 @@ interface SessionDetails {
   readonly startUrl?: string | undefined;
 }
 
-/** Assigned, not spread: every acquire makes one. */
+/** Every acquire makes one, so its fields are assigned: spreading objects is slower. */
 export function waiterOf(
   { control }: Pick<LendPorts, "control">,
   { name, tags, startUrl }: SessionDetails,
@@ -160,7 +160,7 @@ async function askAndWait<Answer>(
 ): Promise<LendResult<Answer>> {
   const place = ports.waiters.open(wanted.caller.request);
   try {
-    const reply = await source.ask();
+    const reply = await source.requestLease();
     switch (reply.kind) {
       case "answered":
         return reply;
