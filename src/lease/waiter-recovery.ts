@@ -85,13 +85,13 @@ export class WaiterRecovery {
   ): Promise<readonly [held: QueuedRequest[], missing: QueuedRequest[]]> {
     if (waiting.length === 0) return [[], []];
     const { poolStore } = this.ports;
-    const standing = new Set(
-      await poolStore.standingAmong(
+    const waitingStill = new Set(
+      await poolStore.waitingAmong(
         partition,
         waiting.map(({ waiter }) => waiter),
       ),
     );
-    const others = waiting.filter(({ waiter }) => !standing.has(waiter));
+    const others = waiting.filter(({ waiter }) => !waitingStill.has(waiter));
     const held = new Set(
       others.length === 0
         ? []

@@ -177,7 +177,7 @@ export class RedisLeaseStore implements LeaseStore {
     return kind === "ended" ? payload : undefined;
   }
 
-  async standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
+  async waitingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]> {
     const texts = await this.scripts.ask((redis) =>
       redis.hmget(this.scripts.keyOf(partition, "waiterRecords"), ...waiters),
     );

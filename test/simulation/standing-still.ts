@@ -32,7 +32,7 @@ export async function lookForLost(world: World, control: Control | undefined): P
 async function lookAt(world: World, partition: Partition, callers: readonly Caller[]): Promise<void> {
   const { poolStore } = world.bed;
   const standing = new Set(
-    await poolStore.standingAmong(
+    await poolStore.waitingAmong(
       partition,
       callers.map(({ waiter }) => waiter),
     ),

@@ -53,7 +53,7 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     await pool.age(6000);
     await bed().poolStore.reap(pool.partition);
     await pool.ask({ key: "l" });
-    expect(await bed().poolStore.standingAmong(pool.partition, [kept.waiter.id, replaced.waiter.id])).toEqual(
+    expect(await bed().poolStore.waitingAmong(pool.partition, [kept.waiter.id, replaced.waiter.id])).toEqual(
       [replaced.waiter.id],
     );
     expect(await rejoin(pool, kept.reply, replaced.reply)).toEqual(["waiting", "superseded"]);
@@ -95,7 +95,7 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     await pool.lend();
     const { waiter, reply } = await pool.ask();
     expect(await rejoin(pool, reply)).toEqual(["waiting"]);
-    expect(await bed().poolStore.standingAmong(pool.partition, [waiter.id])).toEqual([waiter.id]);
+    expect(await bed().poolStore.waitingAmong(pool.partition, [waiter.id])).toEqual([waiter.id]);
     expect((await pool.counts()).waiting).toBe(1);
   });
 });

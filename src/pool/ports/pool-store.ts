@@ -154,7 +154,7 @@ export interface LeaseStore {
     ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },
   ): Promise<{ kind: "touched"; browser: LeasedBrowser; at: Millis } | { kind: "superseded" | "unknown" }>;
   /** Which of the waiters are in line, or have a launch on demand, and are not given up. */
-  standingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
+  waitingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
   rejoin(
     partition: Partition,
