@@ -20,12 +20,12 @@ const patienceMs = 120_000;
  * that takes long.
  */
 export function announce(announcing: Announcing): void {
-  void tell(announcing).catch((error: unknown) =>
+  void announceWhenIdle(announcing).catch((error: unknown) =>
     announcing.log.warn({ error: textOf(error) }, "readiness was not announced"),
   );
 }
 
-async function tell({ config, url, installRoot, pools, clock, log, stopping }: Announcing): Promise<void> {
+async function announceWhenIdle({ config, url, installRoot, pools, clock, log, stopping }: Announcing): Promise<void> {
   const name = String(config.pools[0]?.["name"] ?? "");
   if (name === "") return;
   for (let waitedMs = 0; waitedMs < patienceMs && !stopping.aborted; waitedMs += lookEveryMs) {

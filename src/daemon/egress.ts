@@ -46,7 +46,7 @@ export async function openEgress(shared: DaemonParts, host: BrowserHost): Promis
     "traffic counters",
     clock.every(
       countEveryMs,
-      () => void counters.tell((partition) => labels.ofPartition(partition), metrics),
+      () => void counters.report((partition) => labels.ofPartition(partition), metrics),
     ),
   );
   const ports: BrowserEgressPorts = { ...portsOf(shared, counters), openListener: tier.openListener };
@@ -107,12 +107,12 @@ async function findPeerRule(
   { uids, clock }: BrowserHost,
   log: DaemonParts["log"],
 ): Promise<((uid: number) => boolean) | undefined> {
-  const isTold = await within(
+  const canFindUid = await within(
     clock,
     { what: "finding whose a connection is", limitMs: peerLimitMs },
     canFindPeerUid(),
   ).catch(() => false);
-  if (isTold) return (uid) => (uids ? uids.owns(uid) : uid === process.geteuid?.());
+  if (canFindUid) return (uid) => (uids ? uids.owns(uid) : uid === process.geteuid?.());
   log.warn(
     {},
     "proxies of browsers take connections of every user of this machine: whose one is cannot be found out here",

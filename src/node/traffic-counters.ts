@@ -48,7 +48,7 @@ export class TrafficCounters implements Meter {
   }
 
   /** Reports what came since the last time. What has no label now is reported the next time. Never throws. */
-  async tell(labelOf: (partition: Partition) => Promise<string>, meter: PoolTrafficMeter): Promise<void> {
+  async report(labelOf: (partition: Partition) => Promise<string>, meter: PoolTrafficMeter): Promise<void> {
     const shares = this.#shares;
     this.#shares = new Map();
     await Promise.all(

@@ -25,7 +25,7 @@ test("what browsers of one pool ask is told together, once, with its reasons", a
   }
   counters.request(newBrowserId(other), "upstream");
   const meter = book();
-  await counters.tell(async (partition) => (partition === one ? "one" : "other"), meter);
+  await counters.report(async (partition) => (partition === one ? "one" : "other"), meter);
   expect(meter.lines.toSorted()).toEqual([
     "asked one denied 2",
     "asked one direct 2",
@@ -33,7 +33,7 @@ test("what browsers of one pool ask is told together, once, with its reasons", a
     "denied one private 2",
     "passed one sent 20",
   ]);
-  await counters.tell(async () => "again", meter);
+  await counters.report(async () => "again", meter);
   expect(meter.lines).toHaveLength(5);
 });
 
@@ -42,10 +42,10 @@ test("what has no label now is told the next time, with what came since", async 
   const browser = newBrowserId(one);
   counters.request(browser, "direct");
   const meter = book();
-  await counters.tell(() => Promise.reject(new Error("Redis is away")), meter);
+  await counters.report(() => Promise.reject(new Error("Redis is away")), meter);
   expect(meter.lines).toEqual([]);
   counters.request(browser, "direct");
-  await counters.tell(async () => "one", meter);
+  await counters.report(async () => "one", meter);
   expect(meter.lines).toEqual(["asked one direct 2"]);
 });
 

@@ -151,7 +151,7 @@ test("a pipe that nobody reads holds up neither the process nor its end, and cos
 
 test("a reader who comes late is told how many lines it has missed", async () => {
   const { child, ended } =
-    startProgram(`${flood} process.stderr.write("said"); while (droppedLines.buffer_full === 0 || !globalThis.isTold) { await turns(1); globalThis.isTold = true; }
+    startProgram(`${flood} process.stderr.write("said"); while (droppedLines.buffer_full === 0 || !globalThis.hasTurned) { await turns(1); globalThis.hasTurned = true; }
     await close(5000); process.exit(0);`);
   await once(child.stderr, "data");
   let read = "";

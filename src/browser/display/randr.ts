@@ -36,11 +36,11 @@ export async function setScreenSize(client: XClient, size: Size): Promise<void> 
   const screen = await screenOf(client);
   const mode = findMode(screen, size) ?? (await makeMode(client, screen, size));
   // Nobody else is served meanwhile, so no client sees a screen without a mode.
-  client.tell(request(core.grabServer, 0));
+  client.send(request(core.grabServer, 0));
   try {
     await showMode(client, screen, undefined);
     const [wide, high] = [millimetres(size.width), millimetres(size.height)];
-    client.tell(
+    client.send(
       request(
         screen.opcode,
         randr.setScreenSize,
@@ -51,7 +51,7 @@ export async function setScreenSize(client: XClient, size: Size): Promise<void> 
     );
     await showMode(client, screen, mode);
   } finally {
-    client.tell(request(core.ungrabServer, 0));
+    client.send(request(core.ungrabServer, 0));
   }
 }
 
@@ -102,7 +102,7 @@ async function makeMode(
   const mode = [cards(4, 0), ...timings, cards(2, name.length), cards(4, 0), padded(name)];
   const made = await client.ask(request(opcode, randr.createMode, cards(4, client.root), ...mode));
   const id = made.readUInt32LE(8);
-  client.tell(request(opcode, randr.addOutputMode, cards(4, output, id)));
+  client.send(request(opcode, randr.addOutputMode, cards(4, output, id)));
   return id;
 }
 

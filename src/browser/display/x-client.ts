@@ -10,7 +10,7 @@ export interface XClient {
   /** Sends a request and waits for its reply. Throws on an X error, and when the server goes. */
   ask(request: Buffer): Promise<Buffer>;
   /** Sends a request that has no reply. */
-  tell(request: Buffer): void;
+  send(request: Buffer): void;
   close(): void;
 }
 
@@ -57,7 +57,7 @@ export async function openXClient(path: string, cookie: Buffer): Promise<XClient
   if (setup[0] !== 1) throw new Error("the X server does not let us in");
   return {
     root: rootIn(setup),
-    tell: (given) => void socket.write(given),
+    send: (given) => void socket.write(given),
     async ask(given) {
       socket.write(given);
       return await replyFrom(read);
