@@ -4,14 +4,14 @@ import type { AddressInfo } from "node:net";
 import { WebSocket } from "ws";
 import { frame, openRawClient } from "../../support/gateway/raw-frames.js";
 
-/** Where an attack has its hold. */
-export interface Ground {
+/** What an attack is aimed at. */
+export interface AttackTarget {
   /** The CDP URL of the attacker's browser. */
   readonly cdpUrl: string;
 }
 
 /** Resolves when it is under way; it goes on until its process ends. */
-export type Attack = (ground: Ground) => Promise<void>;
+export type Attack = (target: AttackTarget) => Promise<void>;
 
 const mebibyte = 2 ** 20;
 const times = (count: number): readonly number[] => Array.from({ length: count }, (_, place) => place);
