@@ -92,7 +92,7 @@ export class Grants {
     if (this.#granted.get(lease) !== browser) this.settle(partitionOf(browser), lease, "lost");
   }
 
-  /** A request whose caller was answered with a fault, while a script may have granted it or put it in line. */
+  /** A request that was answered with a fault, while a script may have granted it or put it in line. */
   abandon(wanted: LeaseRequest): void {
     this.#abandoned.set(wanted.caller.request, wanted);
     this.#background("abandoned request taken back", this.#takeBack(wanted));

@@ -50,7 +50,7 @@ export interface NotServed {
 }
 type LendResult<Answer> = Granted | NotServed | Extract<LeaseReply<Answer>, { kind: "answered" }>;
 
-/** Where a lease comes from, a pool or a launch on demand: how it is requested, and how long its caller waits. */
+/** A pool, or a launch on demand: how a lease is requested of it, and how long the caller waits. */
 export interface LeaseSource<Answer> {
   requestLease(): Promise<LeaseReply<Answer>>;
   limitMs(): Promise<Millis>;
