@@ -37,7 +37,7 @@ interface GrantedBrowser {
   readonly browser: LeasedBrowser;
   readonly at: Millis;
 }
-/** What the store replies to a request for a lease: a browser, a place in line, or an answer that is final. */
+/** What a source replies to a request: a browser, a place in line, or an answer that is final. */
 export type LeaseReply<Answer> =
   | ({ readonly kind: "granted" } & GrantedBrowser)
   | WaitingReply

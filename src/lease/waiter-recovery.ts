@@ -61,7 +61,7 @@ export class WaiterRecovery {
     this.#closing.abort();
   }
 
-  /** A grant's message may have been lost, and so may a waiter's place; what Redis has recorded is the truth. */
+  /** A grant's message may have been lost, or a waiter's place; what Redis has recorded is the truth. */
   async #recover(partition: Partition, waiting: readonly QueuedRequest[]): Promise<void> {
     const [held, missing] = await this.#find(partition, waiting);
     for (const one of held) await this.#deliver(partition, one);
@@ -117,8 +117,8 @@ export class WaiterRecovery {
   }
 
   /**
-   * This control stood still, so its waiters were taken for a dead control's. They get their places back where
-   * Redis still remembers those.
+   * This control stood still, so its waiters were taken for a dead control's. They get their places back
+   * where Redis still remembers those.
    */
   async #rejoin(partition: Partition, lost: readonly QueuedRequest[]): Promise<void> {
     const { poolStore, log } = this.ports;
