@@ -25,7 +25,15 @@ export function announce(announcing: Announcing): void {
   );
 }
 
-async function announceWhenIdle({ config, url, installRoot, pools, clock, log, stopping }: Announcing): Promise<void> {
+async function announceWhenIdle({
+  config,
+  url,
+  installRoot,
+  pools,
+  clock,
+  log,
+  stopping,
+}: Announcing): Promise<void> {
   const name = String(config.pools[0]?.["name"] ?? "");
   if (name === "") return;
   for (let waitedMs = 0; waitedMs < patienceMs && !stopping.aborted; waitedMs += lookEveryMs) {

@@ -53,9 +53,9 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     await pool.age(6000);
     await bed().poolStore.reap(pool.partition);
     await pool.ask({ key: "l" });
-    expect(await bed().poolStore.waitingAmong(pool.partition, [kept.waiter.id, replaced.waiter.id])).toEqual(
-      [replaced.waiter.id],
-    );
+    expect(await bed().poolStore.waitingAmong(pool.partition, [kept.waiter.id, replaced.waiter.id])).toEqual([
+      replaced.waiter.id,
+    ]);
     expect(await rejoin(pool, kept.reply, replaced.reply)).toEqual(["waiting", "superseded"]);
     await pool.release(held);
     expect((await pool.record(held.id)).lease?.id).toBe(kept.waiter.lease);
