@@ -7,11 +7,58 @@ const turnMs: Millis = 0.5;
  * besides.
  */
 const roundMs: Millis = 1;
-/** How much somebody may use at once after a while of less; then so much of each millisecond. */
-const burstMs: Millis = 100;
-const share = 0.25;
+/** How much somebody may use at once after a while of less; then a share of the event loop. */
+const burstMs: Millis = 300;
 /** One piece of work may take longer than what is there, and no more than this is held against it. */
-const mostDebtMs: Millis = 500;
+const mostDebtMs: Millis = 250;
+/** How much may be read at once after a while of less: four messages of the usual limit. */
+const burstBytes = 64 * 1024 * 1024;
+
+export interface TurnLimits {
+  /** Of the event loop, where it is used all the time. */
+  readonly share?: number;
+  /**
+   * What may be read in the long run; left out: no limit. V8 marks all of its heap after each 64 MiB of buffers, which stops
+   * everybody for 5 to 15 ms (Node.js 20.20, `PerformanceObserver` of "gc").
+   */
+  readonly bytesPerSecond?: number;
+}
+
+interface CreditLimits {
+  readonly most: number;
+  readonly perMs: number;
+  readonly mostDebt?: number;
+}
+
+/** What may be spent: so much at once, and more as time goes by. */
+class Credit {
+  #left: number;
+  #at: Millis;
+
+  constructor(
+    private readonly clock: Pick<Clock, "monotonic">,
+    private readonly limits: CreditLimits,
+  ) {
+    this.#left = limits.most;
+    this.#at = clock.monotonic();
+  }
+
+  get readyInMs(): Millis {
+    this.#refill();
+    return this.#left >= 0 ? 0 : -this.#left / this.limits.perMs;
+  }
+
+  spend(amount: number): void {
+    this.#refill();
+    this.#left = Math.max(-(this.limits.mostDebt ?? Infinity), this.#left - amount);
+  }
+
+  #refill(): void {
+    const now = this.clock.monotonic();
+    this.#left = Math.min(this.limits.most, this.#left + (now - this.#at) * this.limits.perMs);
+    this.#at = now;
+  }
+}
 
 interface Waiting {
   readonly next: () => void;
@@ -21,20 +68,27 @@ interface Waiting {
 /**
  * How much of one round of the event loop somebody has used: the clients of one lease, or one browser's pipe.
  * When that is enough the rest waits, in the order in which it came, until the turn comes again. Whoever uses
- * it all the time has a quarter of the event loop, so that it leaves processor time to others also where
- * nobody else waits.
+ * it all the time has a share of the event loop, so that it leaves processor time to others also where nobody
+ * else waits.
  */
 export class FairTurn {
   readonly #waiting: Waiting[] = [];
+  readonly #now: () => Millis;
   #usedMs: Millis = 0;
-  #creditMs: Millis = burstMs;
-  #creditAt: Millis;
+  readonly #time: Credit;
+  readonly #bytes: Credit | undefined;
 
   constructor(
     private readonly turns: Pick<FairTurns, "used" | "queue">,
-    private readonly clock: Pick<Clock, "monotonic">,
+    clock: Pick<Clock, "monotonic">,
+    { share = 0.125, bytesPerSecond }: TurnLimits = {},
   ) {
-    this.#creditAt = clock.monotonic();
+    this.#time = new Credit(clock, { most: burstMs, perMs: share, mostDebt: mostDebtMs });
+    this.#bytes =
+      bytesPerSecond === undefined
+        ? undefined
+        : new Credit(clock, { most: burstBytes, perMs: bytesPerSecond / 1000 });
+    this.#now = () => clock.monotonic();
   }
 
   get isOver(): boolean {
@@ -43,8 +97,7 @@ export class FairTurn {
 
   /** How long `FairTurns` should leave it waiting; 0 where it may go on as soon as there is room. */
   get readyInMs(): Millis {
-    this.#refill();
-    return Math.max(0, -this.#creditMs / share);
+    return Math.max(this.#time.readyInMs, this.#bytes?.readyInMs ?? 0);
   }
 
   get isWaiting(): boolean {
@@ -52,27 +105,24 @@ export class FairTurn {
   }
 
   /** `leastMs` counts where the work takes less by itself than what follows from it. */
-  run<Result>(work: () => Result, leastMs: Millis = 0): Result {
-    const startedAt = this.clock.monotonic();
+  run<Result>(
+    work: () => Result,
+    { leastMs = 0, bytes = 0 }: { leastMs?: Millis; bytes?: number } = {},
+  ): Result {
+    const startedAt = this.#now();
     try {
       return work();
     } finally {
-      this.spend(Math.max(leastMs, this.clock.monotonic() - startedAt));
+      this.spend(Math.max(leastMs, this.#now() - startedAt), bytes);
     }
   }
 
-  /** Counts what was done elsewhere. */
-  spend(tookMs: Millis): void {
-    this.#refill();
-    this.#creditMs = Math.max(-mostDebtMs, this.#creditMs - tookMs);
+  /** Counts what was done elsewhere, and what was read. */
+  spend(tookMs: Millis, bytes = 0): void {
+    this.#time.spend(tookMs);
+    this.#bytes?.spend(bytes);
     this.#usedMs += tookMs;
     this.turns.used(this);
-  }
-
-  #refill(): void {
-    const now = this.clock.monotonic();
-    this.#creditMs = Math.min(burstMs, this.#creditMs + (now - this.#creditAt) * share);
-    this.#creditAt = now;
   }
 
   /**
@@ -118,8 +168,8 @@ export class FairTurns {
 
   constructor(private readonly clock: Pick<Clock, "monotonic" | "after">) {}
 
-  open(): FairTurn {
-    return new FairTurn(this, this.clock);
+  open(limits: TurnLimits = {}): FairTurn {
+    return new FairTurn(this, this.clock, limits);
   }
 
   /** A turn calls this when it has used time of the round. */

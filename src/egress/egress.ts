@@ -17,6 +17,8 @@ import { closedRules, type Rules } from "./rules.js";
 import { type TunnelRequest, tunnel, upgrade } from "./tunnel.js";
 
 const closeMs = 2000;
+/** Of the event loop, for what one browser sends and receives all the time. */
+const share = 0.25;
 /** A quarter of the idle limit may pass unnoticed; bytes are reported at least so often. */
 const sweepMs = (idleMs: Millis): Millis => Math.min(idleMs / 4, 15_000);
 
@@ -66,7 +68,7 @@ export class Egress {
       connections: this.#connections,
       connector: new Connector(around),
       origins: this.#origins,
-      pace: { clock, bucket, turn: turns.open() },
+      pace: { clock, bucket, turn: turns.open({ share }) },
       headerBytes: settings.headerBytes,
     };
     this.#server = this.#makeServer();

@@ -3,6 +3,9 @@ import type { Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
 import { type FairTurn, turns } from "../base/fair-turns.js";
 
+/** What the clients of a lease may send in the long run. */
+const bytesPerSecond = 8 * 1024 * 1024;
+
 interface OfLease {
   count: number;
   readonly turn: FairTurn;
@@ -23,7 +26,7 @@ export class ClientCounts {
    * `enter`.
    */
   enter(lease: LeaseId): FairTurn | undefined {
-    const clients = this.#leases.get(lease) ?? { count: 0, turn: turns.open() };
+    const clients = this.#leases.get(lease) ?? { count: 0, turn: turns.open({ bytesPerSecond }) };
     if (clients.count >= this.most) return undefined;
     clients.count += 1;
     this.#leases.set(lease, clients);

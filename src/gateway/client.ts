@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import type { Clock, Millis } from "../base/clock.js";
+import type { Clock } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
 import type { Pipe } from "../browser/cdp/pipe.js";
 import { bytesOf, type Frame } from "../browser/cdp/frame.js";
@@ -11,6 +11,7 @@ import { Backpressure } from "./backpressure.js";
 import type { Gate, Judgement, GateContext } from "./gates/gate.js";
 import { Inbox } from "./inbox.js";
 import { IncomingFrames } from "./incoming-frames.js";
+import { ReadPace } from "./read-pace.js";
 import type { Judged } from "./gates/judge.js";
 import type { JudgeThreads } from "./gates/judge-threads.js";
 import type { GatewayLimits } from "./limits.js";
@@ -48,10 +49,6 @@ function textHead(bytes: number): Buffer {
   return head;
 }
 
-const longChunkBytes = 16 * 1024;
-/** What it takes to read 64 KiB, which is as much as comes at once, and to unmask them. */
-const chunkMs: Millis = 0.15;
-
 /** What the clients of a daemon share, so that none takes it all. */
 export interface SharedParts {
   readonly judgeThreads: Pick<JudgeThreads, "judge">;
@@ -83,11 +80,10 @@ export class CdpClient implements BridgeClient {
   readonly #flow: Backpressure;
   readonly #inbox: Inbox;
   readonly #incoming = new IncomingFrames();
+  readonly #readPace: ReadPace;
   readonly #unfinished: Account;
   readonly #unread: Account;
   #keptBytes = 0;
-  /** When the long chunk came that ws is reading. */
-  #longSince: Millis | undefined;
   #pauses = 0;
   #connection: BridgeConnection | undefined;
   #webSocket: WebSocket | undefined;
@@ -106,6 +102,7 @@ export class CdpClient implements BridgeClient {
       { ...member, pipe },
       { clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason) },
     );
+    this.#readPace = new ReadPace({ ...member, turn, clock });
     this.#inbox = new Inbox({
       ...member,
       gate,
@@ -236,22 +233,13 @@ export class CdpClient implements BridgeClient {
   }
 
   #receive(chunk: Buffer): void {
-    this.#longSince = chunk.length < longChunkBytes ? undefined : this.parts.clock.monotonic();
+    this.#readPace.begin(chunk);
     this.#incoming.take(chunk);
     this.#count();
   }
 
-  /**
-   * Node.js reads two megabytes at once where they are there: not of a client whose browser has had its turn.
-   */
   #received(): void {
-    if (this.#longSince === undefined) return;
-    const { turn, clock } = this.parts;
-    turn.spend(clock.monotonic() - this.#longSince);
-    this.#longSince = undefined;
-    if (!turn.isOver || this.#detaching) return;
-    this.wait();
-    turn.wait(() => this.proceed(), chunkMs);
+    if (!this.#detaching) this.#readPace.end();
   }
 
   #keep(bytes: number): void {

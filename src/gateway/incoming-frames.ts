@@ -100,8 +100,17 @@ export class IncomingFrames {
     { start, end, mask }: { start: number; end: number; mask: readonly number[] },
   ): void {
     const turn = this.#masked;
-    const turned = [0, 1, 2, 3].map((place) => mask[(turn + place) & 3] ?? 0);
-    for (let at = start; at < end; at += 1) chunk[at] = (chunk[at] ?? 0) ^ (turned[(at - start) & 3] ?? 0);
+    const byte = (at: number): number => mask[(turn + at - start) & 3] ?? 0;
+    const oneByOne = (from: number, to: number): void => {
+      for (let at = from; at < to; at += 1) chunk[at] = (chunk[at] ?? 0) ^ byte(at);
+    };
+    // Most of it by words of four bytes, which have to begin at a multiple of four in memory.
+    const first = Math.min(end, start + (-(chunk.byteOffset + start) & 3));
+    const words = new Int32Array(chunk.buffer, chunk.byteOffset + first, (end - first) >> 2);
+    const word = new Int32Array(Uint8Array.of(...[0, 1, 2, 3].map((at) => byte(first + at))).buffer)[0] ?? 0;
+    oneByOne(start, first);
+    for (let at = 0; at < words.length; at += 1) words[at] = (words[at] ?? 0) ^ word;
+    oneByOne(first + words.length * 4, end);
     this.#masked = (turn + end - start) & 3;
   }
 

@@ -32,6 +32,8 @@ export interface Pipe {
 const frameMs: Millis = 0.008;
 /** What it takes to read 64 KiB, which is as much as comes at once. */
 const chunkMs: Millis = 0.03;
+/** What a browser may say in the long run. */
+const bytesPerSecond = 16 * 1024 * 1024;
 
 interface Splitting {
   readonly turn: FairTurn;
@@ -71,8 +73,11 @@ function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
     let from = 0;
     do {
       const end = chunk.indexOf(0, from);
-      if (end === -1) return turn.run(() => gathered.add(chunk.subarray(from)), chunkMs);
-      turn.run(() => takeFrame(chunk.subarray(from, end)), frameMs);
+      if (end === -1) {
+        const rest = chunk.subarray(from);
+        return turn.run(() => gathered.add(rest), { leastMs: chunkMs, bytes: rest.length });
+      }
+      turn.run(() => takeFrame(chunk.subarray(from, end)), { leastMs: frameMs, bytes: end - from });
       from = end + 1;
     } while (from < chunk.length && !turn.isOver);
     if (from < chunk.length) later(chunk.subarray(from));
@@ -118,7 +123,7 @@ export interface PipeParts {
 export function openPipe(
   input: Writable,
   output: Readable,
-  { turn = turns.open(), counting }: PipeParts = {},
+  { turn = turns.open({ bytesPerSecond }), counting }: PipeParts = {},
 ): Pipe {
   const frames = new Set<(frame: Frame) => void>();
   const closings = new Set<() => void>();
