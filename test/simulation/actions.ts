@@ -18,7 +18,7 @@ const anyControl = (world: World): Parameters<typeof controls.undo>[1] =>
 const anyPartition = (world: World): Parameters<typeof upkeep.planFill>[1] =>
   world.random.pick(world.partitions());
 
-/** What may happen, and how often for every other thing. */
+/** Everything that may happen, each with its weight among the others. */
 const actions: readonly (readonly [number, Act])[] = [
   [16, controls.askAnything],
   [20, (world) => controls.flushReply(world, anyCaller(world, "granted"), world.random.chance(0.15))],
@@ -70,7 +70,7 @@ const actions: readonly (readonly [number, Act])[] = [
 ];
 const total = actions.reduce((sum, [weight]) => sum + weight, 0);
 
-/** What makes leases, and sockets of theirs. */
+/** The actions that make leases and open sockets for them. */
 const lending: readonly Act[] = [
   controls.askAnything,
   (world) => controls.flushReply(world, anyCaller(world, "granted"), false),

@@ -9,7 +9,9 @@ import type { World } from "./world.js";
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
-/** What the node's own code asks of a slot (node/lease-handover.ts), and the sockets that are simulated. */
+/**
+ * The part of a slot that the real lease handover uses (node/lease-handover.ts), beside simulated sockets.
+ */
 export interface Slot extends Pick<
   RealSlot,
   "id" | "activity" | "unknownLease" | "uploads" | "inTurn" | "restoreViewport"
@@ -19,7 +21,7 @@ export interface Slot extends Pick<
   lastActiveAt: number;
 }
 
-/** The slot of a browser that is simulated: who uses it is noted by the node's own code. */
+/** Makes the slot of a simulated browser; the real `Activity` notes who uses it. */
 export function newSlot(world: World, browser: BrowserId): Slot {
   const clock = {
     now: () => world.now,
@@ -44,7 +46,7 @@ export async function cut(slot: Slot, lease: LeaseId): Promise<void> {
   await slot.activity.cutLease(lease, "released");
 }
 
-/** Of a node, node/lease-handover.ts itself. */
+/** Builds the real `LeaseHandover` of node/lease-handover.ts around a simulated node. */
 function successionOf(world: World, node: FakeNode): LeaseHandover {
   const end = async (slot: { id: BrowserId }, claim?: ClaimId): Promise<void> => {
     world.note(`${slot.id} was used by a lease that its record forgot`);
@@ -61,7 +63,7 @@ function successionOf(world: World, node: FakeNode): LeaseHandover {
   });
 }
 
-/** False where the lease is over, or the browser is. */
+/** Takes over a browser for a lease. False where the lease or the browser is over. */
 export async function begin(
   world: World,
   { node, slot }: { node: FakeNode; slot: Slot },

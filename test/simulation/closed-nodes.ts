@@ -1,15 +1,15 @@
 import type { Partition, NodeId } from "../../src/base/ids.js";
 
 interface Closed {
-  /** Silent for certain until then. */
+  /** Until then the node certainly counts as silent. */
   silentUntil?: number;
-  /** When its drain ends its leases, at the latest. */
+  /** The latest time at which its drain ends its leases. */
   drainsUntil?: number;
 }
 
 /**
- * Which nodes each pool has been told to lend nothing of, as far as it is certain. Copied with what Redis
- * knows.
+ * Remembers which nodes each pool has been told not to lend from, where that is certain. It is copied
+ * together with what Redis knows.
  */
 export class ClosedNodes {
   readonly #partitions = new Map<Partition, Map<NodeId, Closed>>();
@@ -26,7 +26,7 @@ export class ClosedNodes {
     this.#change(partition, node, { drainsUntil: until });
   }
 
-  /** It answers again. */
+  /** Notes that the node answers again. */
   endSilence(partition: Partition, node: NodeId): void {
     const { drainsUntil } = this.of(partition, node);
     this.#partitions.get(partition)?.set(node, drainsUntil === undefined ? {} : { drainsUntil });

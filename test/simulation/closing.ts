@@ -4,9 +4,9 @@ import { startNode } from "./nodes.js";
 import type { FakeNode } from "./model.js";
 import type { World } from "./world.js";
 
-/** How long a silence is good for where nobody tells it anew. */
+/** A silence ends after this time unless it is reported again. */
 const silentMs = 15_000;
-/** For so long idle browsers of a draining node wait for their replacements (node/drain.ts). */
+/** Idle browsers of a draining node wait this long for their replacements (node/drain.ts). */
 const handOverMs = 30_000;
 
 const poolPartitions = (world: World): readonly Partition[] =>
@@ -24,7 +24,7 @@ export async function silence(world: World): Promise<void> {
     );
     const until = world.now + silentMs;
     await world.bed.poolStore.silenceNode(partition, node.id, silentMs);
-    // A pool of which nothing is there, or that is deleted, is told nothing.
+    // Nothing is noted for a pool that is deleted or has no browser on this node.
     if (hasAny && partition === world.pool?.partition) world.closed.silence(partition, node.id, until);
   }
 }
@@ -41,7 +41,7 @@ export async function endSilence(world: World, partition: Partition, { id }: Fak
   await world.bed.poolStore.silenceNode(partition, id, 0);
 }
 
-/** SIGTERM to a node, as a roll-out has it: sometimes to all at once. */
+/** Sends SIGTERM to a node, as a roll-out does: sometimes to all nodes at once. */
 export async function drain(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter((one) => !one.drain && !one.isFrozen));
   const goOn = world.nodes.filter((one) => !one.drain);
@@ -52,7 +52,7 @@ export async function drain(world: World): Promise<void> {
   await lookAfterDrain(world, node);
 }
 
-/** As node/drain.ts does each second, and at its end. */
+/** Does what node/drain.ts does each second, and at the end of the drain. */
 export async function lookAfterDrain(world: World, node: FakeNode | undefined): Promise<void> {
   if (!node?.drain || node.isFrozen) return;
   const { since, until } = node.drain;
@@ -79,7 +79,7 @@ async function mark(
     request: newRequestId(),
   });
   await world.look();
-  // What the script has counted from is not earlier than what it is looked at now.
+  // The script has counted from a time that is not later than the one that is read now.
   if (partition === world.pool?.partition) world.closed.drain(partition, node.id, world.now + leftMs);
 }
 
@@ -94,7 +94,7 @@ async function clear(world: World, { id }: FakeNode, which: "idle" | "all" | "lo
     });
 }
 
-/** Its records are ended, then its browsers, then it is forgotten; another takes its place. */
+/** Ends the node's records, then its browsers, then forgets it; another node takes its place. */
 async function finishDrain(world: World, node: FakeNode): Promise<void> {
   world.note(`${node.id} stops`);
   await clear(world, node, "all");
@@ -108,8 +108,8 @@ async function finishDrain(world: World, node: FakeNode): Promise<void> {
 }
 
 /**
- * Nothing is lent on a node that does not answer; on one that drains only where nothing else exists, and the
- * lease can live its time.
+ * A node that does not answer lends nothing. One that drains lends only where no other browser exists, and
+ * only for leases that can live their whole time.
  */
 export function judgeLending(
   world: World,

@@ -48,7 +48,7 @@ export async function pauseOrResume(world: World): Promise<void> {
   if (!control.isPaused) await world.beat();
 }
 
-/** A new request, or a retry of an earlier one under its key. */
+/** Sends a new request, or a retry of an earlier one under its key. */
 export async function askAnything(world: World): Promise<void> {
   const { random } = world;
   const control = random.pick(world.controls.filter(({ isStopped }) => !isStopped));
@@ -92,8 +92,8 @@ interface Asking {
 }
 
 /**
- * As lease/acquire.ts and lease/create-session.ts do: the name first, the script, and the name back where it
- * is not needed.
+ * Does what lease/acquire.ts and lease/create-session.ts do: reserves the name, runs the script, and gives
+ * the name back where it is not needed.
  */
 async function request(world: World, asking: Asking): Promise<void> {
   const { bed } = world;
@@ -168,7 +168,7 @@ async function prepareSession(
   };
 }
 
-/** A launch for a caller has failed: it is tried on another node, or the caller is told so. */
+/** A launch for a caller has failed: another node tries it, or the caller is told. */
 export async function launchAgain(world: World, caller: Caller): Promise<void> {
   const { waiter: id, lease, connection } = caller;
   if (world.random.chance(0.3)) return await withdraw(world, caller, false);
@@ -182,7 +182,7 @@ export async function launchAgain(world: World, caller: Caller): Promise<void> {
   if (kind !== "claimed") await withdraw(world, caller, false);
 }
 
-/** The lease the caller has, or will have. */
+/** Records what the caller was answered. Gives the lease it has, or will have. */
 function seat(
   world: World,
   { ask: one, waiter, control }: Asking,
@@ -212,7 +212,7 @@ function seat(
 
 export const isServed = (caller: Caller): boolean => caller.phase === "granted";
 
-/** The reply of a grant reaches its caller, or does not. */
+/** Sends a grant's reply, which reaches its caller or is lost. */
 export function flushReply(world: World, caller: Caller | undefined, isLost: boolean): void {
   if (caller?.phase !== "granted") return;
   caller.phase = "over";
@@ -259,7 +259,7 @@ export async function undo(world: World, control: Control | undefined): Promise<
   if (reply === "kept" && held) held.isDoubtful = true;
 }
 
-/** The caller's time is over, or its connection has gone. */
+/** Takes back a request whose time is over or whose caller has hung up. */
 export async function withdraw(world: World, caller: Caller | undefined, isGone: boolean): Promise<void> {
   if (caller?.phase !== "waiting") return;
   const { partition, waiter, connection, lease } = caller;
@@ -271,7 +271,7 @@ export async function withdraw(world: World, caller: Caller | undefined, isGone:
   if (isGone) flushReply(world, caller, true);
 }
 
-/** A control's tick: what became of those that wait, whose message may have been lost. */
+/** Does what a control's tick does for one waiter: its message may have been lost, so the record is read. */
 export async function lookAfter(world: World, caller: Caller | undefined): Promise<void> {
   if (caller?.phase !== "waiting") return;
   const held = await world.bed.poolStore.findHeld(caller.partition, caller.lease);

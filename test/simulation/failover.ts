@@ -10,7 +10,7 @@ import { picturesOf, type Watch } from "./watch.js";
 import type { Control, PoolModel } from "./model.js";
 import type { World } from "./world.js";
 
-/** What a replica has that is cut off from its primary, and what was true then. */
+/** What a replica knows that was cut off from its primary, and what was true at that time. */
 export interface Snapshot {
   readonly replica: Detached;
   readonly shadow: ShadowState;
@@ -18,13 +18,14 @@ export interface Snapshot {
   readonly pool: PoolModel | undefined;
   readonly closed: ClosedNodes;
   readonly jobs: readonly Job[];
-  /** Which control a record names. */
+  /** The control that each lease's record names. */
   readonly speakers: ReadonlyMap<LeaseId, Control>;
   readonly aged: number;
 }
 
 /**
- * The replica hears nothing any more, or takes the primary's place: what was acknowledged in between is lost.
+ * Detaches the replica, or lets a detached one take the primary's place, so that what was acknowledged in
+ * between is lost.
  */
 export async function detachOrFailOver(world: World): Promise<void> {
   if (world.snapshot) await failOver(world, world.snapshot);
@@ -60,7 +61,7 @@ async function failOver(
   await ageKeys(redis, replica.keys, world.aged - aged);
   for (const lease of world.shadow.known())
     if (!shadow.leases.has(lease) && !shadow.over.has(lease)) world.lost.add(lease);
-  // Of leases that it still knows it may have forgotten the clients.
+  // A lease that the replica still knows may have had clients of which it knows nothing.
   const slots = world.nodes.flatMap((node) => [...node.slots.values()]);
   const clients = [
     ...slots.flatMap(({ sockets }) => [...sockets.keys()]),
@@ -78,8 +79,8 @@ async function failOver(
 }
 
 /**
- * What was under way, and is safe only by what Redis knew: reservations, what a node had just read, the time
- * within which a lease was over.
+ * Drops what was under way and was safe only by what Redis knew: reservations, what a node had just read, the
+ * time within which an ended lease is remembered.
  */
 function forget(world: World): void {
   world.plans = [];
@@ -88,7 +89,7 @@ function forget(world: World): void {
 }
 
 /**
- * For a while Redis takes no writes: what would need one is refused as the store's trouble, and nothing
+ * Has Redis refuse writes for a while. A command that would write fails as `store_unavailable`, and nothing
  * changes.
  */
 export async function demote(world: World): Promise<void> {
@@ -131,7 +132,7 @@ export async function demote(world: World): Promise<void> {
     () => poolStore.reap(pool.partition),
   ];
   for (const ask of asked) {
-    // What needs no write is answered.
+    // A command that turns out to write nothing is answered.
     const fault = await ask().then(
       () => undefined,
       (error: unknown) => error as { readonly code?: string },
@@ -143,7 +144,7 @@ export async function demote(world: World): Promise<void> {
   }
   await operator.replicaof("NO", "ONE");
   operator.disconnect();
-  // Who was told that it takes no writes has let go of it.
+  // Whoever was told that Redis is read-only has closed its connection and opens another.
   await until(
     "the connection",
     async () =>

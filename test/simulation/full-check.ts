@@ -6,7 +6,7 @@ import { checkIndex } from "../support/store/index-check.js";
 import { hold } from "./shadow.js";
 import type { World } from "./world.js";
 
-/** Holds every key of every partition against every other. */
+/** Checks every key of every partition against the others. */
 export async function checkAll(world: World): Promise<void> {
   for (const partition of world.partitions()) await checkPartition(world, partition);
   await checkRooms(world);
@@ -86,7 +86,7 @@ function checkRecord(browser: AnyRecord, leases: Record<string, string>): void {
     hold(claim !== undefined, () => `${id} is ${state} without a claim`);
 }
 
-/** Whatever lives on a node has a place there. */
+/** Checks that each browser on a node has reserved room there. */
 async function checkRooms(world: World): Promise<void> {
   const { redis, poolStore } = world.bed;
   const records = (

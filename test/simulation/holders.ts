@@ -4,10 +4,13 @@ import { hold, type ShadowLease } from "./shadow.js";
 import type { Holder, Release } from "./model.js";
 import type { World } from "./world.js";
 
-/** A retry that names no lease is safe so long after the lease's end (docs/api.md#release). */
+/** For this long after the lease's end a retry that names no lease is safe (docs/api.md#release). */
 const retryWindowMs = 110_000;
 
-/** After a failover a place that was served before may be served once more, with another browser. */
+/**
+ * The holder's lease, if it is still of the same browser: after a failover a waiter may be served a second
+ * time, with another browser.
+ */
 function liveOf({ shadow }: World, { lease, browser }: Holder): ShadowLease | undefined {
   const live = shadow.leases.get(lease);
   return live?.browser === browser ? live : undefined;
@@ -17,14 +20,14 @@ const drop = (world: World, holder: Holder): void => {
   world.holders = world.holders.filter((one) => one !== holder);
 };
 
-/** A holder is done; its release may be lost on the way and tried again, late or twice. */
+/** A holder is done. Its release may be lost on the way and be tried again, late or twice. */
 export async function release(world: World): Promise<void> {
   const { random } = world;
   const holder = random.pick(world.holders);
   if (!holder) return;
   drop(world, holder);
-  // A request that names no lease means whoever holds the session when it comes: only a holder may send it
-  // first.
+  // A release that names no lease means whoever holds the session when it arrives, so only a holder may be
+  // the first to send one.
   const isNamed = !liveOf(world, holder) || random.chance(0.6);
   const first: Release = { holder, isNamed, isRetry: false, since: world.now };
   if (random.chance(0.2)) return void world.releases.push({ ...first, isRetry: true });
@@ -69,7 +72,7 @@ async function send(world: World, { holder, isNamed, isRetry }: Release): Promis
     );
 }
 
-/** PATCH of a session. */
+/** Changes a session, as PATCH does. */
 export async function touch(world: World): Promise<void> {
   const { bed, random } = world;
   const holder = random.pick(world.holders);
@@ -99,7 +102,7 @@ export async function touch(world: World): Promise<void> {
   if (reply.kind !== "touched") await bed.projects.freeName({ kind: "session", name, owner: lease });
 }
 
-/** A client opens the URL: registered first, then its socket, between which much may happen. */
+/** A client opens the URL. It is registered first and gets its socket later; much may happen in between. */
 export async function connect(world: World): Promise<void> {
   const doubtful = world.holders.filter(({ lease }) =>
     world.expiries.some((expiry) => expiry.lease === lease),
@@ -147,7 +150,7 @@ export function closeSocket(world: World): void {
   slot.lastActiveAt = world.now;
 }
 
-/** A holder that never comes back; only expiry ends its lease. */
+/** A holder goes and never comes back; only expiry ends its lease. */
 export function vanish(world: World): void {
   const holder = world.random.pick(world.holders);
   if (!holder) return;

@@ -3,8 +3,8 @@ import { hold, type ShadowLease } from "./shadow.js";
 import type { World } from "./world.js";
 
 /**
- * No socket of an old lease reaches a new holder: one that Redis has forgotten goes before the holder's own
- * comes (`openSocket`).
+ * Checks that no socket of an old lease reaches a new holder. Leases that Redis has forgotten are excepted
+ * here: their sockets have to be closed before the new holder opens its own (`openSocket`).
  */
 export function judgeGrant(world: World, lease: ShadowLease): void {
   const sockets = [...(world.slotOf(lease.browser)?.slot.sockets.keys() ?? [])].filter(
@@ -37,8 +37,8 @@ export function mayEnd(world: World, lease: ShadowLease, why: string): boolean {
 }
 
 /**
- * Whether the control that spoke for a lease last was heard of ever since the grant, and has still to say
- * how its reply fared.
+ * True where the control that last spoke for a lease has been heard of ever since the grant, and has not said
+ * yet how its reply fared.
  */
 function isClaimed(world: World, { id, grantedAt }: ShadowLease): boolean {
   const control = world.speakers.get(id);

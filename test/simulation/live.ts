@@ -10,13 +10,13 @@ const worlds = 6;
 const stepsBetweenChecks = 250;
 const stepsBetweenRests = 2000;
 
-/** Each world has its own, which fails over and is demoted. */
+/** Starts a Redis for each world, since a failover or a demotion concerns the whole server. */
 export const startServers = (): Promise<readonly TestRedis[]> =>
   Promise.all(Array.from({ length: worlds }, () => startRedis()));
 
 /**
- * Lets worlds live side by side for so many steps in all; gives how many it was. The first that breaks ends
- * the others.
+ * Runs all worlds side by side for `steps` in all, and gives how many steps were taken. The first one that
+ * breaks ends the others.
  */
 export async function simulate(
   servers: readonly TestRedis[],
@@ -24,7 +24,7 @@ export async function simulate(
 ): Promise<number> {
   const stop = new AbortController();
   const lives = servers.map((server, index) => live(server, { seed, index, steps: steps / worlds }, stop));
-  // The others come to their end first, so that nobody is left without a Redis.
+  // All worlds end before the first failure is thrown, so that no Redis is stopped under one that still runs.
   await Promise.allSettled(lives);
   return (await Promise.all(lives)).reduce((sum, made) => sum + made, 0);
 }
@@ -35,7 +35,7 @@ interface Life {
   readonly steps: number;
 }
 
-/** One world: everything in it happens one after the other, in an order that its seed determines. */
+/** Runs one world. Everything in it happens one after the other, in an order that its seed determines. */
 async function live(server: TestRedis, { seed, index, steps }: Life, stop: AbortController): Promise<number> {
   const world = await World.open(server, seed * worlds + index, index);
   try {

@@ -9,8 +9,8 @@ const usage = `npm run simulate -- [options]
   --steps N   steps of each (30000)`;
 
 /**
- * The simulation of `npm test` for as long as one likes: seed after seed, until one breaks. Gives the exit
- * code.
+ * Runs the simulation of `npm test` for as long as one likes: seed after seed, until one breaks. Gives the
+ * exit code.
  */
 async function main(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({

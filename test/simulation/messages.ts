@@ -6,11 +6,11 @@ import { launchAgain, served } from "./controls.js";
 import { receiveAsNode } from "./nodes.js";
 import type { World } from "./world.js";
 
-/** Delivers a message between roles, or ignores it. */
+/** Delivers a message between roles, or loses it. */
 export async function deliver(world: World): Promise<void> {
   const { random } = world;
   if (world.inbox.length === 0) await world.collect();
-  // Some are heard a second time, and so late that much has overtaken them.
+  // Some messages arrive a second time, so late that much has overtaken them.
   const heard = world.fails(0.15) ? random.pick(world.heard) : random.take(world.inbox);
   if (!heard) return;
   if (isForStopped(world, heard.channel)) return void world.inbox.push(heard);
@@ -29,7 +29,7 @@ export async function deliver(world: World): Promise<void> {
   );
 }
 
-/** What comes for it waits in its socket. */
+/** Messages to a stopped process wait in its socket. */
 const isForStopped = (world: World, channel: string): boolean =>
   world.controls.some(({ id, isStopped }) => isStopped && channel === `remuda:control:${id}`);
 
@@ -53,7 +53,10 @@ async function toControl(world: World, id: string, message: ControlMessage): Pro
   caller.phase = "over";
 }
 
-/** As lease/grants.ts has it: a place that nobody holds any more, which a failover has brought back. */
+/**
+ * Does what lease/grants.ts does with a grant that nobody waits for: a failover has brought back a place that
+ * was given up.
+ */
 function unwanted(
   world: World,
   to: string,

@@ -23,17 +23,17 @@ export interface PoolModel {
 export interface Control {
   readonly id: ControlId;
   isAlive: boolean;
-  /** It runs but is not heard of. */
+  /** It runs, but its beats do not arrive. */
   isPaused: boolean;
-  /** It does nothing, and what comes for it waits (SIGSTOP). */
+  /** It is stopped (SIGSTOP): it does nothing, and messages to it wait. */
   isStopped: boolean;
-  /** Until when it was last not heard of. */
+  /** The end of the last time in which no beat of it arrived. */
   unheardUntil: number;
   readonly delivered: { readonly partition: Partition; readonly lease: LeaseId }[];
   readonly lost: { readonly partition: Partition; readonly lease: LeaseId }[];
 }
 
-/** One HTTP request of a caller, as its control knows it. */
+/** One HTTP request, as the control that received it knows it. */
 export interface Caller {
   readonly connection: RequestId;
   readonly control: Control;
@@ -41,12 +41,12 @@ export interface Caller {
   readonly ask: Ask;
   readonly waiter: RequestId;
   readonly lease: LeaseId;
-  /** Its place in line, as its control has been told. */
+  /** The waiter as its control was told that Redis stores it. */
   readonly stored?: string;
   phase: "waiting" | "granted" | "over";
 }
 
-/** What a caller wants, over all its requests. */
+/** What a caller wants, in one request or in several retries. */
 export interface Ask {
   readonly waiter: Waiter;
   readonly partition: Partition;
@@ -70,22 +70,22 @@ export interface Release {
 
 export interface FakeNode {
   readonly id: NodeId;
-  /** Names its start: another of the same id is another daemon. */
+  /** Names one run of the daemon; the same id with another run is another daemon. */
   run: string;
   isAlive: boolean;
-  /** Neither it nor Redis hears of the other; its clients stay. */
+  /** It does not reach Redis, nor Redis it; its clients stay connected. */
   isFrozen: boolean;
-  /** Its last beat counted: its name is its own. */
+  /** Its last beat was accepted, so the node's name is its own. */
   isNamed: boolean;
-  /** Its launches fail; so many have. */
+  /** Its launches fail; `failures` counts those in a row. */
   isSick: boolean;
   failures: number;
-  /** Since when it drains, and when that ends its leases. */
+  /** When its drain began, and when the drain ends its leases. */
   drain: { readonly since: number; readonly until: number } | undefined;
   maxBrowsers: number;
   readonly slots: Map<BrowserId, Slot>;
   readonly launching: Map<BrowserId, ClaimId>;
 }
 
-/** Redis and it hear of each other. */
+/** True where the node reaches Redis. */
 export const isHeard = ({ isFrozen }: FakeNode): boolean => !isFrozen;

@@ -7,10 +7,7 @@ import { hold } from "./shadow.js";
 import { type FakeNode, isHeard } from "./model.js";
 import type { World } from "./world.js";
 
-/**
- * What is left to do for a job, step by step as a node does it, so that anything may come in
- * between.
- */
+/** A simulated node does its jobs in steps, so that anything may happen between two of them. */
 
 export async function startNode(world: World): Promise<FakeNode> {
   const id = `node-${world.random.id(6)}` as NodeId;
@@ -33,7 +30,7 @@ export async function startNode(world: World): Promise<FakeNode> {
   return node;
 }
 
-/** A node's machine goes: its browsers with it, nobody says so. */
+/** A node's machine dies with its browsers, and nobody reports it. */
 export async function killNode(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
@@ -44,7 +41,7 @@ export async function killNode(world: World): Promise<void> {
   if (world.nodes.length < 2) await startNode(world);
 }
 
-/** The agent of a node starts anew: what its earlier run held is gone (node/drain.ts, forgetEarlierRun). */
+/** A node's daemon restarts: whatever its earlier run held is gone (`forgetEarlierRun` of node/drain.ts). */
 export async function restartNode(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter(isHeard));
   if (node) await startAnew(world, node);
@@ -75,12 +72,12 @@ export async function startAnew(world: World, node: FakeNode): Promise<void> {
 export const receiveAsNode = (world: World, id: NodeId): FakeNode | undefined =>
   world.nodes.filter(isHeard).find((node) => node.id === id);
 
-/** Runs one job of the queues: lost, run twice, run late and out of order. */
+/** Runs any one job of the queues, so they run out of order; a job may also be lost, or run twice. */
 export async function runJob(world: World): Promise<void> {
   const { bed, random } = world;
   const job = random.take(bed.jobs);
   if (!job || world.fails(0.05)) return;
-  // It stays in the queue of its node.
+  // A node that does not reach Redis leaves the job in its queue.
   if (world.nodes.some(({ id, isFrozen }) => id === job.node && isFrozen)) return void bed.jobs.push(job);
   if (random.chance(0.1)) bed.jobs.push(job);
   await carryOut(world, job);
@@ -119,7 +116,7 @@ async function reset(
   await world.bed.reports.freed(browser, claim);
 }
 
-/** A launch that is under way comes to its end. */
+/** Ends a launch that is under way, in success or failure. */
 export async function finishLaunch(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter(isHeard).filter(({ launching }) => launching.size > 0));
   const [browser, claim] = world.random.pick([...(node?.launching ?? [])]) ?? [];
@@ -134,7 +131,7 @@ export async function finishLaunch(world: World): Promise<void> {
   if (outcome === "stale") node.slots.delete(browser);
 }
 
-/** As node/launch-health.ts has it besides. */
+/** Reports a failed launch, and rests the node as node/launch-health.ts does. */
 async function failLaunch(
   world: World,
   node: FakeNode,
@@ -147,7 +144,7 @@ async function failLaunch(
   );
 }
 
-/** A Chromium dies; what its node says of it may be lost with the connection to Redis. */
+/** A Chromium dies; its node's report may be lost with the connection to Redis. */
 export async function crash(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter(({ slots }) => slots.size > 0));
   const browser = world.random.pick([...(node?.slots.keys() ?? [])]);
@@ -170,7 +167,7 @@ async function endHere(
   if (told.kind !== "unknown" && !world.fails(0.1)) await world.bed.reports.gone(browser, told.claim);
 }
 
-/** A node holds records against slots: what has the one without the other is over. */
+/** A node compares its records with its slots, and ends a browser that has only one of the two. */
 export async function keep(world: World, node: FakeNode | undefined): Promise<void> {
   if (!node || node.isFrozen) return;
   const records = new Map<BrowserId, Browser>();
@@ -189,7 +186,7 @@ export async function keep(world: World, node: FakeNode | undefined): Promise<vo
   }
 }
 
-/** As node/reconciler.ts does. True where it was a step. */
+/** Does what node/reconciler.ts does for one slot. True where it did anything. */
 async function keepSlot(
   world: World,
   at: { node: FakeNode; slot: Slot },
@@ -211,7 +208,7 @@ async function keepSlot(
   return !isClear;
 }
 
-/** It was launched under an earlier claim, and Redis has forgotten that. */
+/** Reports again a browser that was launched under an earlier claim, which Redis has forgotten. */
 async function reportLaunched(
   world: World,
   { node, slot }: { node: FakeNode; slot: Slot },
@@ -222,7 +219,7 @@ async function reportLaunched(
   world.note(`launched ${slot.id} again: ${await world.bed.reports.launched(slot.id, claim, "{}")}`);
 }
 
-/** The node finds a lease inactive; its question to the script comes later. */
+/** A node finds a lease inactive; it asks the script to end it in a later step. */
 export async function findInactive(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter(isHeard));
   const browser = world.random.pick([...(node?.slots.keys() ?? [])]);
@@ -234,7 +231,7 @@ export async function findInactiveAt(world: World, node: FakeNode, browser: Brow
   if (!slot) return;
   const record = (await world.bed.poolStore.findBrowser(browser))?.browser;
   const lease = leaseOf(record);
-  // A client on its way in counts: it is registered before its upgrade is accepted.
+  // A client whose upgrade is under way counts as active: it is registered before the upgrade is accepted.
   if (!lease || slot.sockets.size > 0 || isOpening(world, lease.id)) return;
   const since = Math.max(slot.lastActiveAt, world.shadow.leases.get(lease.id)?.grantedAt ?? world.now);
   if (world.now - since < lease.timeoutSeconds * 1000) return;
@@ -248,7 +245,7 @@ export async function expire(world: World): Promise<void> {
   const ask = world.random.take(world.expiries);
   const at = ask && world.slotOf(ask.browser);
   if (!ask || !at) return;
-  // It is asked when its connection is back.
+  // A node without a connection asks once it has one again.
   if (at.node.isFrozen) return void world.expiries.push(ask);
   world.cause = { kind: "expire", lease: ask.lease };
   const isExpired = await world.bed.reports.expire(ask);

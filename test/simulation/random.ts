@@ -1,4 +1,4 @@
-/** A stream of chances that a seed determines (mulberry32). */
+/** Draws numbers in an order that a seed determines (mulberry32). */
 export class Random {
   #state: number;
 
@@ -18,7 +18,7 @@ export class Random {
     return this.next() < probability;
   }
 
-  /** From 0 up to, not including, `end`. */
+  /** A whole number from 0 up to, but not including, `end`. */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
@@ -31,7 +31,7 @@ export class Random {
     return items[this.below(items.length)];
   }
 
-  /** Takes an item out of a list. */
+  /** Removes any one item from a list and gives it. */
   take<Item>(items: Item[]): Item | undefined {
     return items.splice(this.below(items.length), 1)[0];
   }

@@ -13,12 +13,15 @@ import { claimPlanned, planFill, reapPartition, reapNode, sweep } from "./upkeep
 import type { FakeNode } from "./model.js";
 import type { World } from "./world.js";
 
-/** Rounds of ticks, each of them more than any deadline of a claim: after these nothing may be under way. */
+/**
+ * So many rounds of ticks follow each other, each longer than any claim's deadline; after them nothing may be
+ * under way.
+ */
 const rounds = 16;
 
 /**
- * Nobody asks for anything any more, nothing is lost: everything must come to rest within its limits, with
- * nothing left behind.
+ * Brings a world to rest: no more requests, no more losses. Everything must settle within its limits and
+ * leave nothing behind.
  */
 export async function rest(world: World): Promise<void> {
   world.isAtRest = true;
@@ -27,7 +30,7 @@ export async function rest(world: World): Promise<void> {
   for (const control of world.controls) Object.assign(control, { isPaused: false, isStopped: false });
   for (const node of world.nodes) node.maxBrowsers = 100;
   for (const node of world.nodes.filter((one) => one.isFrozen)) await step(world, () => thaw(world, node));
-  // Where none is well, nobody can launch anything; one that was frozen may have ended.
+  // Without a healthy node nothing can be launched; a node that was frozen may have ended.
   const goesOn = world.nodes.filter((node) => node.isAlive && !node.drain);
   if (goesOn.every((node) => node.isSick)) for (const node of goesOn) node.isSick = false;
   await world.pass(100);
@@ -65,8 +68,8 @@ async function settleCallers(world: World): Promise<void> {
 }
 
 /**
- * Places that a failover has brought back stand until a browser is free, and is given back: at rest none may
- * be free for long.
+ * Withdraws waiters that a failover has brought back and that no caller has any more. Each would stay in line
+ * until it is granted a browser and that is given back, and at rest none may become free for long.
  */
 async function withdrawForgotten(world: World, partition: Partition): Promise<void> {
   const { redis, project, poolStore } = world.bed;
@@ -100,7 +103,7 @@ async function tick(world: World): Promise<void> {
   }
   while (world.nodes.some(({ launching }) => launching.size > 0))
     await step(world, () => finishLaunch(world));
-  // What one node has failed at is given to another at the next tick.
+  // A launch that one node failed is given to another one at the next tick.
   await fill(world);
   for (const node of world.nodes)
     for (const browser of node.slots.keys()) await findAbandoned(world, node, browser);
@@ -115,7 +118,7 @@ async function fill(world: World): Promise<void> {
   while (world.plans.length > 0) await step(world, () => claimPlanned(world));
 }
 
-/** What a failover has brought back to nobody ends by its inactivity. */
+/** A lease that a failover has brought back, but whose holder is gone, ends by inactivity. */
 async function findAbandoned(world: World, node: FakeNode, browser: BrowserId): Promise<void> {
   const lease = world.shadow.browsers.get(browser)?.lease;
   const isHeld = world.holders.some((holder) => holder.lease === lease);
@@ -148,8 +151,8 @@ async function checkPartitionAtRest(world: World, partition: Partition): Promise
 }
 
 /**
- * An acquire whose caller has gone keeps no browser: every lease is someone's, or was opened or confirmed and
- * waits for its expiry.
+ * Checks that no acquire whose caller has gone keeps a browser: each lease has a holder, or was opened or
+ * confirmed and waits for its expiry.
  */
 async function checkLeases(world: World): Promise<void> {
   for (const lease of world.shadow.leases.values()) {
@@ -208,7 +211,7 @@ async function checkPlaces(world: World): Promise<void> {
     hold((await redis.exists(nodeKey(id, "room"))) === 0, () => `the dead node ${id} still has a room`);
 }
 
-/** Of what is over nothing is left but tombstones, answers, and what idempotency keys were given. */
+/** Checks that what is over leaves nothing but tombstones, answers, and results of idempotency keys. */
 async function checkLeftovers(world: World): Promise<void> {
   const { redis, project, projects } = world.bed;
   const live = world.partitions();

@@ -2,7 +2,7 @@ import type { BrowserId, Partition, LeaseId, NodeId } from "../../src/base/ids.j
 import { browserMoves, type BrowserState, browserStates } from "../../src/pool/browser.js";
 
 /**
- * Why a step may end leases; whatever ends one for another reason breaks
+ * The reason for which a step may end leases. A lease that ends for any other reason breaks
  * CONTRIBUTING.md#what-may-never-happen.
  */
 export type Cause =
@@ -18,10 +18,13 @@ export interface ShadowLease {
   readonly browser: BrowserId;
   readonly partition: Partition;
   readonly grantedAt: number;
-  /** A client was registered. */
+  /** A client has been registered with it. */
   isOpened: boolean;
   isConfirmed: boolean;
-  /** Its reply was lost, and its control said so: it is kept for a retry and may then be taken back. */
+  /**
+   * Its control has reported that its reply was lost: it is kept for a retry, and may be taken back after
+   * that.
+   */
   isDoubtful: boolean;
 }
 
@@ -50,7 +53,7 @@ export function hold(condition: boolean, what: () => string): asserts condition 
 
 type Counts = Record<BrowserState, number>;
 
-/** All that is known at one moment. */
+/** A copy of everything that is known at one moment. */
 export interface ShadowState {
   readonly browsers: ReadonlyMap<BrowserId, ShadowBrowser>;
   readonly leases: ReadonlyMap<LeaseId, ShadowLease>;
@@ -63,7 +66,7 @@ function fill<Key, Value>(map: Map<Key, Value>, from: ReadonlyMap<Key, Value>): 
   for (const [key, value] of from) map.set(key, value);
 }
 
-/** What the stream of events says there is; every move is judged as it comes. */
+/** What exists according to the stream of events. Every move is judged as it is read. */
 export class Shadow {
   readonly browsers = new Map<BrowserId, ShadowBrowser>();
   readonly leases = new Map<LeaseId, ShadowLease>();
@@ -78,7 +81,7 @@ export class Shadow {
     },
   ) {}
 
-  /** Every lease there ever was, as far as is known now. */
+  /** All leases that ever were, as far as is known now. */
   known(): readonly LeaseId[] {
     return [...this.leases.keys(), ...this.over];
   }
@@ -103,7 +106,10 @@ export class Shadow {
     return counts;
   }
 
-  /** The partition's keys are gone: so must be its leases; what was retiring is gone with them. */
+  /**
+   * The partition's keys are gone, so no lease may be left there; browsers that were retiring go with the
+   * keys.
+   */
   clear(partition: Partition): void {
     for (const browser of this.browsers.values()) {
       if (browser.partition !== partition) continue;

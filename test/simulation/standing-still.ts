@@ -6,7 +6,7 @@ import { startAnew } from "./nodes.js";
 import { hold } from "./shadow.js";
 import { heardForMs, type World } from "./world.js";
 
-/** SIGSTOP and SIGCONT of a control. */
+/** Stops a control as SIGSTOP does, or continues it as SIGCONT does. */
 export async function stopOrContinue(world: World): Promise<void> {
   const control = world.random.pick(world.controls);
   if (!control) return;
@@ -19,8 +19,8 @@ export async function stopOrContinue(world: World): Promise<void> {
 }
 
 /**
- * As lease/grants.ts does at each beat: callers who were taken for gone while their control stood still get
- * their places back.
+ * Does what lease/waiter-recovery.ts does at each beat: callers who were taken for gone while their control
+ * stood still get their places back.
  */
 export async function lookForLost(world: World, control: Control | undefined): Promise<void> {
   if (!control || control.isStopped) return;
@@ -71,7 +71,7 @@ async function putBack(world: World, partition: Partition, caller: Caller): Prom
   if (word !== "waiting" && word !== "held") caller.phase = "over";
 }
 
-/** A connection that is dead without a word, and new ones do not come about; or it lives again. */
+/** Cuts a node off from Redis without an error, so that it can not reconnect either; or ends that. */
 export async function freezeOrThaw(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node || (!node.isFrozen && world.nodes.filter(isHeard).length < 2)) return;
@@ -80,7 +80,10 @@ export async function freezeOrThaw(world: World): Promise<void> {
   node.isFrozen = true;
 }
 
-/** It may have been taken for lost, or another has its name by now: then it ends with all it has. */
+/**
+ * Connects a node again. Where it was taken for lost, or another has its name by now, it ends with all that
+ * it has.
+ */
 export async function thaw(world: World, node: FakeNode): Promise<void> {
   node.isFrozen = false;
   const { kind } = await world.bed.nodes.beat(world.factsOf(node));
@@ -88,8 +91,8 @@ export async function thaw(world: World, node: FakeNode): Promise<void> {
 }
 
 /**
- * A second daemon under a node's id, as by a shared configuration file: it is told whose id that is while
- * that one lives.
+ * Starts a second daemon under a node's id, as two that share a configuration file do. It is refused while
+ * the first one lives.
  */
 export async function clash(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
@@ -100,11 +103,11 @@ export async function clash(world: World): Promise<void> {
   await world.look();
   if (isHeard(node) && node.isNamed && world.now - world.beatenAt < heardForMs)
     hold(beaten.kind !== "beaten", () => `${node.id} lives, and another has taken its name`);
-  // It has waited until the other was not heard of any more.
+  // The second one waits until the first is no longer heard of.
   if (beaten.kind === "beaten") await startAnew(world, node);
 }
 
-/** Chromium cannot be launched there any more, or can again. */
+/** Makes all launches of a node fail, or succeed again. */
 export function sickenOrHeal(world: World): void {
   const node = world.random.pick(world.nodes);
   if (!node || (!node.isSick && world.nodes.filter(({ isSick }) => !isSick).length < 2)) return;

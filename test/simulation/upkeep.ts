@@ -116,8 +116,8 @@ export async function flush(world: World): Promise<void> {
 }
 
 /**
- * As pool/fill.ts does: room first, then the claim, and the room back where nothing was claimed. Ticks may
- * overlap.
+ * Does what pool/fill.ts does: reserves room, claims the launches, and gives back the room of those that were
+ * not claimed. Two ticks may overlap.
  */
 export async function planFill(world: World, partition: Partition | undefined): Promise<void> {
   if (!partition) return;
@@ -169,7 +169,7 @@ async function place(
   return { id, node, facts: JSON.stringify({ ...launchFacts, poolId: world.pool?.id }), ...recycleAt };
 }
 
-/** The reap tick, as pool/maintenance.ts has it, one part a step. */
+/** Does the part of the reap tick that concerns one partition (pool/maintenance.ts). */
 export async function reapPartition(world: World, partition: Partition | undefined): Promise<void> {
   if (!partition) return;
   world.cause = { kind: "reap" };
@@ -178,7 +178,10 @@ export async function reapPartition(world: World, partition: Partition | undefin
   if (!world.fails(0.05)) world.bed.jobs.push(...reaped.launch.map(launchJob));
 }
 
-/** A lost node's records go at once; it is forgotten when a look has found nothing of it any more. */
+/**
+ * Ends the records of a lost node at once; the node is forgotten when a later look has found none of its
+ * records any more.
+ */
 export async function reapNode(world: World): Promise<void> {
   const { bed } = world;
   const [node] = await bed.nodes.lost();

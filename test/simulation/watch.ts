@@ -35,7 +35,9 @@ export interface Seen {
   readonly isThere: boolean;
 }
 
-/** Reads what a step has done to a partition: its moves and its counts, and holds them against each other. */
+/**
+ * Reads what a step has done to a partition, its moves and its counts, and checks them against each other.
+ */
 export class Watch {
   #last = "-";
   #sha = "";
@@ -46,7 +48,7 @@ export class Watch {
     private readonly shadow: Shadow,
   ) {}
 
-  /** How far it has read. */
+  /** The position in the stream of events up to which it has read. */
   at(): string {
     return this.#last;
   }
@@ -101,7 +103,7 @@ export class Watch {
       );
     }
     if (kind !== "pool") return;
-    // Those of a control that was taken for dead are remembered outside of the queue for a while.
+    // Waiters of a control that was taken for dead are remembered outside the queue for a while.
     hold(waiters <= waiting, () => `${waiters} in the queue, ${waiting} remembered`);
     hold(Number(credit) >= 0 && Number(tokens) > -1e-6, () => `credit ${credit}, tokens ${tokens}`);
     if (state !== "open")
@@ -130,10 +132,10 @@ function moveOf(fields: readonly string[]): Move {
   };
 }
 
-/** A control's beat is no change, and moves are looked at by themselves. */
+/** Left out: a control's beat changes nothing that counts, and events are judged by themselves. */
 const unseen: readonly PartitionPart[] = ["controls", "events"];
 
-/** All that a refused request may not change, as texts. */
+/** Everything that a refused request may not change, as texts. */
 export async function picturesOf(
   redis: Redis,
   project: ProjectId,

@@ -32,7 +32,7 @@ import { type Cause, hold, Shadow } from "./shadow.js";
 import { picturesOf, Watch } from "./watch.js";
 
 const beatPeriodMs = 1000;
-/** Whoever has beaten so lately is known to live, were this process to stand still for a while. */
+/** A node that has beaten this lately certainly lives, even if this process stood still for a while. */
 export const heardForMs = 10_000;
 
 export class World {
@@ -51,21 +51,21 @@ export class World {
   openings: { node: FakeNode; browser: BrowserId; lease: LeaseId }[] = [];
   plans: { readonly partition: Partition; readonly candidates: readonly LaunchCandidate[] }[] = [];
   inbox: HeardMessage[] = [];
-  /** Messages that may come again. */
+  /** Messages that have arrived and may arrive again. */
   heard: HeardMessage[] = [];
-  /** Of every control and node there ever was here: messages to others are another world's. */
+  /** The ids of all controls and nodes of this world; messages to others belong to other worlds. */
   readonly ids = new Set<string>();
-  /** The control that asked last for a lease. */
+  /** The control that was the last to request each lease. */
   readonly speakers = new Map<LeaseId, Control>();
   readonly nodeOf = new Map<BrowserId, NodeId>();
   snapshot: Snapshot | undefined;
-  /** For so long only leases are made: what a failover may break is who holds what. */
+  /** For so many steps only leases are made, since what a failover may break is who holds what. */
   lendingSteps = 0;
-  /** Which browser each lease had of which some caller was told. */
+  /** The browser of each lease that some caller has been told of. */
   readonly told = new Map<LeaseId, BrowserId>();
-  /** Which nodes pools lend nothing of. */
+  /** The nodes from which pools may not lend. */
   closed = new ClosedNodes();
-  /** Leases that a failover has taken from Redis, or whose clients. */
+  /** Leases that a failover has made Redis forget, or whose clients it has made it forget. */
   readonly lost = new Set<LeaseId>();
   cause: Cause = { kind: "none" };
   isRefused = false;
@@ -73,12 +73,12 @@ export class World {
   hasActed = false;
   isAtRest = false;
   now = 0;
-  /** All that lives and reaches Redis has beaten since then. */
+  /** The last time at which all that lives and reaches Redis has beaten. */
   beatenAt = 0;
   aged = 0;
   steps = 0;
   readonly #watches = new Map<Partition, Watch>();
-  /** Gone, but not for every control. */
+  /** Partitions that are gone, but for which a control may still beat. */
   #former: readonly Partition[] = [];
 
   private constructor(
@@ -126,7 +126,7 @@ export class World {
     return [...this.#watches.values()];
   }
 
-  /** As before, from where they stood then. */
+  /** Restores the watches of a snapshot, each at its position then. */
   watchAgain(watches: Snapshot["watches"]): void {
     this.#watches.clear();
     for (const [watch, at] of watches) {
@@ -139,7 +139,7 @@ export class World {
     return [...this.#watches.keys()];
   }
 
-  /** Whether something goes wrong this time; at rest nothing does. */
+  /** True with this probability, for faults; never at rest. */
   fails(probability: number): boolean {
     return !this.isAtRest && this.random.chance(probability);
   }
@@ -154,20 +154,20 @@ export class World {
     return this.random.id(24) as RequestId;
   }
 
-  /** One step: what it does is judged by its moves before the next one begins. */
+  /** Takes one step, and judges its moves before the next one begins. */
   async step(act: () => Promise<void>): Promise<void> {
     this.hasActed = false;
     this.cause = { kind: "none" };
     this.isRefused = false;
     this.isEffectLost = this.fails(0.03);
-    // Also on a machine that has little time for this.
+    // Beats come by simulated time, so that they are in time on a busy machine too.
     if (this.now - this.beatenAt > beatPeriodMs) await this.beat();
     const partitions = this.partitions();
     const before = this.random.chance(0.03)
       ? await picturesOf(this.bed.redis, this.bed.project, partitions)
       : undefined;
     await act();
-    // What found nothing to act on is no step.
+    // An action that found nothing to act on is not a step.
     if (!this.hasActed) return;
     this.steps += 1;
     const moves = await this.look();
@@ -196,7 +196,10 @@ export class World {
     this.#former = [...this.#former, partition].slice(-3);
   }
 
-  /** Runs a state-changing call, sometimes twice under its request id, as after a lost reply of Redis. */
+  /**
+   * Runs a state-changing call, sometimes a second time under its request id, as after a reply of Redis was
+   * lost.
+   */
   async repeatably<Value>(call: () => Promise<Value>, kindOf: (value: Value) => string): Promise<Value> {
     const first = await call();
     const kind = kindOf(first);
@@ -206,7 +209,7 @@ export class World {
     return again;
   }
 
-  /** Lets time pass for all that is stored; what lives is then heard of. */
+  /** Lets time pass for all that is stored; then everything that lives beats. */
   async pass(ms: number): Promise<void> {
     this.aged += ms;
     await ageKeys(this.bed.redis, this.#keys(), ms);
@@ -257,14 +260,14 @@ export class World {
     this.dropPlans(node.id);
   }
 
-  /** Whoever reserves claims within seconds. */
+  /** Drops the plans that name a node: whoever reserves room claims it within seconds, or not at all. */
   dropPlans(node: NodeId): void {
     this.plans = this.plans.filter(({ candidates }) =>
       candidates.every((candidate) => candidate.node !== node),
     );
   }
 
-  /** The node of a browser, if it lives and holds it. */
+  /** The node and slot of a browser, where that node lives and has it. */
   slotOf(browser: BrowserId): { node: FakeNode; slot: Slot } | undefined {
     const node = this.nodes.find(({ id }) => id === this.nodeOf.get(browser));
     const slot = node?.slots.get(browser);
