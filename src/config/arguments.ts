@@ -26,7 +26,7 @@ export function parseArguments(args: readonly string[]): Arguments {
     : refused("--open-loopback= takes one port, from 1 to 65535");
 }
 
-/** The private hosts that are opened by it. */
+/** The private hosts that `--open-loopback` opens to browsers. */
 export const loopbackHosts = (opened: "all" | number): readonly string[] =>
   opened === "all"
     ? ["127.0.0.0/8", "[::1]", "localhost"]

@@ -22,8 +22,8 @@ type Value<Field> = Field extends SecretText
       : Field;
 
 /**
- * The file's settings as code reads them: camelCase, every duration in ms, secrets unprintable, nothing to
- * change.
+ * The file's settings as code reads them: names in camelCase, every duration in ms, secrets that do not
+ * print, all of it read-only.
  */
 export type Compiled<File> = { readonly [Key in keyof File & string as Camel<Timed<Key>>]: Value<File[Key]> };
 

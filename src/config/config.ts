@@ -9,11 +9,13 @@ import type { ConfigFile } from "./schema.js";
 import { type Environment, validate } from "./validate.js";
 
 /**
- * The whole configuration: frozen, complete, every duration in ms (`compile.ts` says how names follow from
- * the file's).
+ * The whole configuration: frozen and complete, with every duration in ms. `compile.ts` makes its names from
+ * the file's.
  */
 export type Config = Settled & {
-  /** The variables a child process may inherit; never ours, which hold secrets. */
+  /**
+   * The environment variables that a child process may inherit. Ours are left out, since they hold secrets.
+   */
   readonly childEnvironment: Readonly<Record<string, string>>;
 };
 
@@ -25,7 +27,7 @@ type Read =
   | { readonly kind: "read"; readonly content: unknown }
   | { readonly kind: "unreadable"; readonly fault: string };
 
-// V8 quotes the text around a syntax error, and that text may be a key.
+// V8's message quotes the text around a syntax error, and that text may be a key.
 const withoutExcerpt = (message: string): string =>
   message.replace(/, (\.\.\.)?".*$/s, ", which is not valid JSON");
 
@@ -37,7 +39,7 @@ function readJson(file: string): Read {
   }
 }
 
-/** The command line's word for a trial, over whatever the file says. */
+/** The command line opens loopback for a trial, whatever the file says. */
 function openLoopback({ egress, ...file }: ConfigFile, opened: "all" | number): ConfigFile {
   const hosts = loopbackHosts(opened);
   const ceiling = egress.private_hosts_ceiling;
@@ -63,8 +65,8 @@ interface Opening {
 }
 
 /**
- * Reads `REMUDA_CONFIG` (default config/default.json), puts the environment over it and validates the whole.
- * Refused with every fault at once; relative paths are taken from the package's root.
+ * Reads the file that `REMUDA_CONFIG` names (default config/default.json), puts the environment over it, and
+ * validates the result. It is refused with all faults at once. Relative paths start at the package's root.
  */
 export function openConfig({ packageRoot, env = process.env, ...asked }: Opening): Opened {
   const file = resolve(packageRoot, env["REMUDA_CONFIG"] || "config/default.json");

@@ -82,7 +82,10 @@ const amongStores: readonly Contradiction[] = [
   },
 ];
 
-/** What is wrong with settings that are each right alone, and with the declared pools under them. */
+/**
+ * Finds settings that are each right alone and contradict each other, and faults of the declared pools under
+ * them.
+ */
 export function contradictions(file: ConfigFile): string[] {
   const found = [...amongDaemons, ...amongTimes, ...amongBounds, ...amongStores].filter(({ isIn }) =>
     isIn(file),
@@ -109,8 +112,8 @@ const boundsOf = ({ fill, browser, egress, region, limits }: ConfigFile): Declar
 });
 
 /**
- * These bounds refuse only what is wrong with a pool in any case; they stand in where other settings are at
- * fault.
+ * The widest bounds: they refuse only what is wrong with a pool whatever the settings say. They are used
+ * while other settings are at fault.
  */
 const anyBounds: DeclaredPoolBounds = {
   defaults: {
@@ -125,7 +128,7 @@ const anyBounds: DeclaredPoolBounds = {
   pooledSessions: null,
 };
 
-/** What is wrong with the declared pools of a file whose other settings are refused. */
+/** Finds faults of the declared pools in a file whose other settings are refused. */
 export function faultsOfPools(content: unknown): readonly string[] {
   const pools = typeof content === "object" && content !== null && "pools" in content ? content.pools : [];
   return Array.isArray(pools) ? declaredPoolFaults(pools, anyBounds) : [];

@@ -8,13 +8,17 @@ import type { Config } from "./config.js";
 
 const isExisting = (error: unknown): boolean => errnoOf(error) === "EEXIST";
 
-/** The text kept in the data directory under `name`; `draw` makes it at first use. Mode 0600. */
+/**
+ * Gives the text that the data directory keeps under `name`. The first use draws it and writes it with mode
+ * 0600.
+ */
 async function keep(dataDir: string, name: string, draw: () => string): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const file = join(dataDir, name);
   const drawn = `${file}.${randomBytes(6).toString("hex")}`;
   try {
-    // Linked whole into its place, so that nobody reads half of it and the first of two starts wins.
+    // The complete file is linked into its place, so that nobody reads half of it and the first of two starts
+    // wins.
     await writeFile(drawn, `${draw()}\n`, { mode: 0o600 });
     await link(drawn, file);
   } catch (error) {
@@ -41,14 +45,14 @@ export const apiKey = async (config: Config): Promise<Secret> =>
 export const clusterSecret = async (config: Config): Promise<Secret> =>
   config.clusterSecret ?? keepSecret(config.dataDir, "cluster-secret", "");
 
-/** Seals what is kept encrypted in Redis. */
+/** The key under which secrets in Redis are encrypted. */
 export const encryptionKey = async (config: Config): Promise<Secret> =>
   config.encryptionKey ?? keepSecret(config.dataDir, "encryption-key", "");
 
-/** Tells daemons of one data directory, which follow each other, from those of others. */
+/** Names a data directory: daemons that use it one after the other share this, and no others do. */
 export const nodeOrigin = (config: Config): Promise<string> => keep(config.dataDir, "node-origin", newNodeId);
 
-/** This node's name: given, or drawn once so that a restart finds what it left. */
+/** This node's name, given by a setting or drawn once, so that a restarted node finds what it has left. */
 export async function nodeId(config: Config): Promise<NodeId> {
   const text = config.node.id ?? (await keep(config.dataDir, "node-id", newNodeId));
   const id = findNodeId(text);

@@ -1,19 +1,19 @@
 import { Type } from "typebox";
 
 /**
- * What a setting says of itself beside its type; `--help`, the table of docs/settings.md and every fault are
- * made from it.
+ * What a setting says about itself beside its type. `--help`, the table of docs/settings.md and every fault
+ * are made from it.
  */
 export interface Setting {
   readonly description: string;
-  /** Undefined for texts and switches. */
+  /** Texts and switches have no unit. */
   readonly unit?: string;
-  /** Null: what `otherwise` says applies. */
+  /** Where it is null, what `otherwise` says applies. */
   readonly default: unknown;
   readonly otherwise?: string;
   /** The environment variable that overrides the file. */
   readonly env?: string;
-  /** The value is never printed. */
+  /** True where the value must not be printed. */
   readonly secret?: boolean;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -25,11 +25,11 @@ export interface Setting {
 interface About {
   readonly env?: string;
   readonly pattern?: string;
-  /** What a text has to look like, for the fault. */
+  /** What the text has to look like; the fault says it. */
   readonly form?: string;
 }
 
-/** What texts of several settings have to look like. */
+/** Forms that texts of several settings share. */
 export const httpOrigin = {
   pattern: "^https?://[^/?#@\\s]+$",
   form: "http(s)://host[:port] without a path",
@@ -44,7 +44,7 @@ const whole =
   (description: string, unit: string, range: Range) =>
   (value: number, about: About = {}) =>
     Type.Integer({ description, unit, minimum: range[0], maximum: range[1], default: value, ...about });
-/** `otherwise` says what null means, which is the default unless another is given. */
+/** `otherwise` says what null means. Null is the default unless another is given. */
 const wholeOr =
   (description: string, unit: string, range: Range) =>
   (otherwise: string, value: number | null = null) =>
@@ -58,7 +58,10 @@ const wholeOr =
       otherwise,
     });
 
-/** Each kind names its unit; `compile.ts` relies on a key's suffix (`_seconds`, `_ms`…) saying the same. */
+/**
+ * Each kind names its unit. The key's suffix (`_seconds`, `_ms`…) has to say the same, since `compile.ts`
+ * goes by it.
+ */
 export const seconds = (description: string, range: Range = [1, day]) => whole(description, "s", range);
 export const secondsOr = (description: string, range: Range = [0, day]) => wholeOr(description, "s", range);
 export const minutesOr = (description: string, range: Range = [1, 60 * day]) =>

@@ -4,8 +4,8 @@ import { errnoOf } from "../base/errno.js";
 import { CannotStart } from "../base/cannot-start.js";
 
 /**
- * What holds secrets of this daemon, or all it knows: keys, the private Redis with its socket and file,
- * archives of profiles.
+ * The files of the data directory that hold this daemon's secrets, or everything it knows: keys, the private
+ * Redis with its socket and file, archives of profiles.
  */
 const secretFiles = ["api-key", "cluster-secret", "encryption-key"];
 const privateDirectories = ["redis", "archives"];
@@ -22,10 +22,10 @@ class DataDirectoryOpen extends CannotStart {
 }
 
 /**
- * Takes the rights of the group and of others from the data directory and from what holds secrets in it,
- * which a browser's uid must not read. Gives the paths it mended. Throws where it may not mend them; except
- * that a directory may be open to its group where it is not ours, as one that Kubernetes gives with an
- * fsGroup: the files in it are closed none the less.
+ * Closes the data directory, and the files in it that hold secrets, to the group and to others: a browser's
+ * uid must not read them. Gives the paths that it mended, and throws where it may not mend one. A directory
+ * that belongs to somebody else may stay open to its group, as one does that Kubernetes gives with an
+ * fsGroup; the files in it are closed nevertheless.
  */
 export async function closeToOthers(dataDir: string): Promise<readonly string[]> {
   const inner = [...secretFiles, ...privateDirectories].map((name) => join(dataDir, name));
@@ -36,7 +36,7 @@ export async function closeToOthers(dataDir: string): Promise<readonly string[]>
   return mended;
 }
 
-/** Returns whether the mode had to be mended. */
+/** True where the mode had to be mended. */
 async function close(path: string): Promise<boolean> {
   const found = await stat(path).catch((error: unknown) => ifAbsent(error));
   if (!found || (found.mode & groupAndOthers) === 0) return false;

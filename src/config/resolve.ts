@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import type { ConfigFile } from "./schema.js";
 import { type Compiled, compile } from "./compile.js";
 
-/** What the file leaves open and this machine decides. */
+/** The settings that the file may leave open, since this machine decides them. */
 interface Resolved {
   readonly dataDir: string;
   readonly node: {
@@ -17,7 +17,7 @@ interface Resolved {
   readonly egress: { readonly privateHostsCeiling: readonly string[] };
 }
 
-/** Sections whose open settings are settled lose their null. */
+/** The same sections after this machine has decided: their settings are no longer null. */
 export type Settled = Omit<Compiled<ConfigFile>, keyof Resolved> & {
   readonly [Key in "node" | "drain" | "archives" | "egress"]: Omit<
     Compiled<ConfigFile>[Key],
@@ -26,15 +26,15 @@ export type Settled = Omit<Compiled<ConfigFile>, keyof Resolved> & {
     Resolved[Key];
 } & Pick<Resolved, "dataDir">;
 
-// A container's limit counts; without one Node.js answers 0 or a number beyond any machine.
+// A container's limit counts. Without one Node.js answers 0, or a number beyond any machine.
 function machineMemoryBytes(): number {
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 
 /**
- * A directory of this data directory's own, always the same, short enough for a unix socket and passable for
- * other uids.
+ * Names a temporary directory that belongs to one data directory: always the same, short enough for a unix
+ * socket, and where other uids can reach it.
  */
 export const temporaryName = (dataDir: string, purpose: string): string =>
   join(tmpdir(), `remuda-${createHash("sha256").update(dataDir).digest("hex").slice(0, 10)}-${purpose}`);

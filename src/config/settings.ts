@@ -44,6 +44,6 @@ const shape = (setting: Setting): string => {
 
 const mayBeNull = (setting: Setting): boolean => Array.isArray(setting.type) && setting.type.includes("null");
 
-/** What a value has to look like, as a sentence's end: "a whole number from 1 to 600 (s), or null". */
+/** What a value has to look like, as the end of a sentence: "a whole number from 1 to 600 (s), or null". */
 export const expectation = (setting: Setting): string =>
   shape(setting) + (mayBeNull(setting) ? ", or null" : "");

@@ -8,7 +8,7 @@ interface Row {
   readonly env: string;
 }
 
-// A nullable setting with a default says what null means beside it.
+// The default as the table shows it; a setting that may be null says beside it what null means.
 function usual({ setting }: Leaf): string {
   if (setting.default === null) return setting.otherwise ?? "";
   const value = typeof setting.default === "string" ? setting.default : JSON.stringify(setting.default);
@@ -23,7 +23,7 @@ const rowOf = (leaf: Leaf): Row => ({
   env: leaf.setting.env ?? "",
 });
 
-/** `REMUDA_CONFIG` chooses the file and so stands in none. */
+/** `REMUDA_CONFIG` chooses the file, so no file can hold it. */
 const configRow: Row = {
   name: "",
   unit: "",

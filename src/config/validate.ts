@@ -13,7 +13,7 @@ export type Validated =
 const isTree = (value: unknown): value is Tree =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Keys the schema does not know, and sections that are no objects. */
+/** Finds keys that the schema does not know, and sections that are not objects. */
 function strangeKeys(tree: Tree, path: readonly string[]): string[] {
   return Object.entries(tree).flatMap(([key, value]) => {
     const here = [...path, key];
@@ -36,7 +36,10 @@ function put(tree: Tree, path: readonly string[], value: unknown): void {
   else put((tree[key] ??= {}) as Tree, rest, value);
 }
 
-/** A number where the setting is one and the text looks like one; else the text, for the check to refuse. */
+/**
+ * Reads a number where the setting is one and the text looks like one. Any other text is left for the check
+ * to refuse.
+ */
 function parseText(setting: Setting, text: string): unknown {
   const isNumber = setting.minimum !== undefined && /^-?\d+(\.\d+)?$/.test(text);
   return isNumber ? Number(text) : text;
@@ -55,7 +58,7 @@ function findGiven(
   return value === undefined ? undefined : { value, source: name };
 }
 
-// Kubernetes sets <SERVICE>_PORT=tcp://… for every Service of the namespace, one named "remuda" included.
+// Kubernetes sets <SERVICE>_PORT=tcp://… for every Service of a namespace, so also for one named "remuda".
 const hint = (value: unknown): string =>
   typeof value === "string" && value.startsWith("tcp://")
     ? " (set by Kubernetes for a Service: use enableServiceLinks: false)"
@@ -66,7 +69,10 @@ const faultOf = (setting: Setting, source: string, value: unknown): string => {
   return `${source}: has to be ${expectation(setting)}${shown}`;
 };
 
-/** The file's values under the environment's over the defaults. All faults at once; nothing is corrected. */
+/**
+ * Puts the environment's values over the file's, and those over the defaults. Reports all faults at once and
+ * corrects none.
+ */
 export function validate(file: unknown, env: Environment): Validated {
   if (!isTree(file)) return { kind: "faulty", faults: ["the file has to hold one JSON object"] };
   const faults = strangeKeys(file, []);

@@ -3,13 +3,13 @@ import { Type, type Static } from "typebox";
 /** The bounds of docs/api.md#bounds-of-fields. */
 export const bounds = {
   namePattern: "^[a-zA-Z0-9._-]{1,255}$",
-  /** The same, or empty, where a name may be left out or taken away. */
+  /** The same, or empty: where an empty name leaves it as it is or takes it away. */
   clearableNamePattern: "^[a-zA-Z0-9._-]{0,255}$",
   timeoutSeconds: { minimum: 10, maximum: 259_200 },
   startUrlLength: 2048,
   extensions: 20,
   policyBytes: 5 * 1024 * 1024,
-  /** An X screen beyond this is not started; the contract names no bound. */
+  /** No X server is started with a larger screen than this; the interface names no bound. */
   viewportPixels: 8192,
   refreshRate: 240,
   allowedHosts: { items: 100, length: 253 },
@@ -30,7 +30,7 @@ export const memoryBytes = (memory: MemoryClass): number => Number.parseInt(memo
 
 export const regions = ["us-east", "us-west", "eu-west", "ap-southeast"] as const;
 export const engines = ["chromium", "headless-shell"] as const;
-/** What walls a browser in, the strongest first; src/browser/isolation/rungs.ts says what each means. */
+/** The kinds of isolation, the strongest first; src/browser/isolation/rungs.ts says what each means. */
 export const rungNames = ["root-mounts", "user-namespace", "shared-proc", "no-sandbox", "none"] as const;
 export type RungName = (typeof rungNames)[number];
 export const resets = ["none", "state", "relaunch"] as const;
@@ -39,7 +39,9 @@ export type ResetMode = (typeof resets)[number];
 const closed = { additionalProperties: false } as const;
 const text = (maxLength: number) => Type.String({ maxLength });
 
-/** Chosen by id or by name; which of the two a caller must send is checked where the body is taken apart. */
+/**
+ * Names something by id or by name. The operation that reads the body checks that one of the two was sent.
+ */
 export const Selector = Type.Object({ id: Type.Optional(text(255)), name: Type.Optional(text(255)) }, closed);
 const ProfileSelector = Type.Object(
   {
@@ -154,12 +156,12 @@ const TimeoutSeconds = Type.Integer(bounds.timeoutSeconds);
 const Tags = Type.Record(
   Type.String(),
   Type.String({ pattern: bounds.tagValuePattern }),
-  // Typebox keeps no bounds of a record's keys.
+  // TypeBox can not state bounds of a record's keys, so plain JSON Schema does.
   { maxProperties: bounds.tags, propertyNames: { minLength: 1, maxLength: bounds.tagKeyLength } },
 );
 const ExtensionSelectors = Type.Array(Selector, { maxItems: bounds.extensions });
 
-/** What the browsers of a pool and those created on demand have in common, as a caller may send it. */
+/** Fields that a caller may send both for a pool's browsers and for one created on demand. */
 const browserFields = {
   browser_policy: Type.Optional(BrowserPolicy),
   chrome_policy: Type.Optional(BrowserPolicy),
@@ -184,7 +186,7 @@ const poolFields = {
   reset_on_release: Type.Optional(Type.Enum([...resets])),
 };
 
-/** POST /browser_pools (docs/api.md#pools). */
+/** The body of POST /browser_pools (docs/api.md#pools). */
 export const PoolCreate = Type.Object(
   {
     ...poolFields,
@@ -194,7 +196,9 @@ export const PoolCreate = Type.Object(
   },
   closed,
 );
-/** PATCH /browser_pools/{id_or_name} (docs/api.md#changing-a-pool). An empty name is a no-op. */
+/**
+ * The body of PATCH /browser_pools/{id_or_name} (docs/api.md#changing-a-pool). An empty name changes nothing.
+ */
 export const PoolPatch = Type.Object(
   {
     ...poolFields,
@@ -213,7 +217,7 @@ export const ProxyChoice = Type.Object(
   },
   closed,
 );
-/** POST /browsers (docs/api.md#sessions). */
+/** The body of POST /browsers (docs/api.md#sessions). */
 export const SessionCreate = Type.Object(
   {
     ...browserFields,
@@ -228,7 +232,7 @@ export const SessionCreate = Type.Object(
   },
   closed,
 );
-/** PATCH /browsers/{id_or_name} (docs/api.md#sessions). */
+/** The body of PATCH /browsers/{id_or_name} (docs/api.md#sessions). */
 export const SessionPatch = Type.Object(
   {
     disable_default_proxy: Type.Optional(Type.Boolean()),
@@ -258,7 +262,7 @@ export const SessionPatch = Type.Object(
   },
   closed,
 );
-/** POST /browser_pools/{id_or_name}/acquire (docs/api.md#acquire). */
+/** The body of POST /browser_pools/{id_or_name}/acquire (docs/api.md#acquire). */
 export const AcquireBody = Type.Object(
   {
     acquire_timeout_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),

@@ -7,7 +7,8 @@ export const curlPatterns = {
 } as const;
 
 /**
- * POST /browsers/{id}/curl (docs/api.md#operations). Here, since both the API and the browser's node take it.
+ * The body of POST /browsers/{id}/curl (docs/api.md#operations). It stands here because the API and the
+ * browser's node both read it.
  */
 export const CurlBody = Type.Object(
   {
@@ -30,7 +31,7 @@ export const CurlBody = Type.Object(
 
 export type CurlBody = Static<typeof CurlBody>;
 
-/** What the destination answered; a header that came more than once has each of its values. */
+/** What the destination answered. A header that came more than once has a list of its values. */
 export const CurlReply = Type.Object(
   {
     status: Type.Integer(),

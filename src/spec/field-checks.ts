@@ -24,12 +24,15 @@ export function checkStartUrl(faults: FieldFaults, url: string): void {
   if (url === "") return;
   if (!URL.canParse(url)) return fieldFault(faults, "start_url", "is not a URL");
   const { protocol, href } = new URL(url);
-  // about:settings and its like are the browser's own pages.
+  // Other about: pages, such as about:settings, are the browser's own.
   if (!startSchemes.has(protocol) && href !== "about:blank")
     fieldFault(faults, "start_url", "must be an http, https or data URL, or about:blank");
 }
 
-/** A start page that the browser could not load: about:blank and data: URLs need no host. */
+/**
+ * Reports a start page that the allowlist would not let the browser load. about:blank and data: URLs need no
+ * host.
+ */
 export function checkStartHost(
   faults: FieldFaults,
   startUrl: string | undefined,
@@ -37,7 +40,8 @@ export function checkStartHost(
 ): void {
   const allowed = (network?.allowed_hosts ?? []).map((host) => parseHostPattern(host, { withRanges: false }));
   const patterns = allowed.flatMap((parsed) => (parsed.kind === "pattern" ? [parsed.pattern] : []));
-  // Entries at fault were told already, and might have been meant to match; so was what is not a URL.
+  // Faults that were reported already are not followed up: an entry at fault might have been meant to match
+  // this host.
   if (allowed.length === 0 || patterns.length < allowed.length || !startUrl || !URL.canParse(startUrl))
     return;
   const { protocol, hostname, port } = new URL(startUrl);
@@ -60,17 +64,20 @@ export function checkNetwork(faults: FieldFaults, network: Network): void {
   }
 }
 
-/** Every entry that is no pattern, each with its own fault. Only private hosts may be ranges. */
+/** Reports each entry that is not a pattern. Only private hosts may be ranges. */
 function checkHosts(faults: FieldFaults, field: string, list: readonly string[] = []): void {
   for (const host of list) {
     const parsed = parseHostPattern(host, { withRanges: field === "network.private_hosts" });
-    // What stands before an @ may be a password.
+    // The text before an @ may be a password, so it is not quoted.
     if (parsed.kind === "fault")
       fieldFault(faults, field, `${JSON.stringify(host.replace(/^.*@/s, "…@"))} ${parsed.message}`);
   }
 }
 
-/** The normal form; of what is none, which an `expected_network` may hold, the text as it is sent. */
+/**
+ * Gives each pattern's normal form. An `expected_network` may hold texts that are not patterns; those stay as
+ * they are.
+ */
 function hosts(list: readonly string[]): string[] {
   const texts = list.map((host) => {
     const parsed = parseHostPattern(host, { withRanges: true });
@@ -79,7 +86,10 @@ function hosts(list: readonly string[]): string[] {
   return [...new Set(texts)];
 }
 
-/** Stored trimmed, lower-cased, in normal form and without duplicates (docs/api.md#bounds-of-fields). */
+/**
+ * The network as it is stored: trimmed, in lower case, in normal form and without duplicates
+ * (docs/api.md#bounds-of-fields).
+ */
 export function normaliseNetwork(network: Network): Network {
   const { allowed_hosts, private_hosts, proxy_routes } = network;
   return {

@@ -11,10 +11,13 @@ import {
   type Viewport,
 } from "./bodies.js";
 
-/** The viewport in force: the default is 1920x1080 at 25 (docs/api.md#sessions). */
+/** The default viewport; it is refreshed at 25 Hz (docs/api.md#sessions). */
 export const defaultViewport = { width: 1920, height: 1080 } as const;
 
-/** docs/api.md#sessions: an omitted rate is 10 above 1920x1200 pixels, 25 above 1280x800, else 60. */
+/**
+ * The rate to use where none was sent: 10 above 1920x1200 pixels, 25 above 1280x800, else 60
+ * (docs/api.md#sessions).
+ */
 export function refreshRateOf(viewport: Viewport): number {
   if (viewport.refresh_rate !== undefined) return viewport.refresh_rate;
   const pixels = viewport.width * viewport.height;
@@ -22,10 +25,7 @@ export function refreshRateOf(viewport: Viewport): number {
   return pixels > 1280 * 800 ? 25 : 60;
 }
 
-/**
- * The selector as callers' requests have it, but without their bounds, which may change while a record
- * exists.
- */
+/** A selector as requests have it, but without their bounds: those may change while a record exists. */
 const Chosen = Type.Object({ id: Type.Optional(Type.String()), name: Type.Optional(Type.String()) });
 const Hosts = Type.Array(Type.String());
 const StoredNetwork = Type.Object({
@@ -44,23 +44,29 @@ const launchFields = {
   browser_policy: Type.Optional(BrowserPolicy),
   extensions: Type.Optional(readonlyList(Chosen)),
   profile: Type.Optional(Type.Object({ ...Chosen.properties, save_changes: Type.Optional(Type.Boolean()) })),
-  /** What `extensions` names, in load order; absent where there is none. */
+  /** The ids of what `extensions` names, in load order; absent where there are none. */
   extension_ids: Type.Optional(readonlyList(ExtensionId)),
-  /** What `profile` names. */
+  /** The id of what `profile` names. */
   profile_id: Type.Optional(ProfileId),
   proxy_id: Type.Optional(Type.String()),
-  /** Set where a session asked for one of these instead of a proxy of the registry. */
+  /** Set where a session asked for no proxy, or for the operator's, instead of a proxy of the registry. */
   proxy_mode: Type.Optional(Type.Enum(["direct", "default"])),
   network: Type.Optional(StoredNetwork),
-  /** Shown as it was sent, and nothing more. */
+  /** Shown as it was sent; nothing else reads it. */
   telemetry: Type.Optional(Type.Unsafe<Telemetry>(Type.Object({}))),
 };
 
-/** Everything a browser is launched from; immutable, kept in Redis under a key that browsers name. */
+/**
+ * Everything that a browser is launched from. It never changes, and Redis keeps it under a key that browsers
+ * name.
+ */
 export const LaunchTemplate = Type.Object(launchFields);
 export type LaunchTemplate = Readonly<Static<typeof LaunchTemplate>>;
 
-/** A pool's whole configuration: `browser_pool_config` with every default applied, clearing values gone. */
+/**
+ * A pool's whole configuration: `browser_pool_config` with every default applied and without the values that
+ * clear a field.
+ */
 export const PoolSpec = Type.Object({
   ...launchFields,
   size: Type.Number(),
@@ -69,14 +75,17 @@ export const PoolSpec = Type.Object({
   reset_on_release: Type.Enum([...resets]),
   name: Type.Optional(Type.String()),
   refresh_on_profile_update: Type.Optional(Type.Boolean()),
-  /** A caller has named the engine: else it gives way where it cannot do what is asked for. Not shown. */
+  /**
+   * True where the caller has named the engine. Otherwise another engine is taken where this one can not do
+   * what is asked for. It is not shown.
+   */
   is_engine_named: Type.Optional(Type.Literal(true)),
 });
 export type PoolSpec = Readonly<Static<typeof PoolSpec>>;
 
 /**
- * How its browsers are made ready for the next holder: clearing one that started from a profile would not
- * bring that state back.
+ * How a pool's browsers are made ready for the next holder. One that started from a profile can not be
+ * cleared, since that would not bring the profile's state back.
  */
 export const resetModeOf = ({
   reset_on_release,

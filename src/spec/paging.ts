@@ -1,6 +1,6 @@
 import type { LeaseId, RequestId } from "../base/ids.js";
 
-/** Who asks and how: what an operation needs of a request. */
+/** What an operation needs to know of the request: who sent it, and how. */
 export interface Caller {
   readonly request: RequestId;
   /** Aborts when the caller's connection has gone. */
@@ -24,9 +24,9 @@ export interface Paging {
 }
 
 export interface PoolListQuery extends Paging {
-  /** Exact, without regard to case and accents. */
+  /** The whole name, regardless of case and accents. */
   readonly name?: string;
-  /** Part of the name, or the exact id. */
+  /** A part of the name, or the whole id. */
   readonly query?: string;
   readonly region?: string;
 }
@@ -38,7 +38,7 @@ export interface SessionListQuery extends Paging {
   readonly region?: string;
 }
 
-/** Ignores case and accents (docs/api.md#lists). */
+/** The text without case and accents, as lists compare it (docs/api.md#lists). */
 export const folded = (text: string): string => text.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase();
 
 export function pageOf<Item>(all: readonly Item[], { limit, offset }: Paging): Page<Item> {
@@ -46,10 +46,7 @@ export function pageOf<Item>(all: readonly Item[], { limit, offset }: Paging): P
   return { items, hasMore: offset + limit < all.length, nextOffset: offset + items.length };
 }
 
-/**
- * Whether a named thing is one that a list was asked for: `name` is all of its name, `query` a part of it or
- * the id.
- */
+/** True where a list's filters select this: `name` is its whole name, `query` a part of it or its id. */
 export function isWanted(
   thing: { readonly id: string; readonly name?: string },
   { name, query }: Pick<PoolListQuery, "name" | "query">,

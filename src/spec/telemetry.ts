@@ -1,7 +1,7 @@
 import { type Telemetry, telemetryCategories } from "./bodies.js";
 import { fieldFault, type FieldFaults } from "./field-checks.js";
 
-/** What `enabled: true` turns on (docs/api.md#changing-a-pool). */
+/** The categories that `enabled: true` turns on (docs/api.md#changing-a-pool). */
 const defaultSet = {
   control: { enabled: true },
   connection: { enabled: true },
@@ -12,7 +12,7 @@ const defaultSet = {
 type Categories = NonNullable<Telemetry["browser"]>;
 
 /**
- * Whether anything is captured with this configuration: a category that is switched off counts for more than
+ * True where this configuration captures anything. A category that is switched off counts for more than
  * `enabled`.
  */
 export function captures(telemetry: Telemetry | undefined | null): boolean {
@@ -21,8 +21,9 @@ export function captures(telemetry: Telemetry | undefined | null): boolean {
 }
 
 /**
- * docs/api.md#changing-a-pool: omitted, null and `{}` leave it as it is; `enabled: true` enables the default
- * set, besides what is there; `enabled: false` clears; category settings are merged onto what is there.
+ * Merges a change as docs/api.md#changing-a-pool says: absent, null and `{}` change nothing; `enabled: true`
+ * adds the default set to what is there; `enabled: false` clears everything; categories are merged one by
+ * one.
  */
 export function mergeTelemetry(
   current: Telemetry | undefined,

@@ -32,7 +32,7 @@ import { type Cause, hold, Shadow } from "./shadow.js";
 import { picturesOf, Watch } from "./watch.js";
 
 const beatPeriodMs = 1000;
-/** A node that has beaten this lately certainly lives, even if this process stood still for a while. */
+/** Whoever has beaten this lately lives, even if this process stood still for a while. */
 export const heardForMs = 10_000;
 
 export class World {
@@ -53,7 +53,7 @@ export class World {
   inbox: HeardMessage[] = [];
   /** Messages that have arrived and may arrive again. */
   heard: HeardMessage[] = [];
-  /** The ids of all controls and nodes of this world; messages to others belong to other worlds. */
+  /** The ids of this world's controls and nodes; messages to others are another world's. */
   readonly ids = new Set<string>();
   /** The control that was the last to request each lease. */
   readonly speakers = new Map<LeaseId, Control>();
@@ -196,10 +196,7 @@ export class World {
     this.#former = [...this.#former, partition].slice(-3);
   }
 
-  /**
-   * Runs a state-changing call, sometimes a second time under its request id, as after a reply of Redis was
-   * lost.
-   */
+  /** Runs a changing call, sometimes twice under its request id, as after a lost reply of Redis. */
   async repeatably<Value>(call: () => Promise<Value>, kindOf: (value: Value) => string): Promise<Value> {
     const first = await call();
     const kind = kindOf(first);

@@ -1,6 +1,6 @@
 /**
- * Policies that are not a caller's to set, and why. Names that only other versions of Chromium know are among
- * them.
+ * Policies that a caller may not set, and why. Some of the names are known only to other versions of
+ * Chromium.
  */
 interface Managed {
   readonly names: RegExp;
@@ -12,11 +12,11 @@ const named = (because: string, ...names: readonly string[]): Managed => ({
   names: new RegExp(`^(?:${names.join("|")})$`),
 });
 
-/** They would open `file:` again, in place of ours; what may be reached is said elsewhere. */
+/** These would replace our own list and open `file:` again. What may be reached is set by the allowlist. */
 export const urlPolicies = /^(?:URL(?:Allowlist|Blocklist|Whitelist|Blacklist)|DisabledSchemes)$/;
 
 /**
- * Values under which no page opens: one must sign in first, or nothing but incognito windows is allowed
+ * Values under which no page opens, because one has to sign in first or only incognito windows are allowed
  * (Chromium 156, docs/chromium.md#enterprise-policy).
  */
 export const barringValues: ReadonlyMap<string, unknown> = new Map([
@@ -25,8 +25,8 @@ export const barringValues: ReadonlyMap<string, unknown> = new Map([
 ]);
 
 /**
- * Extensions, the proxy, DevTools and automation are the service's
- * (docs/extensions-and-profiles.md#enterprise-policy); the rest is what holds those in force.
+ * The service itself sets extensions, the proxy, DevTools and automation
+ * (docs/extensions-and-profiles.md#enterprise-policy); the other policies here keep those in force.
  */
 export const managedPolicies: readonly Managed[] = [
   named(
@@ -59,8 +59,8 @@ export const managedPolicies: readonly Managed[] = [
     "DNSInterceptionChecksEnabled",
     "IntranetRedirectBehavior",
     "OutOfProcessSystemDnsResolutionEnabled",
-    // Negotiate looks up the server's canonical name itself, proxy or not (Chromium 156,
-    // docs/chromium.md#ways-past-the-proxy); Kerberos asks for more.
+    // For Negotiate Chromium looks up the server's canonical name itself, proxy or not (Chromium 156,
+    // docs/chromium.md#ways-past-the-proxy); for Kerberos it looks up more.
     "AuthServer(?:Allow|White)list",
   ),
   named(

@@ -27,8 +27,8 @@ const spoken: Record<Kind, string> = {
 };
 
 /**
- * Tells every fault of a policy: too large, a name the service keeps for itself or Chromium does not know, a
- * value of another type.
+ * Reports every fault of a policy: it is too large, or it has a name that the service keeps for itself or
+ * that Chromium does not know, or a value of another type.
  */
 export function checkPolicy(faults: FieldFaults, policy: Policy): void {
   const size = Buffer.byteLength(JSON.stringify(policy));
@@ -45,10 +45,10 @@ export function checkPolicy(faults: FieldFaults, policy: Policy): void {
     fieldFault(faults, "browser_policy", `has ${wrong.length - mostReported} more faults`);
 }
 
-/** The answer to a policy of a million names has to stay readable. */
+/** Keeps the answer readable where a policy has a million names. */
 const mostReported = 100;
 
-/** A caller's own text, which may be megabytes. */
+/** Cuts a name, which is a caller's own text and may be megabytes long. */
 const shown = (name: string): string => (name.length > 100 ? `${name.slice(0, 100)}…` : name);
 
 function faultOf(name: string, value: unknown): { name: string; what: string } | undefined {
@@ -68,8 +68,8 @@ function whatIsWrong(name: string, value: unknown): string | undefined {
 }
 
 /**
- * Policies that say which addresses and ports WebRTC uses, beside an allowlist that WebRTC must not get round
- * (docs/extensions-and-profiles.md#enterprise-policy).
+ * Policies that choose WebRTC's addresses and ports. They are refused beside an allowlist, which WebRTC must
+ * not get round (docs/extensions-and-profiles.md#enterprise-policy).
  */
 const webRtcPolicies = /^WebRtc(?:UdpPortRange|LocalIpsAllowedUrls)/;
 
