@@ -3,33 +3,37 @@ import type { Clock, Millis } from "../base/clock.js";
 import type { Canary } from "./canary.js";
 import type { Cdp } from "./cdp/cdp.js";
 
-/** What an attestation is made with: given by who holds the browser's egress. */
+/** What an attestation needs; whoever holds the browser's egress gives it. */
 export interface AttestationParts {
   /** The counts of the browser's egress: how often each rule has denied. */
   usage(): { readonly denied: Readonly<Record<string, number | undefined>> };
   /**
-   * A URL that the present rules deny. `metadataUrl` unless given; to be given where that is named as open.
+   * A URL that the present rules deny; `metadataUrl` where it is absent. It has to be given where the rules
+   * open that one.
    */
   readonly denied?: string;
-  /** A URL that the present rules allow and the operator says is there; any answer of its server will do. */
+  /**
+   * A URL that the present rules allow and that, as the operator says, exists; any answer of its server
+   * counts.
+   */
   readonly allowed?: string;
 }
 
-/** What a browser was seen to be held to. */
+/** What was proved of a browser's egress. */
 export interface Attestation {
-  /** ISO 8601. */
+  /** When it was proved, in ISO 8601. */
   readonly at: string;
-  /** What had to be denied was denied by the browser's own egress, and no request went past it. */
+  /** The browser's own egress denied what it had to deny, and no request went past it. */
   readonly denied: true;
   /** Present where a URL was named that had to be reached. */
   readonly allowed?: true;
 }
 
-/** The browser that is asked, from inside. */
+/** The browser whose inside is asked. */
 interface AttestedBrowser {
   readonly cdp: Cdp;
   readonly clock: Clock;
-  /** An open page, which is neither navigated nor told. */
+  /** An open page. It is not navigated, and does not notice. */
   readonly page: string;
   /** The pid of Chromium's main process. */
   readonly pid: number;
@@ -50,19 +54,20 @@ export class NotAttested extends Error {
 const metadataUrl = "http://169.254.169.254/";
 
 /**
- * Chromium breaks off whatever it loads when the machine's addresses change, as where containers come and go.
+ * Chromium breaks off whatever it is loading when the machine's addresses change, as they do when containers
+ * come and go.
  */
 const networkChanged = "net::ERR_NETWORK_CHANGED";
 const mostTries = 3;
 
 /**
- * Proves from inside a browser that it is held by its egress. A page's network stack is asked, all at once,
- * for a destination that is denied and for one on the machine's loopback that is never open (`Canary`): each
- * has to come back with the egress's own refusal, the egress has to have counted them, and the canary must
- * not have been touched. These are the two kinds of address Chromium would dial itself. In the namespace tier
- * its process has to be in that namespace.
- * The requests are `Network.loadNetworkResource`: they leave no history, cache, cookie or target behind.
- * Throws `NotAttested`, or what stopped the question (`TimeLimitReached`, `PipeClosed`).
+ * Proves from inside a browser that its egress holds it. A page's network stack requests, all at once, a
+ * destination that is denied and one on the machine's loopback that is never open (`Canary`): the two kinds
+ * of address that Chromium would dial itself. Each has to come back with the egress's own refusal, the egress
+ * has to have counted it, and the canary must not have been touched. In the namespace tier the browser's
+ * process has to be in that namespace. The requests are `Network.loadNetworkResource`, which leaves no
+ * history, cache, cookie or target behind. Throws `NotAttested`, or what stopped the question
+ * (`TimeLimitReached`, `PipeClosed`).
  */
 export async function attest(
   attested: AttestedBrowser,

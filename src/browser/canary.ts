@@ -3,18 +3,18 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** One path of the canary that nobody else knows. */
+/** One path of the canary, which nobody else knows. */
 interface CanaryPath {
   readonly url: string;
-  /** Whether a request has come. */
+  /** True where a request has come. */
   wasTouched(): boolean;
   close(): void;
 }
 
 /**
- * A server on the machine's loopback that no browser may ever reach: one that asks for a path of it has gone
- * past its proxy. Its port has to be among those of Remuda itself, which every proxy denies whatever the
- * rules say.
+ * A server on the machine's loopback that no browser may ever reach: a browser that asks for one of its paths
+ * has gone past its proxy. Its port has to be among Remuda's own, which every proxy denies whatever the rules
+ * say.
  */
 export interface Canary {
   readonly port: number;
@@ -30,7 +30,7 @@ export async function openCanary(): Promise<Canary> {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  // It is no reason for the daemon to live on.
+  // An open canary must not keep the daemon's process alive.
   server.unref();
   const { port } = server.address() as AddressInfo;
   return {

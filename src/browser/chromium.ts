@@ -8,7 +8,7 @@ import type { Pipe } from "./cdp/pipe.js";
 
 export type Engine = "chromium" | "headless-shell";
 
-/** What a browser is launched from: the pool's configuration, compiled. */
+/** What a browser is launched from, made from the pool's template. */
 export interface LaunchSpec {
   readonly browser: BrowserId;
   readonly engine: Engine;
@@ -17,29 +17,31 @@ export interface LaunchSpec {
   readonly kioskMode: boolean;
   readonly viewport: { readonly width: number; readonly height: number };
   readonly memoryBytes: number;
-  /** Opened after launch, fire and forget: its failure fails nothing. */
+  /** The page to open after launch. Nobody waits for it, and its failure fails nothing. */
   readonly startUrl?: string;
   /** Enterprise policy of its own, merged over our defaults and below what is pinned. */
   readonly policy?: Readonly<Record<string, unknown>>;
-  /** Puts into its directories what it is made of, before Chromium starts. */
+  /** Puts extensions and a profile into its directories, before Chromium starts. */
   readonly fillWorkspace?: FillWorkspace;
   /**
-   * It ends with its first holder: nobody will ask whether it is again as it was after its launch, so that is
-   * not looked at.
+   * True where it ends with its first holder. Then it is never reset, and its state after launch is not
+   * recorded.
    */
   readonly isForOne?: true;
-  /** Its one way out. Absent in tests and benches only: then nothing is closed to it. */
+  /** Its one way out. It is absent only in tests and benches, where the browser may reach everything. */
   readonly egress?: BrowserProxy;
 }
 
-/** The directories of a browser that is about to start, and whom files in them are for (null: ourselves). */
+/**
+ * The directories of a browser that is about to start, and the uid that owns files in them (null: our own).
+ */
 export interface StartDirectories {
   readonly directories: Directories;
   readonly uid: number | null;
   readonly signal: AbortSignal;
 }
 /**
- * Fills the profile's directory, where it starts from a state, and says which extensions lie below
+ * Fills the profile's directory, where the browser starts from a profile, and says which extensions lie below
  * `directories.extensions`, in load order. Throws, with a text for people, where it cannot.
  */
 export type FillWorkspace = (room: StartDirectories) => Promise<readonly ExtensionDirectory[]>;
@@ -51,8 +53,8 @@ export interface ExtensionDirectory {
 }
 
 /**
- * What became of extensions that a running browser was given: loaded all; or none, because Chromium refuses
- * one in its own words; or none, and only a restart can tell (`why`).
+ * What became of extensions that a running browser was given. Either all are loaded; or none, because
+ * Chromium refuses one in its own words; or none, because only a restart can load them (`why`).
  */
 export type Loading =
   | { readonly kind: "loaded" }
@@ -60,16 +62,16 @@ export type Loading =
   | { readonly kind: "needs-restart"; readonly why: string };
 
 /**
- * What a browser leaves that has ended and will be started again, or saved: its directories and its uid are
- * still its own.
+ * What an ended browser leaves that will be started again, or saved: its directories and its uid are still
+ * its own.
  */
 export interface KeptWorkspace {
   readonly directories: Directories;
   readonly uid: number | null;
   readonly extensions: readonly ExtensionDirectory[];
-  /** Whether Chromium came to its own end, all of its state written. */
+  /** True where Chromium exited by itself, with all of its state written. */
   readonly isWhole: boolean;
-  /** Removes and gives back all of it. */
+  /** Removes the directories and gives back the uid. */
   discard(): Promise<void>;
 }
 
@@ -79,9 +81,14 @@ export interface BrowserProxy {
   readonly proxyUrl: string;
   /** The network namespace it is put into, as a path that nsenter(1) can open. */
   readonly namespace?: string;
-  /** The user namespace that owns it, where it was made without root: to be entered first, likewise. */
+  /**
+   * The user namespace that owns `namespace`, where that was made without root; it has to be entered first.
+   */
   readonly userNamespace?: string;
-  /** Has the launch prove it, and fail where it cannot be proved. Absent: nothing is proved. */
+  /**
+   * With this the launch proves that its egress holds it, and fails where that cannot be proved. Without it
+   * nothing is proved.
+   */
   readonly attesting?: AttestationParts;
 }
 
@@ -106,14 +113,14 @@ export interface Directories {
 }
 
 /**
- * What in fact isolates a browser here, reported in logs and in the browser's record. docs/isolation.md
- * explains it.
+ * What really isolates a browser here, as logs and the browser's record report it. docs/isolation.md explains
+ * it.
  */
 export interface Isolation {
   readonly rung: RungName;
   /** The files that the browser may see: `own` has a private root, `host` sees all that its uid may read. */
   readonly files: "own" | "host";
-  /** `one`: its host may serve one tenant only. */
+  /** `one` means that its host may serve one tenant only. */
   readonly tenants: "many" | "one";
   readonly sandbox: Sandbox;
   /** The uid of its own, or null where the daemon may not give one. */
@@ -141,8 +148,8 @@ export interface Chromium {
   readonly directories: Directories;
   readonly isolation: Isolation;
   /**
-   * The proof that its egress holds it, of the launch or of the last `attest`; absent where none was asked
-   * for.
+   * The proof that its egress holds it, from the launch or from the last `attest`; absent where none was
+   * asked for.
    */
   readonly attestation: Attestation | undefined;
   /** `Browser.getVersion`, kept from the launch. */
@@ -156,26 +163,26 @@ export interface Chromium {
   /** A CDP round trip on the held pipe; throws when there is no answer within the limit. */
   probe(limitMs: Millis): Promise<void>;
   /**
-   * Proves once more that its egress holds it, as after a change of its rules. Throws `NotAttested`: it must
-   * not be handed out then.
+   * Proves again that its egress holds it, as after a change of its rules. Throws `NotAttested`: then it must
+   * not be handed out.
    */
   attest(asking: AttestationParts, limitMs: Millis): Promise<Attestation>;
   /** Brings the browser back to its state after launch; says what still differs (empty when clean). */
   reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }>;
-  /** Navigates the first page. Fire and forget: resolves when the command was sent. */
+  /** Navigates the first page. Resolves when the command was sent; nobody hears how it went. */
   navigate(url: string): Promise<void>;
   /**
    * Gives the oldest page another viewport. Throws for a headful browser beyond what its display can become
    * (2560 × 1440, or its first size).
    */
   resize(viewport: { readonly width: number; readonly height: number }): Promise<void>;
-  /** Loaded ones, in load order. */
+  /** The loaded extensions, in load order. */
   readonly extensions: readonly ExtensionDirectory[];
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */
   load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading>;
   /**
-   * Asks Chromium to exit, kills what has not ended within the limit, and keeps its directories; to be
-   * launched again with `adopt`, or discarded.
+   * Asks Chromium to exit, kills what has not ended within the limit, and keeps its directories. They can be
+   * launched again with `adopt`, or be discarded.
    */
   stopAndKeep(limitMs: Millis): Promise<KeptWorkspace>;
   /**

@@ -6,15 +6,18 @@ import { errnoOf } from "../base/errno.js";
 import type { Directories } from "./chromium.js";
 import type { SizedScratch } from "./resources/sized-scratch.js";
 
-/** Says nothing of the session: command lines and names of cgroups show to whoever is on the machine. */
+/**
+ * Draws a name that says nothing of the session, since command lines and names of cgroups are visible to
+ * everyone on the machine.
+ */
 export const newWorkspaceName = (): string => `b-${randomBytes(6).toString("hex")}`;
 
 export const isWorkspaceName = (name: string): boolean => /^b-[0-9a-f]{12}$/.test(name);
 
 /**
- * The directories of one browser under `scratch`. `root` is the browser's HOME, and `downloads` the place
- * Chromium itself would choose under it, so that a download lands there also when no CDP command names a
- * place.
+ * Names the directories of one browser under `scratch`. `root` is the browser's HOME. `downloads` is the
+ * place that Chromium itself would choose under it, so that a download lands there even where no CDP command
+ * names a place.
  */
 export function directoriesOf(scratch: string, name: string): Directories {
   const root = join(scratch, name);
@@ -35,14 +38,14 @@ export function directoriesOf(scratch: string, name: string): Directories {
 }
 
 /**
- * Sticky, and of the browser's group: it may put into its root what it likes, and neither remove nor rename
- * what is ours there, which we use by its path while the browser runs.
+ * The root is sticky and belongs to the browser's group. So the browser may put there what it likes, and can
+ * neither remove nor rename our own entries, which we use by their paths while it runs.
  */
 const rootMode = 0o1770;
 
 /**
- * Makes them, for the browser alone. `uid` null leaves them ours; root and extensions are ours in any case,
- * and the browser may write into the one and read the other.
+ * Makes the directories, for the browser alone. Where `uid` is null they are ours. Root and extensions are
+ * ours in any case; the browser may write into root and read extensions.
  */
 export async function makeDirectories(
   directories: Directories,
@@ -86,7 +89,7 @@ export async function removeRoot(path: string, sizedScratch?: SizedScratch): Pro
   await removeDirectory(path);
 }
 
-/** The directory of each level is held open meanwhile. */
+/** Each level holds a directory open, so the depth is bounded. */
 const mostDepth = 64;
 const mostTries = 5;
 
@@ -122,7 +125,7 @@ const isOneOf = (error: unknown, ...codes: readonly string[]): boolean =>
 
 /** False where something still writes into the directory. */
 async function removeAt(path: string, depth: number): Promise<boolean> {
-  // A directory is told as EISDIR, elsewhere than on Linux as EPERM.
+  // For a directory Linux answers EISDIR, other systems EPERM.
   const isDirectory = await unlink(path).then(
     () => false,
     (error: unknown) => !isOneOf(error, "ENOENT"),

@@ -52,7 +52,7 @@ const isExecutable = (path: string): Promise<boolean> =>
 
 const versionLimitMs = 10_000;
 
-/** Tells the major version an executable says it is, such as "156"; undefined when it does not say. */
+/** Finds the major version that an executable reports, such as "156"; undefined where it reports none. */
 export type FindMajorVersion = (executable: string) => Promise<string | undefined>;
 
 /** Asks each executable once, and again when its file has changed: asking starts the executable. */

@@ -10,7 +10,7 @@ export async function findForeignText(
 }
 
 /**
- * The content of a file where a browser may write. Undefined where there is none, or something else in its
+ * Reads a file where a browser may write. Undefined where there is none, or something else stands in its
  * place: a link, a pipe that would hold up whoever opens it, or more than `mostBytes`.
  */
 export async function findForeignFile(path: string, mostBytes: number): Promise<Buffer | undefined> {
@@ -30,8 +30,8 @@ export async function findForeignFile(path: string, mostBytes: number): Promise<
 }
 
 /**
- * Makes a file for its owner alone where a browser may write. What was there before goes, and no link is
- * written through.
+ * Makes a file, for its owner alone, where a browser may write. It replaces what was there before, and writes
+ * through no link.
  */
 export async function putForeignFile(
   path: string,

@@ -21,9 +21,9 @@ import { findSizedScratch, type SizedScratch } from "./resources/sized-scratch.j
 import { areUidsMapped, openUids, type Uids } from "./resources/uids.js";
 
 export interface HostSettings {
-  /** Every data directory has one; its daemon holds that directory's lock. */
+  /** Each data directory has its own; the daemon that uses it holds that directory's lock. */
   readonly scratchDirectory: string;
-  /** The first uid that may be given to a browser. Matters where the daemon is root. */
+  /** The first uid that may be given to a browser. It matters only where the daemon is root. */
   readonly uidBase?: number;
   /** These executables are used instead of the installed ones. */
   readonly named?: Readonly<Partial<Record<Engine, string>>>;
@@ -35,7 +35,7 @@ export interface HostSettings {
    * False leaves browsers' directories in the scratch directory's file system; true where it is not given.
    */
   readonly usesMounts?: boolean;
-  /** Unfinished messages of all browsers may hold so much; no limit where it is not given. */
+  /** Unfinished messages of all browsers may hold so many bytes; there is no limit where it is not given. */
   readonly maxReceivedBytes?: number;
   /** The limit from the first step of a launch to its first page. */
   readonly launchLimitMs: Millis;
@@ -45,7 +45,7 @@ export interface HostSettings {
   readonly readablePaths?: readonly string[];
 }
 
-/** What this machine has for browsers and lets us do to them: found out once per daemon. */
+/** What this machine has for browsers and lets us do to them, found out once per daemon. */
 export interface BrowserHost extends HostSettings {
   readonly clock: Clock;
   readonly log: Log;
@@ -65,7 +65,7 @@ export interface BrowserHost extends HostSettings {
   /** Absent where browsers' directories need or get no file system of their own. */
   readonly sizedScratch?: SizedScratch;
   readonly machinePolicies: MachinePolicies;
-  /** What browsers have sent of messages that are not whole. */
+  /** Counts what browsers have sent of messages that are not complete yet. */
   readonly received: Budget;
   /** Its port belongs among those that every egress denies. */
   readonly canary: Canary;
@@ -213,7 +213,7 @@ interface Found {
   readonly configuration: string;
 }
 
-/** What can be found out only by trying, with the uid a browser would have. */
+/** Finds the rung that holds, which only a trial can show, with the uid that a browser would have. */
 async function findLadder(
   settings: HostSettings,
   { installed, uids, configuration }: Found,

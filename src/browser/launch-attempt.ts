@@ -29,7 +29,7 @@ export class LaunchFailed extends Error {
 }
 
 export interface LaunchOptions {
-  /** Gives the launch up; what it had made is removed before `launchChromium` throws. */
+  /** Gives the launch up. What it had made is removed before `launchChromium` throws. */
   readonly signal?: AbortSignal;
   readonly onStage?: (stage: LaunchStage) => void;
   /**
@@ -65,12 +65,12 @@ export class LaunchAttempt {
     };
   }
 
-  /** What is started again, if anything. */
+  /** The workspace of the browser that is started again, if any. */
   get adopted(): Workspace | undefined {
     return this.options.adopt;
   }
 
-  /** What the launch has taken for the browser goes with it where the launch fails. */
+  /** Takes note of what was taken for the browser: it is given back where the launch fails. */
   own(workspace: Workspace): Workspace {
     this.#owned = workspace;
     return workspace;

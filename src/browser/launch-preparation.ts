@@ -30,7 +30,7 @@ export interface PreparedLaunch {
   readonly display?: Display;
 }
 
-/** Makes its directories, cgroup, policy and display. */
+/** Makes the browser's directories, cgroup, policy and display. */
 export async function prepareLaunch(
   spec: LaunchSpec,
   host: BrowserHost,
@@ -140,6 +140,6 @@ export const insideOf = ({ directories, uid, spec, display }: PreparedLaunch): W
   hasDisplay: display !== undefined,
 });
 
-/** Is its uid nobody else's in its user namespace? */
+/** True where nobody else in its user namespace has its uid. */
 export const countsAlone = ({ uid, walls }: PreparedLaunch): boolean =>
   uid !== null || hasPrivateRoot(walls.rung);

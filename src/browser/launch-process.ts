@@ -43,7 +43,7 @@ export function spawnChromium(
   const command = [...limits, executable, ...switchesOf(spec, facts)];
   return startWalled(walls, [...(cgroup?.prefix ?? []), ...walls.browser(insideOf(prepared), command)], {
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
-    // A process group of its own, so that a signal to the daemon's does not reach it.
+    // It gets a process group of its own, so that a signal to the daemon's group does not reach it.
     detached: true,
     cwd: "/",
     env: { ...environmentOf(directories), ...display?.environment },
@@ -58,7 +58,7 @@ const environmentOf = ({
   configuration,
   data,
 }: Directories): Record<string, string> => ({
-  // It starts programs of a desktop by their names, such as xdg-open: there are none.
+  // Chromium starts programs of a desktop by their names, such as xdg-open; here it finds none.
   PATH: "/nonexistent",
   HOME: root,
   TMPDIR: temporary,
@@ -67,8 +67,8 @@ const environmentOf = ({
   XDG_DATA_HOME: `${data}/share`,
   XDG_RUNTIME_DIR: temporary,
   LANG: "C.UTF-8",
-  // There is no desktop to talk to; a bus that is not there is found out faster than one that is searched
-  // for.
+  // There is no desktop to talk to. Chromium finds out faster that a named bus is missing than that it has to
+  // search for one.
   DBUS_SESSION_BUS_ADDRESS: `unix:path=${temporary}/no-bus`,
 });
 

@@ -56,7 +56,7 @@ interface LaunchContext {
   readonly attempt: LaunchAttempt;
 }
 
-/** What a launch finds out of a browser once it answers. */
+/** What a launch learns from a browser once that answers. */
 type Found = Pick<Launched, "cdp" | "pages" | "version" | "baseline" | "extensions" | "attestation" | "log">;
 
 /** Waits until it has answered, its first page is open, and its extensions and its egress are in force. */
@@ -133,7 +133,7 @@ const running = (
     ...(prepared.display && { display: prepared.display }),
   });
 
-/** May there be something of an earlier browser in its directories? */
+/** True where something of an earlier browser may be in its directories. */
 const wasUsed = ({ spec }: PreparedLaunch, { adopted }: LaunchAttempt): boolean =>
   adopted !== undefined || spec.fillWorkspace !== undefined;
 

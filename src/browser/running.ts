@@ -32,7 +32,7 @@ import { resetBrowser } from "./reset/reset.js";
 import { keepCookies, cookiesOf } from "./profile/kept-cookies.js";
 import { placeWindow } from "./cdp/window.js";
 
-/** What a finished launch hands over. */
+/** What a launch hands over when it is finished. */
 export interface Launched {
   readonly spec: LaunchSpec;
   readonly child: ChildProcess;
@@ -45,7 +45,7 @@ export interface Launched {
   /** The extensions that it was launched with. */
   readonly given: readonly LaunchExtensions[];
   readonly isAdopted: boolean;
-  /** A headful browser has one. */
+  /** The display; only a headful browser has one. */
   readonly display?: Display;
   readonly directories: Directories;
   readonly isolation: Isolation;
@@ -54,7 +54,7 @@ export interface Launched {
   readonly version: Chromium["version"];
   readonly baseline: Fingerprint | undefined;
   readonly exited: Promise<Exit>;
-  /** Everything the launch has started, newest last. */
+  /** Everything that the launch has started, newest last. */
   readonly stops: Stops;
   readonly clock: Clock;
   readonly log: Log;
@@ -151,7 +151,7 @@ export class RunningChromium implements Chromium {
     return { ...workspace, extensions, isWhole: code === 0 && signal === null };
   }
 
-  /** What cannot be kept in order is not kept at all. */
+  /** A workspace whose browser did not end in order is not kept at all. */
   async #stopInOrder(limitMs: Millis): Promise<void> {
     const { cdp, clock, workspace, log, pages, stops } = this.launched;
     const deadline = clock.monotonic() + limitMs;
@@ -197,7 +197,7 @@ export class RunningChromium implements Chromium {
   async #askToExit(limitMs: Millis): Promise<void> {
     const { cdp, clock, pages } = this.launched;
     pages.release();
-    // It may close its pipe before its answer was read, and is then still writing down what it has.
+    // Chromium may close its pipe before its answer was read, and then still be writing down what it has.
     const asked = cdp
       .send("Browser.close", {}, { limitMs })
       .catch(unlessPipeClosed)
@@ -210,7 +210,7 @@ function unlessPipeClosed(error: unknown): void {
   if (!(error instanceof PipeClosed)) throw error;
 }
 
-/** How long its last words may be on their way after the process has ended. */
+/** Its last words may arrive this long after the process has ended. */
 const lastWordsMs = 50;
 
 /** bwrap(1) ends with 128 and the number of the signal that ended what it had started. */

@@ -6,7 +6,7 @@ import type { Uids } from "./resources/uids.js";
 interface Around {
   readonly clock: Clock;
   readonly log: Log;
-  /** Absent where the daemon may not give uids: then nothing can be told apart. */
+  /** Absent where the daemon may not give uids: then no process can be told from another. */
   readonly uids?: Uids;
 }
 

@@ -31,9 +31,9 @@ export async function sweepLeftovers(host: BrowserHost): Promise<number> {
 }
 
 /**
- * Clears scratch directories that this daemon's forerunners have used, as far as their cgroups tell the
- * processes. To be called before one of them is chosen: what is left in memory takes the room by which it is
- * chosen.
+ * Clears scratch directories that earlier runs of this daemon have used, as far as their cgroups identify the
+ * processes. It has to be called before one of them is chosen: what is left in memory takes the room by which
+ * it is chosen.
  */
 export async function sweepEarlier(
   paths: readonly string[],
@@ -54,7 +54,7 @@ export async function sweepEarlier(
   }
 }
 
-/** A directory that a setting named may hold other people's files by now: then it stays, with those. */
+/** A directory that a setting named may hold other people's files by now; then it stays, with those files. */
 async function removeScratch(path: string): Promise<void> {
   await Promise.all(besideWorkspaces.map((name) => removeDirectory(join(path, name))));
   await rmdir(path).catch(() => {});

@@ -7,9 +7,9 @@ export interface SwitchFacts {
   readonly sandbox: Sandbox;
   /** Chromium's major version, needed for a headless browser in stealth only. */
   readonly majorVersion?: string;
-  /** Policy installs an extension of its. */
+  /** True where policy installs one of its extensions. */
   readonly hasForced?: boolean;
-  /** No managed policy reaches it. */
+  /** True where no managed policy reaches it. */
   readonly lacksPolicy?: boolean;
 }
 
@@ -20,9 +20,9 @@ export interface SwitchFacts {
 const toolbarPixels = 87;
 
 /**
- * What would show a PDF in frames of its page, where a client has scripts run before the frame has an address
- * to judge. Without it there is a guest, which tells itself from pages from the first (Chromium 156,
- * docs/chromium.md#its-own-pages).
+ * This feature would show a PDF in frames of its page, and a client's scripts would run in a frame before it
+ * has an address to judge. Without it there is a guest, which differs from pages from the first (Chromium
+ * 156, docs/chromium.md#its-own-pages).
  */
 const framedViewer = "PdfOopif";
 
@@ -72,7 +72,7 @@ const enabledFeatures = [
 
 /** Both engines get these. */
 const common = [
-  // The only way to CDP: no port is open anywhere, and the end of the pipe ends the browser
+  // This pipe is the only way to CDP: no port is open anywhere, and the end of the pipe ends the browser
   // (docs/chromium.md#the-pipe).
   "--remote-debugging-pipe",
   // There is no GPU; otherwise Chromium starts one process to find that out.
@@ -87,8 +87,8 @@ const common = [
 ];
 
 /**
- * Takes the updates of extensions away, and with them all that policy installs. Without it a browser was
- * silent for 150 s all the same (Chromium 156, docs/chromium.md#silence-on-the-network).
+ * This takes away the updates of extensions, and with them all that policy installs. Without it too a browser
+ * was silent for 150 s (Chromium 156, docs/chromium.md#silence-on-the-network).
  */
 const noUpdates = "--disable-background-networking";
 
@@ -117,10 +117,10 @@ const full = [
 ];
 
 /**
- * What sends everything through the browser's proxy (docs/chromium.md#ways-past-the-proxy). Without the
- * bypass list loopback and link-local addresses go direct; of the two WebRTC switches one is for full
- * Chromium and one for headless-shell; without the resolver rule the names of TURN servers and ICE candidates
- * are looked up past the proxy.
+ * The switches that send everything through the browser's proxy (docs/chromium.md#ways-past-the-proxy).
+ * Without the bypass list loopback and link-local addresses are dialled directly. Of the two WebRTC switches
+ * one is for full Chromium and one for headless-shell. Without the resolver rule the names of TURN servers
+ * and ICE candidates are looked up past the proxy.
  */
 const egressSwitches = (proxyUrl: string): string[] => [
   `--proxy-server=${proxyUrl}`,
@@ -191,8 +191,8 @@ export function outerSize({
 /**
  * What switches can honestly do against detection; no more is claimed. headless-shell goes on naming
  * `HeadlessChrome` among the brands of its client hints: no switch changes them, and a CDP override holds
- * only for the one page and as long as the session that set it, so workers and pages that clients open would
- * tell on it. Stealth that matters takes full Chromium.
+ * only for one page and as long as the session that set it, so workers and pages that clients open would give
+ * it away. Callers who need stealth take full Chromium.
  */
 function stealthSwitches(spec: LaunchSpec, { majorVersion }: SwitchFacts): string[] {
   // `navigator.webdriver` would otherwise be true as soon as there is a pipe.

@@ -2,7 +2,10 @@ import type { Readable } from "node:stream";
 
 const kept = 20;
 const lineLimitBytes = 2_000;
-/** Chromium without a D-Bus or a GPU says so many times over at each launch; it drowns what matters. */
+/**
+ * Chromium without a D-Bus or a GPU reports that many times at each launch; these lines would hide those that
+ * matter.
+ */
 const noise =
   /dbus\/(bus|object_proxy)\.cc|media\/gpu\/vaapi|bluez_dbus_manager|sandbox_linux\.cc.*multiple threads/;
 

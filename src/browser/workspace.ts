@@ -14,14 +14,14 @@ import type { BrowserHost } from "./host.js";
 import { mendProfile } from "./profile/mend-profile.js";
 
 /**
- * What of the host is one browser's own. It outlives the browser's processes where the browser is to be
+ * What one browser has of the host for itself. It outlives the browser's processes where the browser is to be
  * started again.
  */
 export type Workspace = Pick<KeptWorkspace, "directories" | "uid" | "discard">;
 
 const stopLimitMs = 15_000;
 
-/** Tells people who look which session the directory is of; browsers do not see it. */
+/** This file tells people which session a directory belongs to; browsers do not see it. */
 const sessionFile = "session";
 
 /** Takes a uid and names the directories, which `makeWorkspace` makes. */
@@ -45,7 +45,7 @@ export async function makeWorkspace(
 
 /**
  * Makes what an ended browser has left ready for its next start. Its root belongs to the browser, which may
- * have put something else in the place of what is ours there, such as a link that we would write through.
+ * have replaced our entries there, with a link that we would write through, for instance.
  */
 export async function repairWorkspace({ directories }: Workspace): Promise<void> {
   const { root, extensions, authority: _, ...inner } = directories;
@@ -60,7 +60,7 @@ export async function repairWorkspace({ directories }: Workspace): Promise<void>
   await emptyDirectory(temporary);
 }
 
-/** Puts into them what the browser starts from, and says which extensions it gets. */
+/** Puts into the directories what the browser starts from, and says which extensions it gets. */
 export async function fillWorkspace(
   spec: LaunchSpec,
   workspace: Workspace,

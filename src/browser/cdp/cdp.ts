@@ -38,7 +38,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** What is read of an answer. */
+/** The part of an answer that is read. */
 interface Answer {
   readonly result?: unknown;
   readonly error?: { readonly message: string };
@@ -47,15 +47,17 @@ interface Answer {
 type Listener = (params: Readonly<Record<string, unknown>>) => void;
 
 const defaultLimitMs = 10_000;
-/** This is more than all cookies that Chromium keeps, which is the longest answer asked for. */
+/**
+ * The longest answer that is asked for has all cookies, and all that Chromium keeps are shorter than this.
+ */
 const longestReplyBytes = 32 * 1024 * 1024;
 /** The list begins three levels deep: `{"result":{"cookies":[`. */
 const listDepth = 3;
 
 /**
- * Our own CDP client on the browser's pipe. Clients of the gateway share the pipe: their ids are higher than
- * ours and their events belong to sessions of theirs, so their frames are told apart by a glance and never
- * parsed here.
+ * Our own CDP client on the browser's pipe. Clients of the gateway share the pipe. Their ids are higher than
+ * ours and their events belong to sessions of their own, so a glance tells their frames apart, and they are
+ * never parsed here.
  */
 export class Cdp {
   readonly #pending = new Map<number, Pending>();
@@ -89,8 +91,8 @@ export class Cdp {
   }
 
   /**
-   * Hears an event of the given session, or of the browser's root session; one listener for each. The result
-   * stops it.
+   * Listens to an event of the given session, or of the browser's root session. Each event has one listener.
+   * The returned function stops listening.
    */
   on(event: string, listener: Listener, from?: string): () => void {
     const key = keyOf(event, from);
@@ -134,7 +136,7 @@ export class Cdp {
 
 const keyOf = (event: string, from = ""): string => `${event} ${from}`;
 
-/** Undefined where the event is too long for what is known of its kind. */
+/** Undefined where the event is too long to parse and not about a target. */
 function readParams(frame: Frame): Readonly<Record<string, unknown>> | undefined {
   if (Buffer.isBuffer(frame) && frame.length <= longestEventBytes)
     return paramsOf(JSON.parse(frame.toString()));

@@ -1,24 +1,31 @@
 import { type Account, Budget } from "../../base/budget.js";
 import { type Frame, headBytes, summarize } from "./frame.js";
 
-/** A browser that sends without end does not fill memory; clients are cut when they have so much unread. */
+/**
+ * No longer message is kept, so that a browser that sends without end does not fill memory. A client that has
+ * so much unread is cut.
+ */
 export const longestFrameBytes = 128 * 1024 * 1024;
-/** Longer ones stay in parts. */
+/** Longer messages stay in parts. */
 const longBytes = 256 * 1024;
-/** What is read at once is no longer. Shorter parts are put together, so that there are few. */
+/** No longer part is read at once. Shorter parts are put together, so that there are few. */
 const partBytes = 64 * 1024;
 /** No part is shorter than this, so that the head is in one part and the tail is in one. */
 const leastBytes = 4096;
 const keptParts = 4;
 
-/** Counts a browser's unfinished message; `cut` has it given up. */
+/**
+ * Counts the bytes of a browser's unfinished message. It calls `cut` where the message has to be given up.
+ */
 export type FrameBudget = (cut: () => void) => Account;
 
 /** Counts each frame alone, without a budget that is shared. */
 const countAlone: FrameBudget = (cut) =>
   new Budget({ browserBytes: longestFrameBytes, daemonBytes: longestFrameBytes }).open("", cut);
 
-/** Gathers the parts of one message; of one that is given up only its beginning and its end. */
+/**
+ * Gathers the parts of one message. Of a message that was given up it keeps only the beginning and the end.
+ */
 export class FrameAssembler {
   #parts: Buffer[] = [];
   #bytes = 0;
@@ -35,7 +42,7 @@ export class FrameAssembler {
     else this.#account.set(this.#bytes);
   }
 
-  /** Returns the whole frame once its last part is here; undefined where nobody can be told of it. */
+  /** Takes the last part and returns the whole frame; undefined for an event that was given up. */
   end(last: Buffer): Frame | undefined {
     if (this.#parts.length === 0) return last;
     this.add(last);

@@ -13,7 +13,7 @@ export const bytesOf = (frame: Frame): number =>
 /** The whole message, for a reader who needs all of it. */
 export const wholeOf = (frame: Frame): Buffer => (Buffer.isBuffer(frame) ? frame : Buffer.concat(frame));
 
-/** What a CDP message from Chromium says of itself at its head and tail; its body is never parsed. */
+/** What a CDP message from Chromium says about itself at its head and its tail; its body is never parsed. */
 interface FrameSummary {
   /** Only a reply has one. */
   readonly id?: number;

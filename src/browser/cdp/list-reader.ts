@@ -8,7 +8,7 @@ const closeArray = 0x5d;
 const openObject = 0x7b;
 const closeObject = 0x7d;
 
-/** What stands outside of lists is parsed at once; with places in them some 10 ms. */
+/** The text outside of lists is parsed at once; this much takes some 10 ms. */
 const longestRestBytes = 2 * 1024 * 1024;
 /** Reading this much takes some 0.1 ms. */
 const pieceBytes = 64 * 1024;
@@ -37,9 +37,9 @@ export async function readLists({ depth, parts }: ListText, turn: FairTurn = tur
 
 class Lists {
   readonly #elements: unknown[] = [];
-  /** The text with places in `#elements` instead of elements. */
+  /** The text in which each element is replaced by its index in `#elements`. */
   #rest = "";
-  /** What has come of an element; undefined outside of lists. */
+  /** The bytes of the element that is being read; undefined outside of lists. */
   #element: Buffer[] | undefined;
   #depth = 0;
   #isInString = false;
@@ -64,7 +64,10 @@ class Lists {
     return this.#filled(JSON.parse(Buffer.from(this.#rest, "latin1").toString()), this.listDepth);
   }
 
-  /** Past the string that it is in, if it is: gives the place behind that, or behind the piece. */
+  /**
+   * Skips the rest of a string, where the text is inside one. Gives the position after it, or the end of the
+   * piece.
+   */
   #readString(piece: Buffer, start: number): number {
     if (!this.#isInString) return start;
     for (let at = start; at < piece.length; at += 1) {
@@ -79,7 +82,7 @@ class Lists {
     return piece.length;
   }
 
-  /** Whether a list or an element begins or ends with this byte, which is outside of strings. */
+  /** True where a list or an element begins or ends with this byte, which is outside of strings. */
   #isBorder(byte: number): boolean {
     if (byte === comma) return this.#element !== undefined && this.#depth === this.listDepth;
     if (byte === openArray || byte === openObject) {

@@ -5,7 +5,7 @@ import { type TargetInfo, targetInfoOf } from "./target-event.js";
 import { placeWindow } from "./window.js";
 
 /**
- * The pages of the default context, the one clients find open. When the last of them goes (a script's
+ * The pages of the default context, where clients find them open. When the last one goes (a script's
  * `window.close()`, a tab closed by hand), a blank one is opened, so that the next client finds a page.
  */
 export class Pages {

@@ -6,7 +6,9 @@ import { type FrameBudget, FrameAssembler } from "./frame-assembly.js";
 
 /** Raw CDP over the two pipes of `--remote-debugging-pipe`: NUL-terminated JSON messages. */
 export interface Pipe {
-  /** Sends one message. Silently dropped once the pipe is closed: the sender hears of that by `onClosed`. */
+  /**
+   * Sends one message. Once the pipe is closed messages are dropped silently; `onClosed` tells the sender.
+   */
   send(text: string): void;
   /** Sends one message that comes in parts. */
   sendParts(parts: readonly (string | Uint8Array)[]): void;
@@ -16,21 +18,24 @@ export interface Pipe {
    */
   onFrame(listener: (frame: Frame) => void): () => void;
   onClosed(listener: () => void): () => void;
-  /** What was sent and Chromium has not yet read. */
+  /** The bytes that were sent and that Chromium has not read yet. */
   backlogBytes(): number;
   /** Calls the listener when all that was sent has been read. */
   onDrained(listener: () => void): () => void;
-  /** Stops reading, so that Chromium feels the pressure; counted: as many `resume` as `hold`. */
+  /**
+   * Stops reading, so that Chromium has to wait. Calls are counted: reading goes on after as many `resume` as
+   * `hold`.
+   */
   hold(): void;
   resume(): void;
 }
 
 /**
- * Each message counts for at least this much, with the work that its listeners put off: so a turn has 64 at
- * most.
+ * Each message counts for at least this much, which includes the work that its listeners put off. So a turn
+ * has 64 messages at most.
  */
 const frameMs: Millis = 0.008;
-/** What it takes to read 64 KiB, which is as much as comes at once. */
+/** The time that it takes to read 64 KiB, the most that comes at once. */
 const chunkMs: Millis = 0.03;
 /** What a browser may say in the long run. */
 const bytesPerSecond = 16 * 1024 * 1024;
@@ -48,11 +53,11 @@ interface Splitting {
 
 interface Splitter {
   take(chunk: Buffer): void;
-  /** The browser is gone; what it has said before still counts. */
+  /** Ends the reading of a browser that is gone, after what it has said before. */
   finish(): void;
 }
 
-/** Cuts what is read at its NULs, as long as it is the browser's turn. */
+/** Splits what is read at its NULs, as long as it is the browser's turn. */
 function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
   const gathered = new FrameAssembler(counting);
   const takeFrame = (last: Buffer): void => {
@@ -94,7 +99,7 @@ function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
   };
 }
 
-/** Adds to a set; the result takes it out again. */
+/** Adds a listener to a set; the returned function removes it. */
 const listen = <Listener>(listeners: Set<Listener>, listener: Listener): (() => void) => {
   listeners.add(listener);
   return () => listeners.delete(listener);

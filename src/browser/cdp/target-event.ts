@@ -1,7 +1,7 @@
 import { isRecord } from "../../base/is-record.js";
 import { bytesOf, type Frame, frameHeadOf, frameTailOf, wholeOf } from "./frame.js";
 
-/** What is read of a `Target.targetCreated`. */
+/** The part of a `Target.targetCreated` that is read. */
 export interface TargetInfo {
   readonly targetId: string;
   readonly type: string;
@@ -11,7 +11,9 @@ export interface TargetInfo {
   readonly browserContextId?: string;
 }
 
-/** What Chromium says of a target; undefined where that is not what it said in the versions known. */
+/**
+ * What Chromium says of a target; undefined where it has another form than in the versions that are known.
+ */
 export const targetInfoOf = (said: unknown): TargetInfo | undefined =>
   isRecord(said) && isTargetInfo(said) ? said : undefined;
 
@@ -27,7 +29,7 @@ const isTargetInfo = (said: Said): said is Said & TargetInfo =>
 
 const isTextOrNothing = (value: unknown): boolean => value === undefined || typeof value === "string";
 
-/** What is parsed of an event: they come as often as a page changes its title. */
+/** Longer events are not parsed: they come as often as a page changes its title. */
 export const longestEventBytes = 16 * 1024;
 const headBytes = 256;
 const targetHead = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
@@ -37,14 +39,14 @@ const targetHead = /"targetInfo":\{"targetId":"([^"]+)","type":"([^"]+)"/;
  */
 const urlKey = Buffer.from(',"url":"');
 const urlHeadBytes = 4096;
-/** This comes after the texts that a page writes. */
+/** These fields come after the texts that a page writes. */
 const targetTail =
   /"browserContextId":"([0-9A-Za-z-]+)"(?:,"subtype":"([a-z_]+)")?\}\}(?:\}|,"sessionId":"[^"]+"\})?$/;
 const targetTailBytes = 256;
 
 /**
- * What an event says of its target; of one that is too long, what tells whose page it is (order seen in
- * Chromium 156).
+ * What an event says of its target. Of an event that is too long to parse it finds what tells whose page it
+ * is (in the order that Chromium 156 writes).
  */
 export function findTarget(frame: Frame): TargetInfo | undefined {
   if (bytesOf(frame) <= longestEventBytes)
@@ -68,7 +70,7 @@ function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype
   };
 }
 
-/** An address that is not found counts as one of the browser's own. */
+/** An address that is not found counts as one of the browser's own pages. */
 function urlHead(frame: Buffer): string {
   const at = frame.indexOf(urlKey);
   if (at < 0) return "chrome://unknown/";

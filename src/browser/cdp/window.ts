@@ -2,7 +2,10 @@ import type { Cdp } from "./cdp.js";
 import type { LaunchSpec } from "../chromium.js";
 import { outerSize } from "../switches.js";
 
-/** Gives a page's window the place it has after launch. In headful mode the display has its size before. */
+/**
+ * Gives a page's window the position and size that it had after launch. In headful mode the display has to
+ * have its size before.
+ */
 export async function placeWindow(cdp: Cdp, page: string, spec: LaunchSpec): Promise<void> {
   const { windowId } = await cdp.send("Browser.getWindowForTarget", { targetId: page });
   // Chromium refuses a size for a window that is minimised, maximised or full screen.

@@ -8,8 +8,8 @@ const sharedDirectory = "/tmp/.X11-unix";
 export const sharedSocket = (number: number): string => join(sharedDirectory, `X${number}`);
 
 /**
- * Removes the socket files of X servers that were killed. One that still answers is left: a uid may have been
- * given again.
+ * Removes the socket files of X servers that were killed. A socket that still answers is left, since its uid
+ * may have been given out again.
  */
 export async function sweepSharedSockets(isOurs: (uid: number) => boolean): Promise<void> {
   const paths = (await readdir(sharedDirectory).catch(() => [])).map((name) => join(sharedDirectory, name));

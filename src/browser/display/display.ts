@@ -20,7 +20,7 @@ interface DisplaySpec {
   readonly xvfb: string;
   readonly walls: Walls;
   readonly inside: WalledIn;
-  /** What the command line begins with, such as what enters the browser's cgroup. */
+  /** The start of the command line, such as what enters the browser's cgroup. */
   readonly prefix: readonly string[];
   readonly size: Size;
 }
@@ -28,7 +28,7 @@ interface DisplaySpec {
 /** One X display, for one browser. */
 export interface Display {
   readonly pid: number;
-  /** What its clients need to find it and to be let in. */
+  /** The variables by which its clients find it and are admitted. */
   readonly environment: { readonly DISPLAY: string; readonly XAUTHORITY: string };
   /** Gives its screen another size. Throws `DisplayTooSmall` beyond what it was started for. */
   resize(size: Size): Promise<void>;
@@ -55,8 +55,9 @@ const resizeLimitMs = 2_000;
 const unlikelyNumbers = [10_000, 60_000] as const;
 
 /**
- * What any display can become. Xvfb takes the memory of its largest screen at once, 4 bytes a pixel and no
- * more: 14 MiB here, 8 for a screen of 1920 × 1080 (Xvfb 21.1, docs/chromium.md#windows-and-displays).
+ * The largest size that any display can be given. Xvfb takes the memory of its largest screen at once, 4
+ * bytes a pixel and no more: 14 MiB here, 8 for a screen of 1920 × 1080 (Xvfb 21.1,
+ * docs/chromium.md#windows-and-displays).
  */
 const roomy: Size = { width: 2560, height: 1440 };
 const largestOf = ({ width, height }: Size): Size => ({
@@ -65,9 +66,9 @@ const largestOf = ({ width, height }: Size): Size => ({
 });
 
 /**
- * Starts an Xvfb that admits only who has its cookie. In a private root its socket is in the browser's own
- * directory and its number one that hardly another X server has; otherwise it chooses a free number itself.
- * Rejects when it ends instead.
+ * Starts an Xvfb that admits only clients with its cookie. In a private root its socket is in the browser's
+ * own directory, and its number is one that hardly any other X server has; otherwise it chooses a free number
+ * itself. Rejects where it ends instead.
  */
 export async function startDisplay(spec: DisplaySpec, clock: Clock, halt: AbortSignal): Promise<Display> {
   const cookie = randomBytes(16);

@@ -18,7 +18,7 @@ const randr = {
 
 const millimetres = (pixels: number): number => Math.round((pixels * 25.4) / 96);
 
-/** What Xvfb has: one controller that shows one output. */
+/** The screen as Xvfb has it: one controller that shows one output. */
 interface Screen {
   readonly opcode: number;
   readonly controller: number;
@@ -35,7 +35,7 @@ interface Screen {
 export async function setScreenSize(client: XClient, size: Size): Promise<void> {
   const screen = await screenOf(client);
   const mode = findMode(screen, size) ?? (await makeMode(client, screen, size));
-  // Nobody else is served meanwhile, so no client sees a screen without a mode.
+  // The server serves nobody else meanwhile, so no client sees a screen without a mode.
   client.send(request(core.grabServer, 0));
   try {
     await showMode(client, screen, undefined);
@@ -93,7 +93,7 @@ async function makeMode(
   { width, height }: Size,
 ): Promise<number> {
   const name = Buffer.from(`${width}x${height}`);
-  // No picture is ever scanned out, so the timings say nothing but the size, 60 times a second.
+  // No picture is ever sent to a monitor, so the timings say only the size, at 60 Hz.
   const timings = [
     cards(2, width, height),
     cards(4, width * height * 60),

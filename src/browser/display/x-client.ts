@@ -35,8 +35,7 @@ const authorisation = Buffer.from("MIT-MAGIC-COOKIE-1");
 const setupHead = 8;
 const messageBytes = 32;
 /**
- * Far more than any answer to our questions; the server runs beside a browser and is trusted no more than
- * that.
+ * No answer to our questions is nearly as long; the server runs beside a browser and is trusted as little.
  */
 const mostBytes = 2 ** 16;
 

@@ -8,7 +8,7 @@ import { isInstalled } from "./forced-install.js";
 import { type Installed, installedIn, restoreInstalled } from "./restore-extensions.js";
 import { findUnpackedId } from "./file-access.js";
 
-/** Sticky: who may write here may add, and remove only what is its own. */
+/** The sticky bit lets whoever may write here add files, and remove only its own. */
 const sticky = 0o1777;
 
 /**
@@ -24,13 +24,16 @@ interface Loaded extends ExtensionDirectory {
 
 type Failure = Exclude<Loading, { kind: "loaded" }>;
 
-/** The extensions of one browser. Its path gives an extension its id, unless its manifest has a key. */
+/**
+ * The extensions of one browser. Chromium makes an extension's id from its path, unless its manifest has a
+ * key.
+ */
 export class BrowserExtensions {
   #loaded: readonly Loaded[] = [];
   #turn: Promise<unknown> = Promise.resolve();
 
   /**
-   * `withoutFiles`: ids of which the browser knew at its start that they have no access to files. Each counts
+   * `withoutFiles` has the ids that the browser knew at its start to have no access to files. Each counts
    * once, since uninstalling forgets it.
    */
   constructor(
@@ -74,7 +77,7 @@ export class BrowserExtensions {
     return loading;
   }
 
-  /** Loads all of them, for all contexts, or none; one call after the other. */
+  /** Loads all of them for all contexts, or none. Calls take turns. */
   load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
     const loading = this.#turn.then(
       async () =>
@@ -86,7 +89,7 @@ export class BrowserExtensions {
     return loading;
   }
 
-  /** Chromium was rid of all it had. */
+  /** Forgets all of them, after Chromium was rid of them. */
   forget(): void {
     this.#loaded = [];
   }
@@ -159,7 +162,7 @@ export class BrowserExtensions {
     return undefined;
   }
 
-  /** An extension that the browser has from its last start is not started twice. */
+  /** An extension that the browser still has from its last start is not loaded a second time. */
   async #loadOne(
     { path, id, name }: Loaded,
     before: Installed,
@@ -201,7 +204,7 @@ export class BrowserExtensions {
   }
 }
 
-/** Policy reaches a browser at its start. */
+/** An extension that policy has to install needs a restart, since Chromium reads policy at its start. */
 async function whyNotLive(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
   try {
     const demanding = (await withForced(extensions)).find(({ forced }) => forced);

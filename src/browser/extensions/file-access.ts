@@ -10,8 +10,8 @@ import type { LaunchExtensions } from "./forced-extensions.js";
 import type { Workspace } from "../workspace.js";
 
 /**
- * This is more than a browser may have, because the directory of one whose loading failed is not used again
- * before a restart.
+ * There are more of these than a browser may have extensions, because the directory of one that failed to
+ * load is not used again before a restart.
  */
 const uploadRooms = 64;
 
@@ -39,8 +39,8 @@ export async function findUnpackedId({
 const isBase64 = /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
- * Chromium itself says what is wrong with a manifest that cannot be read. What it reads and this does not,
- * names its key otherwise.
+ * Where a manifest cannot be read, Chromium itself says what is wrong. Null where this parser fails, but
+ * Chromium might find a key.
  */
 function keyIn(text: string): unknown {
   try {
@@ -104,7 +104,7 @@ export async function closeFiles(
 type Values = Record<string, unknown>;
 const valuesOf = (value: unknown): Values => (isRecord(value) ? value : {});
 
-/** Far more than Chromium's own. One that cannot be read is Chromium's to replace, and ours is as good. */
+/** Chromium's own file is far smaller. Where it cannot be read Chromium replaces it anyway, so ours may. */
 const mostPreferencesBytes = 2 ** 25;
 
 async function closeIn(

@@ -4,10 +4,7 @@ import { join } from "node:path";
 import type { ExtensionDirectory } from "../chromium.js";
 import { findForeignText } from "../foreign-file.js";
 
-/**
- * An extension that Chromium has to install by policy, from the packed one in its directory, for it to be
- * allowed to stop requests.
- */
+/** An extension that may only stop requests if policy installs it, from the packed form in its directory. */
 export interface ForcedExtension {
   /** The id of its packed form: the key decides, not the path. */
   readonly id: string;
@@ -57,8 +54,8 @@ interface Manifest {
 const requestPermissions = new Set<unknown>(["webRequest", "webRequestBlocking"]);
 
 /**
- * What policy the unpacked extension needs: undefined where it needs none. It needs one when it asks to watch
- * or stop requests and brings what a policy installs from, an update.xml and a .crx
+ * Finds the policy that an unpacked extension needs; undefined where it needs none. It needs one where it
+ * asks to watch or stop requests and brings what a policy installs from: an update.xml and a .crx
  * (docs/extensions-and-profiles.md#installed-by-policy). Throws `NotInstallable`.
  */
 export async function findForced({ name, path }: ExtensionDirectory): Promise<ForcedExtension | undefined> {
@@ -104,7 +101,7 @@ const mostTextBytes = 2 ** 20;
 /** Reads nothing of a file that is missing, or too long to be what it claims to be. */
 const readShort = async (path: string): Promise<string> => (await findForeignText(path, mostTextBytes)) ?? "";
 
-/** Far more than the keys and signatures of any. */
+/** No header with its keys and signatures is nearly as long. */
 const mostHeaderBytes = 2 ** 20;
 /**
  * "Cr24", the version of the format, and the length of the header that follows (chromium:

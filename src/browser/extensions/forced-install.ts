@@ -14,10 +14,10 @@ interface Within {
 }
 
 /**
- * Whether Chromium installs the extension within the limit. It tells of none that policy installs, and lets
- * nobody attach to one: a page of its own ends the session that opens it (Chromium 156,
- * docs/chromium.md#extensions). What shows is the start of its worker, which comes with each installing; of
- * one without a worker, its files in the profile.
+ * True where Chromium installs the extension within the limit. Chromium does not report extensions that
+ * policy installs, and lets nobody attach to one: a page of the extension ends the session that opens it
+ * (Chromium 156, docs/chromium.md#extensions). What can be seen is the start of its worker, which follows
+ * each install; or its files in the profile, where it has no worker.
  */
 export async function isInstalled(
   forced: ForcedExtension,

@@ -45,7 +45,7 @@ interface Restoring {
   readonly before: Installed;
 }
 
-/** Returns how many were not as before. */
+/** Restores them once, and gives how many were not as before. */
 async function restoreExtensions({ cdp, clock, before }: Restoring, strangers: Set<string>): Promise<number> {
   const now = await installedIn(cdp);
   const added = [...now].filter(([id]) => !before.has(id));
@@ -62,12 +62,12 @@ const workerLimitMs: Millis = 4_000;
 const mostManifestBytes = 2 ** 20;
 
 /**
- * Uninstalls one whose worker, if it has any, runs by then. A worker that is still starting would leave a
- * target behind that stays in every list, cannot be closed and is nowhere else (Chromium 156,
+ * Uninstalls an extension after its worker, if it has one, has started. A worker that is still starting would
+ * leave a target behind that stays in every list, cannot be closed and is nowhere else (Chromium 156,
  * docs/chromium.md#extensions).
  */
 async function uninstall(cdp: Cdp, clock: Clock, { id, path }: { id: string; path: string }): Promise<void> {
-  // The path is what the browser says.
+  // The browser has said this path, so the file there is not trusted.
   const manifest = (await findForeignText(join(path, "manifest.json"), mostManifestBytes)) ?? "";
   const deadline = clock.monotonic() + workerLimitMs;
   let isReady = !manifest.includes('"service_worker"');

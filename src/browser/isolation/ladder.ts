@@ -20,7 +20,7 @@ interface LadderSettings {
   /** Further paths of the host that browsers may read. */
   readonly readable: readonly string[];
   readonly tools: IsolationTools;
-  /** Shown to browsers, for what is started before Chromium. */
+  /** Programs that browsers get to see, since they are started before Chromium. */
   readonly programs: readonly string[];
   readonly xvfb?: string;
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
@@ -29,16 +29,18 @@ interface LadderSettings {
   readonly uid: number | null;
 }
 
-/** The rung that holds, or why none does that is allowed. */
+/** The rung that holds, or why none of those that are allowed does. */
 export type Ladder =
   | { readonly kind: "holds"; readonly walls: Walls; readonly refused: readonly string[] }
   | { readonly kind: "refused"; readonly why: string };
 
 const trialLimitMs = 5_000;
-/** Characters of what a refused trial wrote. */
+/** So many characters of what a refused trial wrote are reported. */
 const mostComplaint = 300;
 
-/** Tries the rungs, the strongest first, each with the command line that browsers get. Once per daemon. */
+/**
+ * Tries the rungs, the strongest first, each with the command line that browsers get. Called once per daemon.
+ */
 export async function climb(settings: LadderSettings, log: Log): Promise<Ladder> {
   const facts = await findFacts(settings);
   const refused: string[] = [];
@@ -61,13 +63,13 @@ export async function climb(settings: LadderSettings, log: Log): Promise<Ladder>
   return { kind: "refused", why: refused.join("; ") };
 }
 
-/** A rung whose mounts root makes is for a daemon that is root. */
+/** Root makes the mounts of some rungs; those are for a daemon that is root. */
 function formsOf({ forms }: Rung, uid: number | null): readonly (WallParts["form"] | undefined)[] {
   if (forms === undefined) return [undefined];
   return uid === null ? forms.filter((form) => form !== "root") : forms;
 }
 
-/** What every rung has in common. */
+/** Finds what every rung needs to know. */
 async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "rung" | "sandbox" | "form">> {
   const { executables, programs, readable, scratch, tools, xvfb, policies } = settings;
   const places = await Promise.all(executables.map(directoryOf));
@@ -96,7 +98,7 @@ async function settled(parts: WallParts, { executables, uid }: LadderSettings): 
   return parts.form === undefined ? { ...parts, sandbox: await findSandbox(executables[0], uid) } : parts;
 }
 
-/** Undefined where the rung holds, else what was refused. */
+/** Tries one rung. Undefined where it holds, else what was refused. */
 async function tryRung(parts: WallParts, settings: LadderSettings): Promise<string | undefined> {
   if (parts.form === undefined) return undefined;
   if (process.platform !== "linux") return "private roots are Linux's";
@@ -129,7 +131,7 @@ async function tryIn(
   }
 }
 
-/** Undefined where the command ends well, else what it said. */
+/** Runs a command. Undefined where it ends well, else what it said. */
 async function complaintOf(walls: Walls, command: readonly string[]): Promise<string | undefined> {
   const child = await startWalled(walls, command, {
     stdio: ["ignore", "ignore", "pipe"],

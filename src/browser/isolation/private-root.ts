@@ -10,21 +10,21 @@ export interface PrivateRoot {
   readonly proc: "own" | "container";
   /** No further user namespace can be made inside, so Chromium's own sandbox cannot be on. */
   readonly closesUserNamespaces: boolean;
-  /** The host's, for all browsers alike (`findSystemFiles`). */
+  /** The host's files that all browsers see alike (`findSystemFiles`). */
   readonly system: readonly string[];
   /** The directory with its /etc (`makeEtc`). */
   readonly etc: string;
   readonly directories: Directories;
-  /** Mapped to the daemon's own uid, where the namespace that it enters maps that to root. */
+  /** The uid inside that maps to the daemon's own, where the namespace that it enters maps that to root. */
   readonly mappedUid?: number;
-  /** Shown besides, for what is started before Chromium. */
+  /** Further programs that are shown, since they are started before Chromium. */
   readonly programs: readonly string[];
-  /** Where its policies are shown, such as `/etc/chromium/policies`. */
+  /** The path at which its policies are shown, such as `/etc/chromium/policies`. */
   readonly policies?: string;
-  /** Where the filter of system calls is. */
+  /** The path of the filter of system calls. */
   readonly filter?: string;
   readonly hasDisplay: boolean;
-  /** The machine's own resolvers, for a browser that has no proxy to ask. */
+  /** True shows the machine's own resolvers, for a browser that has no proxy to ask. */
   readonly resolvesNames: boolean;
 }
 
@@ -62,7 +62,9 @@ function userNamespace({ form, mappedUid, closesUserNamespaces }: PrivateRoot): 
 
 const scratch = (path: string): string[] => ["--size", `${scratchBytes}`, "--perms", "1777", "--tmpfs", path];
 
-/** Mounted before what lies below them, and closed to writing by `closing` after all mounts are made. */
+/**
+ * These are mounted before what lies below them; `closing` makes them read-only after all mounts are made.
+ */
 const base = (proc: PrivateRoot["proc"]): string[] => [
   ...(proc === "own" ? ["--proc", "/proc"] : ["--bind", "/proc", "/proc"]),
   "--dev",
@@ -70,7 +72,7 @@ const base = (proc: PrivateRoot["proc"]): string[] => [
   ...scratch("/dev/shm"),
   ...scratch("/tmp"),
 ];
-// A remount does not reach the mounts below: without a line of its own /dev would be writable, without a
+// A remount does not reach the mounts below it: without a line of its own /dev would be writable without a
 // limit.
 const closing = ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"];
 
@@ -122,7 +124,7 @@ export function privateRoot(wanted: PrivateRoot): string[] {
   ];
 }
 
-/** Xvfb, and what it starts: a shell, and by that the compiler of its keyboard map. */
+/** Xvfb and what it starts: a shell, which starts the compiler of its keyboard map. */
 export interface DisplayPrograms {
   readonly xvfb: string;
   readonly xkbcomp: string;

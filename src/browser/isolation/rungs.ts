@@ -8,18 +8,19 @@ export interface Rung {
   /** Absent where the browser has no private root. */
   readonly forms?: readonly Form[];
   /**
-   * A `/proc` of its own process namespace, or the container's, in which it sees that others run and no more.
+   * `own` is a `/proc` of its own process namespace; `container` is the container's, in which the browser
+   * sees that others run, and no more.
    */
   readonly proc?: "own" | "container";
-  /** Chromium's own sandbox stays on. `none` alone takes what the machine grants. */
+  /** True where Chromium's own sandbox is required to stay on; only `none` takes what the machine grants. */
   readonly hasSandbox: boolean;
   readonly meaning: string;
 }
 
 /**
- * What walls browsers in, the strongest first. A starting daemon proves them in this order, each with the
- * very options of bwrap(1) that browsers get, and takes the first that holds; below `node.require_isolation`
- * it launches nothing. docs/isolation.md explains them.
+ * The kinds of isolation, the strongest first. A starting daemon tries them in this order, each with the very
+ * options of bwrap(1) that browsers get, and takes the first that holds; below `node.require_isolation` it
+ * launches nothing. docs/isolation.md explains them.
  */
 export const rungs = [
   {

@@ -10,7 +10,7 @@ type Arch = keyof typeof archOf;
 const [load, isEqual, hasBit, give] = [0x20, 0x15, 0x45, 0x06];
 const [atNumber, atArch] = [0, 4];
 const allowed = 0x7fff0000;
-/** ENOSYS: as on a kernel without keys, which programs expect. */
+/** The call fails with ENOSYS, as on a kernel without keys, which programs expect. */
 const denied = 0x00050000 | 38;
 /** Marks the x32 calls of x86-64: the same calls under other numbers. */
 const x32Bit = 0x40000000;
@@ -103,8 +103,9 @@ export async function startWalled(
 }
 
 /**
- * Node.js gives a process that could not be started too, and tells why on the next tick: with nobody to hear
- * it, that would end the daemon. Where no descriptor is left it has no streams either, other than by its type.
+ * Node.js returns a process that could not be started too, and reports why on the next tick: if nobody
+ * listened, that would end the daemon. Where no descriptor is left such a process has no streams either,
+ * although its type says so.
  */
 async function started(child: ChildProcess): Promise<StartedProcess> {
   const hasStreams = "stdio" in child && Array.isArray(child.stdio);
@@ -115,7 +116,7 @@ async function started(child: ChildProcess): Promise<StartedProcess> {
 
 const isStarted = (child: ChildProcess): child is StartedProcess => child.pid !== undefined;
 
-/** What fork(2) and pipe(2) fail for that is nobody's request's fault. */
+/** Causes for which fork(2) and pipe(2) fail and which no request is to blame for. */
 const lacks: Readonly<Record<string, string>> = {
   EAGAIN: "the daemon may have no further process (EAGAIN: pids.max of its cgroup, or its RLIMIT_NPROC)",
   EMFILE: "no descriptor is left to start a process with (EMFILE)",

@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 
 /**
- * What Chromium loads or reads of a Debian or Fedora system. Programs, /usr/local and the daemon itself are
- * not among it.
+ * What Chromium loads or reads on a Debian or Fedora system. Programs, /usr/local and the daemon itself are
+ * left out.
  */
 const readable = [
   "/usr/lib",
@@ -73,7 +73,7 @@ export async function directoryOf(executable: string): Promise<string> {
 
 const etcNames = ["passwd", "group", "nsswitch.conf", "hosts", "machine-id"] as const;
 
-/** The few files of /etc that programs ask for, saying nothing of the host. */
+/** The few files of /etc that programs ask for; they say nothing of the host. */
 function etcFiles(uid: number): Record<(typeof etcNames)[number], string> {
   return {
     passwd: `browser:x:${uid}:${uid}:browser:/:/nonexistent\n`,
@@ -84,7 +84,9 @@ function etcFiles(uid: number): Record<(typeof etcNames)[number], string> {
   };
 }
 
-/** Makes them below `directory` where they are not there yet; every browser of that uid may use them. */
+/**
+ * Makes these files below `directory` where they are not there yet; every browser of that uid may use them.
+ */
 export async function makeEtc(directory: string, uid: number): Promise<void> {
   const isThere = await readdir(directory).then(
     () => true,

@@ -11,7 +11,7 @@ export interface IsolationTools {
   readonly nsenter?: string;
 }
 
-/** What is the browser's own of the host, when its command line is made. */
+/** What one browser has of the host when its command line is made. */
 export interface WalledIn {
   readonly directories: Directories;
   /** Null means the daemon's own uid. */
@@ -22,7 +22,7 @@ export interface WalledIn {
   readonly hasDisplay: boolean;
 }
 
-/** Both give a command line: the program, and what it is started with. */
+/** Makes a command line: the program, and what it is started with. */
 type CommandLine = (inside: WalledIn, command: readonly string[]) => string[];
 
 /** The walls of one host, on the rung that holds there. */
@@ -46,7 +46,7 @@ export interface WallParts {
   readonly tools: IsolationTools;
   readonly system: readonly string[];
   readonly displayPrograms?: DisplayPrograms;
-  /** Programs shown to browsers, for what is started before Chromium. */
+  /** Programs that browsers get to see, since they are started before Chromium. */
   readonly programs: readonly string[];
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
   readonly policies: string;
@@ -120,7 +120,7 @@ function rootOf(
 }
 
 /**
- * What comes before the command: where root makes the mounts the uid is given up inside, elsewhere before.
+ * The start of the command line. Where root makes the mounts the uid is given up inside, otherwise before.
  */
 function entrance({ tools, form }: WallParts, { uid }: WalledIn, options: readonly string[]): string[] {
   const { bwrap, setpriv } = tools;

@@ -2,12 +2,12 @@ import type { LaunchSpec } from "../chromium.js";
 
 type ManagedPolicy = Readonly<Record<string, unknown>>;
 
-/** Keeps a browser nobody looks at from asking questions; a caller's own policy may say otherwise. */
+/** Keeps a browser that nobody looks at from asking questions; a caller's own policy may change these. */
 const defaultPolicy: ManagedPolicy = {
   BrowserSignin: 0,
   DefaultBrowserSettingEnabled: false,
   MetricsReportingEnabled: false,
-  // The page of new tabs is Chromium's own, and those are closed.
+  // Chromium's own page of new tabs is among those that are closed.
   NewTabPageLocation: "about:blank",
   PasswordManagerEnabled: false,
   PromotionsEnabled: false,
@@ -37,15 +37,15 @@ const ofAllExtensions: ManagedPolicy = {
 };
 
 /**
- * What no caller changes: src/spec/policies/managed-policies.ts refuses each of these names. What closes the
- * host's files and Chromium's own pages comes first. Nothing here may touch remote debugging:
- * `RemoteDebuggingAllowed` false leaves no CDP at all, and a browser that survives the end of its pipe
+ * What no caller may change: src/spec/policies/managed-policies.ts refuses each of these names. What closes
+ * the host's files and Chromium's own pages comes first. Nothing here may touch remote debugging: with
+ * `RemoteDebuggingAllowed` false there is no CDP at all, and the browser survives the end of its pipe
  * (docs/chromium.md#the-pipe).
  */
 const pinnedPolicy: ManagedPolicy = {
-  // All that is not allowed: programs of the host start by other schemes, `mailto:` without being asked
-  // (Chromium 156, docs/chromium.md#ways-past-the-proxy). What is named stands for pages of Chromium's own,
-  // which "*" leaves open; behind `view-source:` the inner address is judged.
+  // "*" closes every address that is not allowed: otherwise programs of the host start by other schemes,
+  // `mailto:` without being asked (Chromium 156, docs/chromium.md#ways-past-the-proxy). The named ones are
+  // pages of Chromium's own, which "*" leaves open; behind `view-source:` the inner address is judged.
   URLBlocklist: [
     "*",
     "file://*",
@@ -83,7 +83,7 @@ const pinnedPolicy: ManagedPolicy = {
   QuicAllowed: false,
   DnsOverHttpsMode: "off",
   BuiltInDnsClientEnabled: false,
-  // Looks for receivers by multicast.
+  // The media router looks for receivers by multicast.
   EnableMediaRouter: false,
 };
 
@@ -95,7 +95,7 @@ const proxyPolicy = (proxyUrl: string): ManagedPolicy => ({
   ProxySettings: { ProxyMode: "fixed_servers", ProxyServer: proxyUrl, ProxyBypassList: "<-loopback>" },
 });
 
-/** An extension that is installed from a file, for it asks for what only policy grants. */
+/** An extension that policy installs from a file, since it asks for what only policy grants. */
 export interface ForcedEntry {
   readonly id: string;
   /** `file:` URL of an update manifest that names the packed extension. */
@@ -103,7 +103,7 @@ export interface ForcedEntry {
 }
 
 /**
- * An entry of its own takes the place of what is said of all, the permissions included (Chromium 156,
+ * An extension's own entry replaces the one for all extensions, blocked permissions included (Chromium 156,
  * docs/chromium.md#enterprise-policy).
  */
 const forcedSettings = ({ id, updateUrl }: ForcedEntry): readonly [string, ManagedPolicy] => [

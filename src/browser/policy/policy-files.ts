@@ -44,13 +44,13 @@ export interface PolicyWanted extends Pick<LaunchSpec, "policy" | "egress"> {
 /** Where two files set the same policy, Chromium takes the one whose name sorts last. */
 const fileName = join("managed", "zz-remuda.json");
 
-/** Below the directory of its policies, where Chromium looks for no policy. */
+/** This lies below the directory of its policies, in a place where Chromium looks for no policy. */
 const updates = "updates";
 
 interface PolicyPlaces {
   /** The browser's own directory. */
   readonly root: string;
-  /** Where Chromium sees what is written there. */
+  /** The path at which Chromium sees what is written there. */
   readonly shownAt: string;
   readonly machine: MachinePolicies;
 }

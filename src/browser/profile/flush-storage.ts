@@ -8,13 +8,13 @@ const lookAgainMs = 4;
 
 interface Flushing {
   readonly cdp: Cdp;
-  /** What was spawned for the browser. */
+  /** The pid of the process that was spawned for the browser. */
   readonly pid: number;
   readonly pages: Pick<Pages, "oldest">;
   readonly clock: Clock;
 }
 
-/** Reserved: no page can ever have stored anything there (RFC 6761, 6.4). */
+/** This name is reserved, so no page can ever have stored anything there (RFC 6761, 6.4). */
 const nobody = "https://remuda.invalid";
 
 /**

@@ -11,10 +11,10 @@ import type { Workspace } from "../workspace.js";
 type Cookie = Given<"Storage.setCookies">["cookies"][number];
 
 /**
- * All cookies, as they were when the browser was asked to exit. Those without an end, which many logins are,
- * Chromium forgets at its exit; the others it writes down every 30 s and at its exit, and on a busy machine
- * its process ends before that is done (Chromium 156, docs/chromium.md#profiles). They lie in the user-data
- * directory from its end on, so that they are where the other cookies are, and go wherever those go.
+ * Keeps all cookies as they were when the browser was asked to exit. Chromium forgets those without an expiry
+ * at its exit, and many logins are such; the others it writes every 30 s and at its exit, and on a busy
+ * machine its process ends before that is done (Chromium 156, docs/chromium.md#profiles). The file lies in
+ * the user-data directory, so that it is where the other cookies are and goes wherever those go.
  */
 const fileIn = ({ directories }: Workspace): string =>
   join(directories.profile, "remuda-session-cookies.json");
@@ -49,7 +49,7 @@ async function* textOf(cookies: readonly Cookie[]): AsyncGenerator<string> {
   yield "]";
 }
 
-/** Some 2 ms at most: Chromium keeps 4 KiB of a cookie, for which JSON may take six times as many. */
+/** So many take some 2 ms at most: Chromium keeps 4 KiB of a cookie, and JSON may take six times as many. */
 const batchSize = 32;
 const batchesOf = (cookies: readonly Cookie[]): readonly (readonly Cookie[])[] =>
   Array.from({ length: Math.ceil(cookies.length / batchSize) }, (_, place) =>
@@ -57,8 +57,8 @@ const batchesOf = (cookies: readonly Cookie[]): readonly (readonly Cookie[])[] =
   );
 
 /**
- * Gives the browser that has started there those that it lacks. The file stays as it is: were this start to
- * fail, the next one needs it.
+ * Gives the browser that has started there the cookies that it lacks. The file stays, since the next start
+ * needs it where this one fails.
  */
 export async function giveCookies(workspace: Workspace, cdp: Cdp): Promise<void> {
   const turn = turns.open();
@@ -80,11 +80,11 @@ async function setCookies(cdp: Cdp, cookies: readonly Cookie[]): Promise<void> {
   });
 }
 
-/** What tells one cookie from another (RFC 6265, 5.3, and the partition it is in). */
+/** What identifies a cookie (RFC 6265, 5.3, and the partition that it is in). */
 const nameOf = ({ name, domain, path, partitionKey }: Cookie): string =>
   JSON.stringify([name, domain, path, partitionKey]);
 
-/** The file was the browser's while it was packed, so that it may hold anything. */
+/** The browser owned the file while it was packed, so it may hold anything. */
 async function findCookies(path: string, turn: FairTurn): Promise<Cookie[]> {
   const text = await findForeignFile(path, mostBytes);
   try {

@@ -7,13 +7,13 @@ import type { Workspace } from "../workspace.js";
 import { removeDirectory } from "../directories.js";
 import { findForeignText, putForeignFile } from "../foreign-file.js";
 
-/** Far more than Chromium's own; a file beyond it is not for us to parse. */
+/** Chromium's own files are far smaller; one beyond this is not parsed. */
 const mostBytes = 2 ** 25;
 
 /**
- * Makes a user-data directory that was used before start as a new one does: no bubble about a crash, no tabs
- * of then, no locks, and no word of unpacked extensions but `kept`: those of another browser, or of an upload
- * that was taken back.
+ * Makes a user-data directory that was used before start as a new one does: without a bubble about a crash,
+ * tabs of the last run, or locks. Of unpacked extensions only those in `kept` stay; the others were another
+ * browser's, or came with an upload that was taken back.
  */
 export async function mendProfile(
   { directories, uid }: Workspace,
@@ -41,7 +41,7 @@ const isDirectory = (path: string): Promise<boolean> =>
 
 type Values = Record<string, unknown>;
 
-/** What is at the end of the path; empty, and in its place, where there is none. */
+/** Gives the object at the end of a path, and puts an empty one there where there is none. */
 function within(values: Values, ...path: readonly string[]): Values {
   return path.reduce((at, name) => {
     const inner = at[name];

@@ -6,16 +6,16 @@ import { pack, type Pack } from "tar-stream";
 import type { KeptWorkspace } from "../chromium.js";
 import { isState, isStateFile } from "./profile-state.js";
 
-/** Deeper than Chromium goes, and far from what a path may be. */
+/** Chromium's directories are less deep, and paths of this depth are still far from too long. */
 const mostDepth = 24;
 const chunkBytes = 2 ** 20;
 
 type Packed = Pick<KeptWorkspace, "directories" | "uid">;
 
 /**
- * A tar of the state in the user-data directory of a browser that has ended. What lies there is the browser's
- * doing: only regular files of its own uid that are nowhere else too are taken, and no link is followed.
- * Directories are named by their files alone. The stream fails where a file cannot be read.
+ * Packs the state in the user-data directory of an ended browser as a tar. The browser may have put anything
+ * there: only regular files of its own uid that have no other name are taken, and no link is followed.
+ * Directories appear only in the names of files. The stream fails where a file cannot be read.
  */
 export function packProfile({ directories, uid }: Packed): Readable {
   const tar = pack();

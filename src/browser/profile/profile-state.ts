@@ -1,7 +1,7 @@
 /**
- * What of a user-data directory is not state: nothing that a page, an extension or a person would miss (names
- * seen in 156). Service Worker/ScriptCache and CacheStorage are caches by name only: a site that works
- * offline works from them.
+ * Parts of a user-data directory that are not state: nothing that a page, an extension or a person would miss
+ * (names seen in Chromium 156). Service Worker/ScriptCache and CacheStorage are caches by name only: a site
+ * that works offline works from them.
  */
 const caches = [
   "Cache",
@@ -21,7 +21,7 @@ const caches = [
   "component_crx_cache",
 ];
 
-/** They belong to one process, or to the pages that were open in it. */
+/** These belong to one process, or to the pages that were open in it. */
 const passing = [
   "lockfile",
   "LOCK",
@@ -35,7 +35,7 @@ const passing = [
   "Session Storage",
 ];
 
-/** What Chromium tells its makers or predicts from what it has seen. */
+/** What Chromium reports to its makers, or predicts from what it has seen. */
 const metrics = [
   "BrowserMetrics",
   "BrowserMetrics-spare.pma",
@@ -60,8 +60,8 @@ const metrics = [
 ];
 
 /**
- * Downloaded by Chromium for itself; a browser without one fetches none, and one that has it would take it as
- * new.
+ * Chromium downloads these for itself. A browser that lacks one does not fetch it here, and one that finds it
+ * would treat it as new.
  */
 const components = [
   "Safe Browsing",
@@ -96,12 +96,14 @@ const components = [
   "component_updater",
 ];
 
-/** Names programs of the host that a page of an extension may start. */
+/** This names programs of the host that a page of an extension may start. */
 const dangerous = ["NativeMessagingHosts"];
 
 const leftOut = new Set([...caches, ...passing, ...metrics, ...components, ...dangerous]);
 
-/** One process's own (`SingletonLock`, `.org.chromium.Chromium.XXXXXX`), or what a broken write has left. */
+/**
+ * Files of one process (`SingletonLock`, `.org.chromium.Chromium.XXXXXX`), or what a broken write has left.
+ */
 const leftOutPattern = /^Singleton|^\.(org\.chromium|com\.google)\.|\.tmp$|\.pma$/;
 
 /**
@@ -111,7 +113,7 @@ const leftOutPattern = /^Singleton|^\.(org\.chromium|com\.google)\.|\.tmp$|\.pma
 const isEmptyJournal = (name: string, sizeBytes: number): boolean =>
   sizeBytes === 0 && name.endsWith("-journal");
 
-/** Has a file or a directory of this name, wherever it lies, a place in a saved profile? */
+/** True where a file or directory of this name, wherever it lies, belongs into a saved profile. */
 export const isState = (name: string): boolean =>
   !leftOut.has(name.replace(/-(journal|wal|shm)$/, "")) && !leftOutPattern.test(name);
 

@@ -6,13 +6,13 @@ import type { StartDirectories } from "../chromium.js";
 import { emptyDirectory } from "../directories.js";
 import { isState, isStateFile } from "./profile-state.js";
 
-/** What a profile may be at most: of its files together, and how many. */
+/** The most that a profile may hold: bytes of all its files together, and files. */
 interface ProfileLimits {
   readonly maxBytes: number;
   readonly maxFiles: number;
 }
 
-/** The tar is none that we would have packed: a profile that is not as it should be starts no browser. */
+/** The tar is not one that we have packed. A profile that is not as it should be starts no browser. */
 export class ProfileRejected extends Error {
   constructor(reason: string) {
     super(`the profile's archive ${reason}`);
@@ -22,8 +22,9 @@ export class ProfileRejected extends Error {
 
 /**
  * Fills the user-data directory of a browser that is not running from a tar, for its uid alone. What was
- * there before goes. Takes the tar for hostile: throws `ProfileRejected` for anything but plain files and
- * directories of plain names within the limits, the tar's own error where it is cut, or the signal's reason.
+ * there before is removed. The tar is taken for hostile: throws `ProfileRejected` for anything but plain
+ * files and directories with plain names within the limits, the tar's own error where it is cut, or the
+ * signal's reason.
  */
 export async function unpackProfile(
   tar: Readable,
@@ -71,15 +72,15 @@ const roomIn = (entries: Extract): Promise<void> =>
 const asError = (error: unknown): Error =>
   error instanceof Error ? error : new Error("the profile's archive could not be read", { cause: error });
 
-/** One of the tar's, to be read to its end before the next. */
+/** One entry of the tar, which has to be read to its end before the next. */
 interface Entry extends AsyncIterable<unknown> {
   readonly header: Pick<Header, "name" | "type" | "size">;
   resume(): unknown;
 }
 
 /**
- * Writes where it stands: scratch is memory or the page cache, and a file takes tens of microseconds, less
- * than handing it to a thread does. Where all cores are busy each hand-over waits besides, four for each
+ * Writes synchronously: scratch is memory or the page cache, and a file takes tens of microseconds, less than
+ * handing it to a thread does. Where all cores are busy each hand-over waits besides, four of them for each
  * file.
  */
 class Unpacking {
@@ -149,7 +150,7 @@ async function copy(entry: Entry, file: number): Promise<void> {
 const mostDepth = 24;
 const mostNameBytes = 255;
 
-/** The parts of a name within the profile. */
+/** Splits a name within the profile into its parts. */
 function partsOf(name: string): readonly string[] {
   const parts = name.replace(/\/$/, "").split("/");
   const isPlain = (part: string): boolean =>

@@ -79,7 +79,7 @@ async function clearStorage(browser: Clearable, page: string): Promise<void> {
   await cdp.send("Target.detachFromTarget", { sessionId: session });
 }
 
-/** A page that copies nothing, as if by a key, needs no permission. */
+/** Copies nothing, as a key press would, which needs no permission. */
 const copyNothing = `(() => {
   addEventListener("copy", (event) => {
     event.clipboardData.setData("text/plain", "");

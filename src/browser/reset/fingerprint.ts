@@ -46,7 +46,7 @@ export async function takeFingerprint(
   return { targets, contexts, cookies, extensions, window, files, stored };
 }
 
-/** What `now` has more than `before`, and what it lacks. */
+/** Lists what `now` has more than `before`, and what it lacks. */
 export function differencesBetween(before: Fingerprint, now: Fingerprint): string[] {
   const parts = Object.keys(before) as (keyof Fingerprint)[];
   return parts.flatMap((part) => [
@@ -55,7 +55,7 @@ export function differencesBetween(before: Fingerprint, now: Fingerprint): strin
   ]);
 }
 
-/** The things in `all` that are not in `some`, each as often as it is too many. */
+/** The things in `all` that are not in `some`; each stands there as often as it is too many. */
 function beyond(all: readonly string[], some: readonly string[]): string[] {
   const left = [...some];
   return all.filter((thing) => {

@@ -2,7 +2,9 @@ import { type Static, Type } from "typebox";
 import { parserOf, readonlyList } from "../../base/parser.js";
 import type { Cdp } from "../cdp/cdp.js";
 
-/** What a page of an origin finds there: storage and cookies as counted by script, permissions by name. */
+/**
+ * What a page of an origin can find there: storage and cookies as scripts count them, permissions by name.
+ */
 const Sight = Type.Object({
   isSecure: Type.Boolean(),
   stored: readonlyList(Type.String()),
@@ -24,7 +26,7 @@ const permissions = [
   "idle-detection",
 ];
 
-/** Storage that a sandboxed or insecure document lacks throws, and then there is nothing in it. */
+/** Storage that a sandboxed or insecure document lacks throws; such storage is empty. */
 const look = `(async () => {
   const stored = [];
   const note = (what, isThere) => { try { if (isThere()) stored.push(what); } catch {} };

@@ -22,12 +22,12 @@ interface Resettable {
   readonly extensions: BrowserExtensions;
   /** The extensions that the browser was launched with. */
   readonly given: readonly LaunchExtensions[];
-  /** Its directories had been used before its launch. */
+  /** True where its directories had been used before its launch. */
   readonly isAdopted: boolean;
   readonly clock: Clock;
 }
 
-/** What is about to go has so long until it is gone. */
+/** What is about to go has this long to do so. */
 const settlingLimitMs: Millis = 2_000;
 const settlingPauseMs: Millis = 20;
 
@@ -40,9 +40,10 @@ export async function resetBrowser(browser: Resettable): Promise<readonly string
   if (browser.isAdopted) return ["profile: used before the launch"];
   const { baseline } = browser;
   if (baseline === undefined) return ["fingerprint: none was taken at the launch, which was for one holder"];
-  // It cannot be taken out, and keeps what it has seen.
+  // An extension that policy installed cannot be removed, and keeps what it has seen.
   if (browser.given.some(({ forced }) => forced)) return ["extensions: one is installed by policy"];
-  // What it has kept of the pages it saw goes only with the extension, and loaded anew it could read files.
+  // What an extension has kept of the pages that it saw goes only with the extension, and if it were loaded
+  // again it could read files.
   if (browser.given.length > 0) return ["extensions: they cannot be loaded anew"];
   const page = await openFreshPage(browser);
   const differences = await clearUntilSame(browser, baseline, page);
@@ -64,7 +65,8 @@ async function findTracesAtLastOrigin(browser: Resettable, page: string): Promis
 }
 
 /**
- * Opened before the others close, and in a window of its own: theirs may be moved, minimised or full screen.
+ * The page is opened before the others close, and in a window of its own: theirs may be moved, minimised or
+ * full screen.
  */
 async function openFreshPage({ cdp, spec }: Resettable): Promise<string> {
   const { targetId } = await cdp.send("Target.createTarget", { url: "about:blank", newWindow: true });

@@ -14,7 +14,7 @@ const cacheEntry = /^[0-9a-f]{16}_/;
 const anything = /./;
 
 /**
- * Every kind of data whose directory or file goes when the data goes (Chromium 156,
+ * All kinds of data whose directory or file goes when the data goes (Chromium 156,
  * docs/chromium.md#clearing-a-used-browser).
  */
 const places: readonly Place[] = [
@@ -31,8 +31,8 @@ const places: readonly Place[] = [
 ];
 
 /**
- * A LevelDB. Its log is plain text as far as keys go, and clearing starts a new one; a table (`.ldb`) is made
- * only of much data.
+ * A LevelDB. Keys in its log are plain text, and clearing starts a new log; a table (`.ldb`) is made only of
+ * much data.
  */
 interface Database {
   readonly what: string;
@@ -48,7 +48,7 @@ const databases: readonly Database[] = [
 /** LevelDB begins a new log after 4 MiB. */
 const mostLogBytes = 2 ** 26;
 
-/** What pages have stored in a profile, one line for each kind; none where nothing is stored. */
+/** Lists what pages have stored in a profile, one line for each kind; none where nothing is stored. */
 export async function storedIn(profile: string): Promise<string[]> {
   const base = join(profile, "Default");
   const lines = await Promise.all([
@@ -58,7 +58,7 @@ export async function storedIn(profile: string): Promise<string[]> {
   return lines.filter((line) => line !== undefined);
 }
 
-/** How many answers of the HTTP cache are on disk; it has no others once it is cleared. */
+/** Counts the answers of the HTTP cache that are on disk; once it is cleared it has no others. */
 export const cachedAnswersIn = async (profile: string): Promise<number> =>
   (await namesIn(join(profile, "Default", "Cache", "Cache_Data"))).filter((name) => cacheEntry.test(name))
     .length;

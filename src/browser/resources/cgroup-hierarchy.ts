@@ -2,8 +2,8 @@ import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * What the kernel can bound, share out or count for a group of processes. Version 2 counts processor time
- * with `cpu`.
+ * The resources that the kernel can bound, share out or count for a group of processes. Version 2 counts
+ * processor time with `cpu`.
  */
 export type Controller = "memory" | "pids" | "cpu" | "io" | "cpuacct";
 export const controllers: readonly Controller[] = ["memory", "pids", "cpu", "io", "cpuacct"];
@@ -79,8 +79,8 @@ async function look({ version, controllers: carried, point, below }: CgroupMount
 }
 
 /**
- * The cgroup of the daemon itself, beside its browsers' in the one it made: the scheduler compares
- * neighbours, and of version 2 a cgroup that hands controllers down may hold no process.
+ * Names the cgroup of the daemon itself, which lies beside its browsers' in the one that it made: the
+ * scheduler compares neighbours, and in version 2 a cgroup that hands controllers down may hold no process.
  */
 export const daemonLeaf = (name: string): string => join(name, `${leafPrefix}${name}`);
 const leafPrefix = "remuda-daemon-";

@@ -12,7 +12,7 @@ export interface CgroupLimits {
 interface Write {
   readonly file: string;
   readonly value: string;
-  /** Set where a kernel without this file has nothing to bound. */
+  /** True where a kernel without this file has nothing to bound. */
   readonly isOptional?: boolean;
 }
 
@@ -35,7 +35,7 @@ export const cgroupSettingsOf = (
         ],
   pids: [{ file: "pids.max", value: `${tasks}` }],
   cpu: version === 2 ? [{ file: "cpu.weight", value: "100" }] : [{ file: "cpu.shares", value: "1024" }],
-  // Version 1 shares a disk out by the scheduler BFQ alone.
+  // Version 1 shares a disk out only by the scheduler BFQ.
   cpuacct: [],
   io: version === 2 ? [{ file: "io.weight", value: "100" }] : [{ file: "blkio.bfq.weight", value: "100" }],
 });

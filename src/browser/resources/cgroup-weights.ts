@@ -4,13 +4,13 @@ import { daemonLeaf, type Hierarchy } from "./cgroup-hierarchy.js";
 
 type Place = Pick<Hierarchy, "version"> & { readonly path: string };
 
-/** What any cgroup weighs for the scheduler, and the most it may (cgroups(7)). */
+/** The weight that every cgroup has by default, and the largest that it may have (cgroups(7)). */
 const weights = {
   1: { file: "cpu.shares", usual: 1024, most: 262_144 },
   2: { file: "cpu.weight", usual: 100, most: 10_000 },
 } as const;
 
-/** Lets a cgroup have as much processor time as so many programs where others want it, too. */
+/** Gives a cgroup as much processor time as so many programs get, where others want it, too. */
 export async function setWeight({ version, path }: Place, programs: number): Promise<void> {
   const { file, usual, most } = weights[version];
   const weight = Math.min(most, usual * Math.max(1, programs));
@@ -22,8 +22,8 @@ export async function setWeight({ version, path }: Place, programs: number): Pro
 export const daemonPrograms = 8;
 
 /**
- * Puts this process, and what it has started so far (its private Redis), into a cgroup that weighs as much as
- * several browsers. Gives what takes them out again, and says whether that cgroup is gone.
+ * Moves this process, and what it has started so far (its private Redis), into a cgroup that weighs as much
+ * as several browsers. The returned function moves them out again, and says whether that cgroup is gone.
  */
 export async function moveDaemon({ version, own }: Hierarchy, name: string): Promise<() => Promise<boolean>> {
   const path = join(own, daemonLeaf(name));

@@ -27,7 +27,7 @@ export interface Cgroup {
    */
   throttle(cpuPercent: number): Promise<void>;
   processes(): Promise<number[]>;
-  /** Only works when no process is left in it. */
+  /** Works only when no process is left in it. */
   remove(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export interface DaemonCgroup {
   readonly holds: Readonly<Record<Controller, CgroupKind>>;
   /** The directories that hold all of them, of this daemon alone: one in each hierarchy. */
   readonly tops: readonly string[];
-  /** Puts those of its browsers behind that are busy. */
+  /** Puts busy browsers behind the others; absent where the kernel offers no way. */
   readonly yielding?: Yielding;
   make(name: string, limits: CgroupLimits): Promise<Cgroup>;
   close(): Promise<void>;
@@ -52,7 +52,9 @@ interface Member {
   readonly path: string;
 }
 
-/** A place for cgroups, where the kernel and our rights allow one. `name` is this daemon's alone. */
+/**
+ * Finds a place for cgroups, where the kernel and our rights allow one. No other daemon uses the same `name`.
+ */
 export async function findCgroups(name: string): Promise<DaemonCgroup | undefined> {
   const found: (Member | undefined)[] = [];
   const hierarchies = await findHierarchies();
@@ -77,7 +79,7 @@ async function findTop(hierarchy: Hierarchy, name: string): Promise<Member | und
 
 const trialLimits: CgroupLimits = { memoryBytes: 2 ** 30, tasks: 100 };
 
-/** The controllers whose limits a child does take. */
+/** Finds the controllers whose limits a child really takes. */
 async function prove(top: Member): Promise<readonly Controller[]> {
   const taken = await onTrial(top.path, (path) =>
     Promise.all(
@@ -93,10 +95,10 @@ async function prove(top: Member): Promise<readonly Controller[]> {
   return taken.flat();
 }
 
-/** A cgroup as a browser's would be, for as long as it is tried on. */
+/** Makes a cgroup as a browser's would be, and removes it after the trial. */
 async function onTrial<Found>(top: string, use: (path: string) => Promise<Found>): Promise<Found> {
   const path = join(top, "trial");
-  // A daemon that was killed during its trial has left it.
+  // A daemon that was killed during its trial may have left the cgroup.
   await mkdir(path, { recursive: true });
   try {
     return await use(path);
@@ -106,8 +108,8 @@ async function onTrial<Found>(top: string, use: (path: string) => Promise<Found>
 }
 
 /**
- * Processor time is counted where it is shared out (version 2), or in what may be a hierarchy of its own
- * (version 1).
+ * In version 2 processor time is counted where it is shared out; in version 1 the counting may have a
+ * hierarchy of its own.
  */
 async function findYielding(
   weighed: Member | undefined,
@@ -230,7 +232,7 @@ async function membersOf(path: string): Promise<number[]> {
     .map(Number);
 }
 
-/** A cgroup that has gone already is no fault. */
+/** A cgroup that has gone already is not a fault. */
 const removeCgroupAt = (path: string): Promise<void> =>
   rmdir(path).catch((error: unknown) => {
     if (errnoOf(error) !== "ENOENT") throw error;

@@ -5,15 +5,18 @@ import type { SizedScratch } from "./sized-scratch.js";
 
 /** What one browser may have of the machine, beside the memory of its class. */
 export interface BrowserLimits {
-  /** Processes and threads together, as the kernel counts. */
+  /** The most processes and threads together, as the kernel counts them. */
   readonly maxTasks: number;
   /** Percent of one core; null where a browser may use whatever is free. */
   readonly maxCpuPercent: number | null;
-  /** Percent of one core: who uses more for a while stands behind all who do not; null where nobody does. */
+  /**
+   * In percent of one core: a browser that uses more for a while stands behind all that do not; null where
+   * none does.
+   */
   readonly busyCpuPercent: number | null;
   /** How many files one process may have open. */
   readonly maxOpenFiles: number;
-  /** Bytes and files below its directories. */
+  /** The most bytes, and the most files, below its directories. */
   readonly maxScratchBytes: number;
   readonly maxScratchFiles: number;
 }
@@ -33,13 +36,13 @@ export const usualLimits: BrowserLimits = {
 };
 
 /**
- * What in fact holds a browser to each of its limits. `watch`: the node looks now and then and retires a
- * browser that has more, so that for a moment it may have more.
+ * What really holds a browser to each of its limits. `watch` means that the node looks now and then, and
+ * retires a browser that has more, so that it may have more for a moment.
  */
 export interface LimitsInForce {
   readonly memory: Exclude<CgroupKind, "none"> | "watch";
   readonly tasks: Exclude<CgroupKind, "none"> | "rlimit" | "none";
-  /** Shares are equal among browsers; without a cgroup it is the scheduler's among threads. */
+  /** Browsers get equal shares; without a cgroup the scheduler shares among threads. */
   readonly cpu: CgroupKind;
   /** How busy browsers yield to others. */
   readonly busy: YieldKind;
@@ -53,8 +56,8 @@ interface Means {
   readonly sizedScratch?: SizedScratch;
   readonly limits?: Pick<BrowserLimits, "busyCpuPercent">;
   /**
-   * False where a browser's uid is also others' in the same user namespace: RLIMIT_NPROC would count theirs
-   * too.
+   * False where others in the same user namespace have the browser's uid too: RLIMIT_NPROC would count their
+   * processes.
    */
   readonly countsAlone: boolean;
 }
@@ -76,7 +79,7 @@ export interface Prlimit {
   readonly hard: { readonly files: number; readonly tasks: number; readonly dataBytes: number };
 }
 
-/** A program of util-linux, and below /usr, which a browser's own root has. */
+/** A program of util-linux. It lies below /usr, which a browser's own root has. */
 const prlimitPath = "/usr/bin/prlimit";
 
 export async function findPrlimit(): Promise<Prlimit | undefined> {
@@ -136,6 +139,6 @@ export function limitsInside({
   ];
 }
 
-/** Raises no hard limit, which not even root may do everywhere. */
+/** Never raises a hard limit, which even root may not do everywhere. */
 const both = (name: string, wanted: number, hard: number): string =>
   `--${name}=${Math.min(wanted, hard)}:${Math.min(wanted, hard)}`;

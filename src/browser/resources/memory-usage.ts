@@ -7,9 +7,10 @@ interface Process {
 }
 
 /**
- * Bytes that each browser's processes hold, by the pid of its first one. Memory that several map is counted
- * once where the kernel tells its shares (the PSS), which takes it 20 ms a browser and is asked for only
- * above `limitOf`; elsewhere several times. Shared memory that nobody maps is not seen.
+ * Measures the bytes that each browser's processes hold, by the pid of its first one. Memory that several
+ * processes map is counted once where the kernel tells their shares (the PSS): that takes 20 ms a browser, so
+ * it is asked for only above `limitOf`. Elsewhere such memory is counted once for each process. Shared memory
+ * that nobody maps is not seen.
  */
 export async function memoryOf(
   leaders: readonly number[],
@@ -25,7 +26,10 @@ export async function memoryOf(
   return new Map(counted);
 }
 
-/** The processes below each leader, and those of its group, which a process that is reparented stays in. */
+/**
+ * Finds the processes below each leader, and those of its group, which a process stays in when it gets
+ * another parent.
+ */
 export function treesOf(
   leaders: readonly number[],
   all: readonly Process[],
@@ -43,7 +47,7 @@ export function treesOf(
   return trees;
 }
 
-/** The processes between a browser's first one and its last. */
+/** The most processes between a browser's first one and its last. */
 const mostDepth = 20;
 
 async function allProcesses(): Promise<Process[]> {
@@ -66,13 +70,16 @@ async function sum(pids: readonly number[], bytesOf: (pid: number) => Promise<nu
   return all.reduce((total, bytes) => total + bytes, 0);
 }
 
-/** Its own memory and the shared memory it maps, without what is read from files: anybody may know this. */
+/**
+ * A process's own memory and the shared memory that it maps, without what is read from files. Anybody may
+ * read this.
+ */
 async function residentBytes(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/status`, "latin1").catch(() => "");
   return kilobytesOf(text, "RssAnon") + kilobytesOf(text, "RssShmem");
 }
 
-/** Root may know this of every process, others not of Chromium's sandboxed ones. */
+/** Root may read this of every process, others not of Chromium's sandboxed ones. */
 async function shareBytes(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, "latin1").catch(() => "");
   const told = kilobytesOf(text, "Pss_Anon") + kilobytesOf(text, "Pss_Shmem");

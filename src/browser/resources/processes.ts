@@ -8,7 +8,7 @@ export function killProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // ESRCH: it ended first.
+    // With ESRCH it has ended first.
   }
 }
 
@@ -55,7 +55,7 @@ export async function processesOf(isWanted: (uid: number) => boolean): Promise<n
   return found.filter((pid) => pid !== undefined);
 }
 
-/** Has it ended, be it that its parent has not asked for its end yet? */
+/** False for a process that has ended, even if its parent has not collected it yet. */
 export async function isLiving(pid: number | string): Promise<boolean> {
   const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
   // The command's name, in parentheses, may itself hold spaces and parentheses (proc(5)).
@@ -64,8 +64,8 @@ export async function isLiving(pid: number | string): Promise<boolean> {
 }
 
 /**
- * Whether nobody but bubblewrap and processes of these users stands between a process and the first one: then
- * who started it has ended. A browser of a living daemon has that daemon above it.
+ * True where only bubblewrap and processes of these users stand between a process and the first one. Then
+ * whoever started it has ended: a browser of a living daemon has that daemon above it.
  */
 export async function isOrphan(pid: number, isWanted: (uid: number) => boolean): Promise<boolean> {
   for (let above = await parentOf(pid); above > 1; above = await parentOf(above)) {

@@ -3,19 +3,19 @@ import type { Millis } from "../../base/clock.js";
 import { findTool } from "../executable.js";
 import { runProgram } from "../run-program.js";
 
-/** What lies in the directories of one browser. */
+/** How much lies in the directories of one browser. */
 export interface StorageUse {
   readonly bytes: number;
   readonly files: number;
 }
 
-/** What a file system holds that is one browser's own: a look at its head. */
+/** Measures a file system that belongs to one browser: the kernel keeps its totals. */
 export async function measureMount(root: string): Promise<StorageUse> {
   const { bsize, blocks, bfree, files, ffree } = await statfs(root);
   return { bytes: (blocks - bfree) * bsize, files: files - ffree };
 }
 
-/** What counting one browser's files may take: du(1) counts half a million in a second. */
+/** The time that counting one browser's files may take: du(1) counts half a million in a second. */
 const limitMs: Millis = 5_000;
 
 /**
@@ -47,7 +47,7 @@ async function count(head: readonly string[], root: string): Promise<StorageUse 
 }
 
 /**
- * How full the file system is that all of them lie in; what lies in mounts below it is counted as if it lay
+ * Measures how full the file system of all browsers is; what lies in mounts below it is counted as if it lay
  * in it, too.
  */
 export async function fullness(scratch: string, inMounts: readonly StorageUse[]): Promise<number> {

@@ -18,14 +18,14 @@ const onDisk = "/var/tmp";
 /** A profile takes about 2 MiB; caches, downloads and shared memory take the rest. */
 const roomyBytes = 2 ** 30;
 
-/** A name of its own for each data directory of this machine. */
+/** Gives each data directory of this machine a name of its own. */
 const scratchName = (dataDirectory: string): string =>
   `remuda-${createHash("sha256").update(dataDirectory).digest("hex").slice(0, 12)}`;
 
 /**
- * Where the browsers of a data directory's daemon live: in memory when that is roomy (a quarter faster to
- * launch, docs/chromium.md#launch). Never in the data directory: that may be closed to browsers with uids of
- * their own, and its path too long.
+ * Chooses where the browsers of a data directory's daemon live: in memory where there is much of it (a
+ * quarter faster to launch, docs/chromium.md#launch). Never in the data directory: that may be closed to
+ * browsers with uids of their own, and its path be too long.
  */
 export async function findScratchDirectory(dataDirectory: string): Promise<string> {
   const isWritable = await access(sharedMemory, constants.W_OK).then(
@@ -42,7 +42,8 @@ export async function findScratchDirectory(dataDirectory: string): Promise<strin
 }
 
 /**
- * Every directory that `findScratchDirectory` may have answered at an earlier start, and the last one in use.
+ * Finds every directory that `findScratchDirectory` may have chosen at an earlier start, and the last one in
+ * use.
  */
 export async function scratchDirectoriesOf(dataDirectory: string): Promise<readonly string[]> {
   const usual = [sharedMemory, onDisk].map((place) => join(place, scratchName(dataDirectory)));
@@ -66,7 +67,7 @@ export async function keepScratchDirectory(dataDirectory: string, path: string):
   await rename(draft, join(dataDirectory, lastFile));
 }
 
-/** Whether it is a directory of ours: anybody may have made one of that name. */
+/** True where the directory is ours: anybody may have made one of that name. */
 export const isOurs = (path: string): Promise<boolean> =>
   lstat(path).then(
     (found) => found.isDirectory() && found.uid === process.getuid?.(),
@@ -81,8 +82,8 @@ export const isOurs = (path: string): Promise<boolean> =>
 const mostPathBytes = (process.platform === "linux" ? 107 : 103) - 70;
 
 /**
- * Makes it so that browsers can reach their own directory in it but list no other. Refuses one that is not
- * ours: `/dev/shm` is writable for all, so another user might have made it first.
+ * Makes the scratch directory, in which browsers can reach their own directory and list no other. Refuses one
+ * that is not ours: everybody may write to `/dev/shm`, so another user might have made it first.
  */
 export async function makeScratchDirectory(path: string): Promise<void> {
   if (Buffer.byteLength(path) > mostPathBytes) {
@@ -98,8 +99,8 @@ export async function makeScratchDirectory(path: string): Promise<void> {
 }
 
 /**
- * Belongs to the daemon that has this scratch directory and to no other: two on one machine may have
- * the same last part.
+ * Names the cgroup of the daemon that has this scratch directory, and of no other: two on one machine may
+ * have the same last part.
  */
 export const cgroupNameOf = (scratch: string): string =>
   `${basename(scratch)}-${createHash("sha256").update(scratch).digest("hex").slice(0, 8)}`;
@@ -117,7 +118,7 @@ async function whyUnusable(path: string): Promise<string | undefined> {
   return place === undefined || isInMemory ? undefined : `is in ${place}, where browsers can keep no files`;
 }
 
-/** The path with the links followed in as much of it as exists. */
+/** Follows the links in as much of a path as exists. */
 async function settledPath(path: string): Promise<string> {
   const real = await realpath(path).catch(() => undefined);
   if (real !== undefined || dirname(path) === path) return real ?? path;
@@ -129,8 +130,8 @@ export const besideWorkspaces = ["etc", "cgroup-tops", "mount-trial"] as const;
 const topsFile = (scratch: string): string => join(scratch, "cgroup-tops");
 
 /**
- * Where the daemons of this directory have had their cgroups since the last sweep: for the next sweep to
- * find.
+ * Lists where daemons of this directory have had their cgroups since the last sweep, so that the next sweep
+ * finds them.
  */
 export async function cgroupTopsOf(scratch: string): Promise<readonly string[]> {
   const text = await readFile(topsFile(scratch), "utf8").catch(() => "");

@@ -17,7 +17,7 @@ export interface SizedScratch {
   unmount(path: string): Promise<void>;
 }
 
-/** statfs(2) calls tmpfs so. */
+/** The number by which statfs(2) names a tmpfs. */
 const tmpfsType = 0x01021994;
 
 /**

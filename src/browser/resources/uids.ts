@@ -3,20 +3,20 @@ import { createServer, type Server } from "node:net";
 
 /** Uids for browsers, each used by one browser of this machine at a time. */
 export interface Uids {
-  /** The lowest free one. */
+  /** Takes the lowest free uid. */
   take(): number;
   give(uid: number): void;
   /**
-   * Whether the uid is of this daemon's block: what it owns and nobody living holds was left by an earlier
-   * daemon.
+   * True where the uid is of this daemon's block. Whatever it owns and no living browser holds was left by an
+   * earlier daemon.
    */
   owns(uid: number): boolean;
-  /** Whether a living browser has it. */
+  /** True where a living browser has the uid. */
   isTaken(uid: number): boolean;
   close(): Promise<void>;
 }
 
-/** More browsers than one node can hold. */
+/** No node can hold this many browsers. */
 const blockSize = 1000;
 const blocks = 1000;
 
@@ -41,8 +41,8 @@ export async function openUids(base: number): Promise<Uids> {
 }
 
 /**
- * Whether this process may give the uids of its first block, as user and as group. Root of a user namespace
- * has only those that are mapped into it; every other is refused with EINVAL (user_namespaces(7)).
+ * True where this process may give the uids of its first block, as user and as group. Root of a user
+ * namespace has only those that are mapped into it; every other is refused with EINVAL (user_namespaces(7)).
  */
 export async function areUidsMapped(base: number): Promise<boolean> {
   const first = firstBlock(base);

@@ -16,7 +16,7 @@ interface YieldWrites {
   readonly back: Written;
 }
 
-/** What is idle has no weight of its own: that is as usual again when it comes back. */
+/** An idle cgroup has no weight of its own; it has its usual one again when it comes back. */
 const idleWrites: YieldWrites = { behind: ["cpu.idle", "1"], back: ["cpu.idle", "0"] };
 const yieldWrites: Readonly<Record<Exclude<YieldKind, "none">, Readonly<Record<Version, YieldWrites>>>> = {
   idle: { 1: idleWrites, 2: idleWrites },
@@ -26,7 +26,7 @@ const yieldWrites: Readonly<Record<Exclude<YieldKind, "none">, Readonly<Record<V
   },
 };
 
-/** The first that the cgroup at `path`, which is there to be tried on, takes. */
+/** Finds the first kind that the cgroup at `path`, which exists for trials, takes. */
 export function findYieldKind(path: string, version: Version): YieldKind {
   for (const kind of ["idle", "weight"] as const)
     if (move({ path, version, kind }, true) && move({ path, version, kind }, false)) return kind;
@@ -44,7 +44,7 @@ function move({ path, version, kind }: Moving, isBehind: boolean): boolean {
   if (kind === "none") return false;
   const [file, value] = yieldWrites[kind][version][isBehind ? "behind" : "back"];
   try {
-    // Nothing is made where the kernel has no such file.
+    // A file that the kernel does not have is not created.
     writeFileSync(join(path, file), value, { flag: "r+" });
     return true;
   } catch {
@@ -95,8 +95,9 @@ interface Counted {
 }
 
 /**
- * Puts browsers that are busy behind the daemon and all that are not: those wait for no time slice of theirs
- * then. A processor that nobody else wants is theirs all the same, and among each other they share equally.
+ * Puts busy browsers behind the daemon and all that are not busy, so that those need not wait for a busy
+ * one's time slice to end. A processor that nobody else wants is theirs all the same, and among each other
+ * they share equally.
  */
 export class Yielding {
   readonly #counted = new Map<string, Counted>();
@@ -127,7 +128,7 @@ export class Yielding {
    * to the others.
    */
   look(now: Millis, most: number): readonly string[] {
-    // One look shows that nobody can be busy.
+    // Reading one total may show that no browser can be busy.
     if (this.#counted.size > 0 && !this.#areAllCalm(now, most))
       for (const counted of this.#counted.values()) this.#judge(counted, now, most);
     return [...this.#counted.values()]
