@@ -3,6 +3,7 @@ import { groupBy } from "../base/group-by.js";
 import { type LeaseId, onDemandPartition, type Partition, type RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { RejoinReply } from "../pool/ports/store-replies.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { Waiters } from "./waiters.js";
 
@@ -135,10 +136,7 @@ export class WaiterRecovery {
     await Promise.all(able.map((one, at) => this.#settleRejoined(one, words[at])));
   }
 
-  async #settleRejoined(
-    one: QueuedRequest,
-    word: Awaited<ReturnType<PoolStore["rejoin"]>>[number] | undefined,
-  ): Promise<void> {
+  async #settleRejoined(one: QueuedRequest, word: RejoinReply | undefined): Promise<void> {
     const { partition, lease, connection, waiter } = one;
     if (word === "deleted" || word === "superseded")
       this.ports.waiters.deliver(connection, { kind: word, waiter, connection });

@@ -5,21 +5,24 @@ import {
   LeaseId,
   type Partition,
   partitionOf,
-  type PoolId,
   RequestId,
 } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import { LaunchingBrowser, type LeasedBrowser, leasedParser } from "../pool/browser.js";
 import type {
-  IdempotencyKey,
-  LaunchCandidate,
+  AcquireRequest,
+  CreateRequest,
   LeaseChange,
   LeaseStore,
   ReleaseRequest,
-  Waiter,
 } from "../pool/ports/pool-store.js";
-import type { AcquireReply, CreateReply, WaitingReply, WithdrawReply } from "../pool/ports/store-replies.js";
-import type { LaunchTemplate } from "../spec/launch-template.js";
+import type {
+  AcquireReply,
+  CreateReply,
+  RejoinReply,
+  WaitingReply,
+  WithdrawReply,
+} from "../pool/ports/store-replies.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
 
 const placeParser = parserOf("a waiter", Type.Object({ id: RequestId, lease: LeaseId }));
@@ -38,10 +41,7 @@ const rejoinedParser = parserOf(
 export class RedisLeaseStore implements LeaseStore {
   constructor(protected readonly scripts: PartitionScripts) {}
 
-  async acquire(
-    partition: Partition,
-    ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean },
-  ): Promise<AcquireReply> {
+  async acquire(partition: Partition, ask: AcquireRequest): Promise<AcquireReply> {
     const reply = await this.scripts.run(
       { partition, request: ask.waiter.connection, keyed: ask.keyed },
       "acquire",
@@ -60,16 +60,7 @@ export class RedisLeaseStore implements LeaseStore {
     return { kind: reply.kind };
   }
 
-  async createSession(
-    partition: Partition,
-    ask: {
-      candidate?: LaunchCandidate;
-      waiter: Waiter;
-      template: LaunchTemplate;
-      keyed?: IdempotencyKey;
-      relaunch?: RequestId;
-    },
-  ): Promise<CreateReply> {
+  async createSession(partition: Partition, ask: CreateRequest): Promise<CreateReply> {
     const { candidate } = ask;
     const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
     const reply = await this.scripts.run(
@@ -187,10 +178,7 @@ export class RedisLeaseStore implements LeaseStore {
     });
   }
 
-  async rejoin(
-    partition: Partition,
-    stored: readonly string[],
-  ): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]> {
+  async rejoin(partition: Partition, stored: readonly string[]): Promise<readonly RejoinReply[]> {
     const reply = await this.scripts.run({ partition }, "rejoin", { waiting: `[${stored.join(",")}]` });
     return rejoinedParser.json(reply.payload);
   }

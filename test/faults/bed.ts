@@ -1,6 +1,7 @@
 import { afterEach, beforeEach } from "vitest";
 import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace, type Wishes } from "../support/daemon/daemon-settings.js";
+import { Fleet } from "../support/daemon/fleet.js";
 import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 
@@ -62,5 +63,30 @@ export function useFaultBed(): FaultBed {
       return daemon;
     },
     gone: (daemon) => void (running = running.filter((other) => other !== daemon)),
+  };
+}
+
+/**
+ * A fleet, and a proxy before its Redis that a test can slow down: fresh ones for every test of the file.
+ */
+export function useSlowRedisFleet(): { readonly fleet: Fleet; readonly proxy: RedisProxy } {
+  let fleet: Fleet;
+  let proxy: RedisProxy;
+  beforeEach(async () => {
+    fleet = await Fleet.open();
+    proxy = await openRedisProxy(fleet.redis.url);
+  });
+  afterEach(async () => {
+    proxy.delay(0);
+    await fleet.close();
+    await proxy.close();
+  });
+  return {
+    get fleet() {
+      return fleet;
+    },
+    get proxy() {
+      return proxy;
+    },
   };
 }

@@ -3,10 +3,10 @@ import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
-import type { Lease } from "../support/daemon/daemon.js";
 import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
-import { fault, startWatch } from "./fault.js";
+import { fault } from "./fault.js";
+import { launchOnDemand, proveStarved, type StarvedNode } from "./starved-node.js";
 
 let fleet: Fleet;
 beforeEach(async () => {
@@ -19,14 +19,11 @@ const descriptorsOf = ({ pid }: DaemonProcess): number => readdirSync(`/proc/${p
 const bound = ({ pid }: DaemonProcess, most: number): void =>
   void execFileSync("prlimit", ["--pid", String(pid), `--nofile=${most}:`]);
 
-/** Whether a launch fails for want of descriptors where so many are left. */
-async function isShort(control: DaemonProcess, daemon: DaemonProcess, spare: number): Promise<boolean> {
+/** True where a launch fails for want of descriptors when so many are left. */
+async function isShort(node: StarvedNode, spare: number): Promise<boolean> {
+  const { control, daemon } = node;
   bound(daemon, descriptorsOf(daemon) + spare);
-  // While it rests after a failure it is given none.
-  const { status, body } = await until("a launch that was tried", async () => {
-    const answer = await control.call("POST /browsers", { headless: true });
-    return answer.status === 529 ? undefined : answer;
-  });
+  const { status, body } = await launchOnDemand(node);
   bound(daemon, 4096);
   if (status !== 200) expect(body).toMatchObject({ code: "launch_failed" });
   else await control.call(`DELETE /browsers/${body.session_id}`);
@@ -35,28 +32,13 @@ async function isShort(control: DaemonProcess, daemon: DaemonProcess, spare: num
 
 fault(
   "a node has no descriptor left: launches fail, what is lent goes on, and the pool fills again",
-  async (tell) => {
-    const soon = { fill: { backoff_initial_ms: 50, backoff_max_ms: 200 } };
-    const control = await fleet.control(soon);
-    const { daemon } = await fleet.node("a", soon);
-    await control.makePool({ name: "herd", size: 3 });
-    const held = (await control.call("POST /browser_pools/herd/acquire", {})).body as Lease;
-    // One more each time, so that each step of a launch is the first to have none.
-    let spare = 0;
-    for (; await isShort(control, daemon, spare); spare += 1);
-    expect(spare).toBeGreaterThan(3);
-    const watch = startWatch();
-    await control.poolWhen("herd", (pool) => pool.available_count === 2);
-    expect(await control.call("POST /browsers", { headless: true })).toMatchObject({ status: 200 });
-    expect((await control.call(`GET /browsers/${held.session_id}`)).body).toMatchObject({
-      lease_id: held.lease_id,
-    });
-    expect(daemon.log).not.toContain("daemon failed");
-    tell({
-      saw: "500 launch_failed from POST /browsers, where no other node is there",
-      recoveryMs: watch.since(),
-    });
-  },
+  (tell) =>
+    proveStarved(fleet, tell, async (node) => {
+      // One more each time, so that each step of a launch is the first to have none.
+      let spare = 0;
+      for (; await isShort(node, spare); spare += 1);
+      expect(spare).toBeGreaterThan(3);
+    }),
 );
 
 function asking({ port }: DaemonProcess): Socket {

@@ -1,22 +1,11 @@
-import { afterEach, beforeEach, expect } from "vitest";
+import { expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease, PoolBrowser } from "../support/daemon/daemon.js";
-import { Fleet } from "../support/daemon/fleet.js";
-import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
+import { useSlowRedisFleet } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 import { makeShortPools } from "./short-pools.js";
 
-let fleet: Fleet;
-let proxy: RedisProxy;
-beforeEach(async () => {
-  fleet = await Fleet.open();
-  proxy = await openRedisProxy(fleet.redis.url);
-});
-afterEach(async () => {
-  proxy.delay(0);
-  await fleet.close();
-  await proxy.close();
-});
+const bed = useSlowRedisFleet();
 
 /** The defaults of all that decides when a node is noticed to be gone. */
 const usual = {
@@ -31,16 +20,16 @@ const noticedMs = usual.node.lost_after_ms + usual.periods.reap_ms + 10_000;
 fault(
   "a node dies beside 1,000 pools that are short of browsers, with one control, 2 ms away from Redis",
   async (tell) => {
-    const a = await fleet.node("a", { ...usual, node: { ...usual.node, max_browsers: 1 } });
-    await fleet.node("b", { ...usual, node: { ...usual.node, max_browsers: 1 } });
-    const control = await fleet.control(usual, proxy.url);
+    const a = await bed.fleet.node("a", { ...usual, node: { ...usual.node, max_browsers: 1 } });
+    await bed.fleet.node("b", { ...usual, node: { ...usual.node, max_browsers: 1 } });
+    const control = await bed.fleet.control(usual, bed.proxy.url);
     await control.makePool({ name: "herd", size: 2 });
     const leases = [await acquire(), await acquire()];
-    const ids = await makeShortPools(fleet.redis, 1000);
+    const ids = await makeShortPools(bed.fleet.redis, 1000);
     // Each way.
-    proxy.delay(1);
+    bed.proxy.delay(1);
     for (const id of ids) await control.poolWhen(id, ({ fill }) => fill?.reason === "capacity", 60_000);
-    await fleet.kill(a.daemon);
+    await bed.fleet.kill(a.daemon);
     const watch = startWatch();
     await until("the node lost", () => control.log.includes('"node lost"'), noticedMs);
     const lostMs = watch.since();
@@ -53,8 +42,8 @@ fault(
       leases.map(({ session_id }) => control.call(`GET /browsers/${session_id}`)),
     );
     expect(held.map(({ status }) => status).toSorted()).toEqual([200, 404]);
-    proxy.delay(0);
-    await fleet.again(a.daemon);
+    bed.proxy.delay(0);
+    await bed.fleet.again(a.daemon);
     tell({
       saw: `leases of the dead node over; lost after ${(lostMs / 1000).toFixed(1)} s (limit ${usual.node.lost_after_ms / 1000} s)`,
       recoveryMs,

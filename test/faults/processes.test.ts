@@ -2,11 +2,10 @@ import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect } from "vitest";
 import { findHierarchies } from "../../src/browser/resources/cgroup-hierarchy.js";
-import { until } from "../support/browser/chromium-until.js";
-import type { Lease } from "../support/daemon/daemon.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
-import { fault, startWatch } from "./fault.js";
+import { fault } from "./fault.js";
+import { launchOnDemand, proveStarved, type StarvedNode } from "./starved-node.js";
 
 const isRoot = process.getuid?.() === 0;
 const pids = isRoot
@@ -45,16 +44,12 @@ class TaskLimit {
   }
 }
 
-/** What a launch fails with where so many tasks are left; empty where it does not fail. */
-async function failureOf(control: DaemonProcess, limit: TaskLimit, spare: number): Promise<string> {
+/** Why a launch fails where so many tasks are left; empty where it does not fail. */
+async function failureOf(node: StarvedNode, limit: TaskLimit, spare: number): Promise<string> {
   limit.leave(spare);
-  // While the node rests after a failure it is given none.
-  const { status, body, text } = await until("a launch that was tried", async () => {
-    const answer = await control.call("POST /browsers", { headless: true });
-    return answer.status === 529 ? undefined : answer;
-  });
+  const { status, body, text } = await launchOnDemand(node);
   limit.lift();
-  if (status === 200) await control.call(`DELETE /browsers/${body.session_id}`);
+  if (status === 200) await node.control.call(`DELETE /browsers/${body.session_id}`);
   else expect(body).toMatchObject({ code: "launch_failed" });
   return status === 200 ? "" : text;
 }
@@ -62,32 +57,14 @@ async function failureOf(control: DaemonProcess, limit: TaskLimit, spare: number
 describe.runIf(pids)("where the tasks of a process can be bounded", () => {
   fault(
     "a node may start no process more: launches fail, what is lent goes on, and the pool fills again",
-    async (tell) => {
-      const soon = { fill: { backoff_initial_ms: 50, backoff_max_ms: 200 } };
-      const control = await fleet.control(soon);
-      const { daemon } = await fleet.node("a", soon);
-      await control.makePool({ name: "herd", size: 3 });
-      const held = (await control.call("POST /browser_pools/herd/acquire", {})).body as Lease;
-      const limit = new TaskLimit(daemon);
-      const failures: string[] = [];
-      for (let spare = 0; ; spare += 1) {
-        const failure = await failureOf(control, limit, spare);
-        if (failure === "") break;
-        failures.push(failure);
-      }
-      expect(failures[0]).toContain("the daemon may have no further process");
-      const watch = startWatch();
-      await control.poolWhen("herd", (pool) => pool.available_count === 2);
-      expect(await control.call("POST /browsers", { headless: true })).toMatchObject({ status: 200 });
-      expect((await control.call(`GET /browsers/${held.session_id}`)).body).toMatchObject({
-        lease_id: held.lease_id,
-      });
-      expect(daemon.log).not.toContain("daemon failed");
-      limit.remove();
-      tell({
-        saw: "500 launch_failed from POST /browsers, where no other node is there",
-        recoveryMs: watch.since(),
-      });
-    },
+    (tell) =>
+      proveStarved(fleet, tell, async (node) => {
+        const limit = new TaskLimit(node.daemon);
+        const failures: string[] = [];
+        for (let spare = 0; failures.at(-1) !== ""; spare += 1)
+          failures.push(await failureOf(node, limit, spare));
+        expect(failures[0]).toContain("the daemon may have no further process");
+        limit.remove();
+      }),
   );
 });

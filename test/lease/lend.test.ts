@@ -5,6 +5,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { claimOf } from "../support/store/store-bed.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 let control: ControlBed;
 let count = 0;
@@ -189,16 +190,7 @@ test("no wait is longer than one request may wait, and by default it is the time
 });
 
 async function onNode(maxBrowsers = 10): Promise<void> {
-  await control.bed.nodes.beat({
-    id: nodeA,
-    host: "127.0.0.1",
-    port: 1,
-    memoryBytes: 2 ** 40,
-    maxBrowsers,
-    isDraining: false,
-    canLaunch: true,
-    engines: ["chromium"],
-  });
+  await control.bed.nodes.beat(nodeFacts(nodeA, { maxBrowsers }));
 }
 const headless = { headless: true } as const;
 const job = () => until("a launch", () => control.bed.jobs.find(({ kind }) => kind === "launch"));

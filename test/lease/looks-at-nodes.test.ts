@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { NodeId } from "../../src/base/ids.js";
-import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { costOf, type Cost } from "../support/store/redis-cost.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 let control: ControlBed;
 beforeAll(async () => {
@@ -12,19 +12,10 @@ beforeAll(async () => {
 afterAll(() => control.close());
 
 const cost = (work: () => Promise<unknown>): Promise<Cost> => costOf(control.bed.redis, work);
-const facts: Omit<NodeFacts, "id"> = {
-  host: "127.0.0.1",
-  port: 1,
-  memoryBytes: 2 ** 40,
-  maxBrowsers: 1000,
-  isDraining: false,
-  canLaunch: true,
-  engines: ["chromium"],
-};
 
 test("browsers that are asked for at the same time look at the nodes together", async () => {
   const { bed } = control;
-  const nodes = Array.from({ length: 20 }, (_, at) => ({ ...facts, id: `n${at}` as NodeId }));
+  const nodes = Array.from({ length: 20 }, (_, at) => nodeFacts(`n${at}` as NodeId));
   for (const node of nodes) await bed.nodes.beat(node);
   const gone = new AbortController();
   bed.jobs.length = 0;
@@ -42,7 +33,7 @@ test("browsers that are asked for at the same time look at the nodes together", 
 test("browsers that are asked for one after the other do not look at all nodes each time, and are placed as if they did", async () => {
   const { bed, clock } = control;
   clock.stand(10_000);
-  const nodes = Array.from({ length: 20 }, (_, at) => ({ ...facts, id: `n${at}` as NodeId }));
+  const nodes = Array.from({ length: 20 }, (_, at) => nodeFacts(`n${at}` as NodeId));
   for (const node of nodes) await bed.nodes.beat(node);
   const gone = new AbortController();
   bed.jobs.length = 0;

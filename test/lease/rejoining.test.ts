@@ -4,6 +4,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { partitionKeys } from "../../src/store/redis/keys.js";
 import { nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 let control: ControlBed;
 let count = 0;
@@ -108,16 +109,7 @@ test("one whose caller goes as it is put back keeps no place and no browser", as
 });
 
 test("a caller for whom a browser was to be launched is told to ask again", async () => {
-  await control.bed.nodes.beat({
-    id: nodeA,
-    host: "127.0.0.1",
-    port: 1,
-    memoryBytes: 2 ** 40,
-    maxBrowsers: 10,
-    isDraining: false,
-    canLaunch: true,
-    engines: ["chromium"],
-  });
+  await control.bed.nodes.beat(nodeFacts(nodeA));
   const answer = control.createSession({ headless: true }, callerOf());
   const { waiterRecords: texts } = partitionKeys(control.bed.project, onDemandPartition);
   await until("its launch", async () => (await control.bed.redis.hlen(texts)) === 1);

@@ -7,7 +7,6 @@ import {
   newProfileId,
 } from "../../src/base/ids.js";
 import { makeFill } from "../../src/pool/fill.js";
-import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { refuseInUse } from "../../src/registry/in-use.js";
 import { gaugesOf } from "../../src/daemon/metrics.js";
 import { projectKey, type ProjectPart } from "../../src/store/redis/keys.js";
@@ -17,6 +16,7 @@ import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { costOf, type Cost } from "../support/store/redis-cost.js";
 import { poolConfig, request } from "../support/store/store-bed.js";
 import { until } from "../support/browser/chromium-until.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 /** A record has some 400 bytes: all of them are many times what any answer here takes. */
 const size = 400;
@@ -35,16 +35,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => control.close());
 
-const facts: NodeFacts = {
-  id: nodeA,
-  host: "127.0.0.1",
-  port: 1,
-  memoryBytes: 2 ** 40,
-  maxBrowsers: 1000,
-  isDraining: false,
-  canLaunch: true,
-  engines: ["chromium"],
-};
+const facts = nodeFacts(nodeA);
 
 const cost = (work: () => Promise<unknown>): Promise<Cost> => costOf(control.bed.redis, work);
 const cheap = {

@@ -4,22 +4,14 @@ import type { PoolStore } from "../../src/pool/ports/pool-store.js";
 import { nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { claimOf, openStoreBed, type StoreBed } from "../support/store/store-bed.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 let server: TestRedis;
 let bed: StoreBed;
 beforeEach(async () => {
   server = await startRedis();
   bed = await openStoreBed(server, { project: "fill" });
-  await bed.nodes.beat({
-    id: nodeA,
-    host: "h",
-    port: 1,
-    memoryBytes: 2 ** 40,
-    maxBrowsers: 10,
-    isDraining: false,
-    canLaunch: true,
-    engines: ["chromium"],
-  });
+  await bed.nodes.beat(nodeFacts(nodeA, { maxBrowsers: 10 }));
 });
 afterEach(async () => {
   await bed.close();

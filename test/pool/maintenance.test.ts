@@ -8,6 +8,7 @@ import { type Broken, failing } from "../support/failing.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { claimOf, openStoreBed, request, type StoreBed } from "../support/store/store-bed.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 let server: TestRedis;
 let bed: StoreBed;
@@ -40,16 +41,6 @@ const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof mak
     lostAfterMs: { node: 15_000, control: 5000 },
     ...over,
   });
-const factsOf = (id: NodeId) => ({
-  id,
-  host: "h",
-  port: 1,
-  memoryBytes: 2 ** 40,
-  maxBrowsers: 10,
-  isDraining: false,
-  canLaunch: true,
-  engines: ["chromium"],
-});
 
 async function openPool(size: number): Promise<PoolBed> {
   const pool = await PoolBed.create(bed, { size });
@@ -60,9 +51,9 @@ async function openPool(size: number): Promise<PoolBed> {
 const silenceBeats = async (): Promise<void> => ageKeys(bed.redis, await bed.redis.keys("*beats*"), 20_000);
 
 test("a part of the reap that fails keeps none of the others from their work", async () => {
-  await bed.nodes.beat(factsOf(nodeA));
+  await bed.nodes.beat(nodeFacts(nodeA));
   const room = { id: `${"0".repeat(12)}${"1".repeat(12)}` as never, bytes: 1 };
-  await bed.nodes.reserveRoom(factsOf(nodeA), room);
+  await bed.nodes.reserveRoom(nodeFacts(nodeA), room);
   const pool = newPoolId();
   await bed.projects.addPool(pool);
   await bed.projects.dropPool(pool);
@@ -76,21 +67,21 @@ test("a part of the reap that fails keeps none of the others from their work", a
 test("a node that beats again while what it held is cleared counts as living when that is done", async () => {
   const pool = await openPool(2);
   await pool.launch(2);
-  await bed.nodes.beat(factsOf(nodeA));
+  await bed.nodes.beat(nodeFacts(nodeA));
   await silenceBeats();
   expect(await bed.nodes.lost()).toEqual([nodeA]);
-  expect(await bed.nodes.beat(factsOf(nodeA))).toEqual({ kind: "lost" });
+  expect(await bed.nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "lost" });
   expect(await bed.nodes.living()).toEqual([]);
   await upkeepWith().reap();
   expect(await pool.browsers()).toEqual([]);
   await upkeepWith().reap();
-  expect(await bed.nodes.beat(factsOf(nodeA))).toEqual({ kind: "beaten" });
+  expect(await bed.nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "beaten" });
 });
 
 test("a node that has started anew meanwhile keeps what it has from then on", async () => {
   // More than are cleared side by side.
   const pools = await Promise.all(Array.from({ length: 80 }, () => openPool(1)));
-  await bed.nodes.beat(factsOf(nodeA));
+  await bed.nodes.beat(nodeFacts(nodeA));
   await silenceBeats();
   const order = (await bed.projects.partitions()).slice(1);
   const last = pools.find(({ partition }) => partition === order.at(-1)) as PoolBed;
@@ -103,7 +94,7 @@ test("a node that has started anew meanwhile keeps what it has from then on", as
             if (given[0] !== order[0]) return found;
             // It clears up after itself, and is filled again.
             await bed.nodes.forget(nodeA);
-            await bed.nodes.beat(factsOf(nodeA));
+            await bed.nodes.beat(nodeFacts(nodeA));
             await last.launch(1);
             return found;
           },
@@ -113,7 +104,7 @@ test("a node that has started anew meanwhile keeps what it has from then on", as
 });
 
 test("a control that dies while it drops a lost node's queue leaves the rest to the next look", async () => {
-  await bed.nodes.beat(factsOf(nodeB));
+  await bed.nodes.beat(nodeFacts(nodeB));
   await silenceBeats();
   const dies = {
     drop: async (): Promise<void> => {
@@ -123,10 +114,10 @@ test("a control that dies while it drops a lost node's queue leaves the rest to 
   };
   await upkeepWith({ queues: dies }).reap();
   // Its node goes on with a queue that may be paused, but counts as living only when that is gone.
-  expect(await bed.nodes.beat(factsOf(nodeB))).toEqual({ kind: "lost" });
+  expect(await bed.nodes.beat(nodeFacts(nodeB))).toEqual({ kind: "lost" });
   await upkeepWith().reap();
   expect(dropped).toEqual([nodeB]);
-  expect(await bed.nodes.beat(factsOf(nodeB))).toEqual({ kind: "beaten" });
+  expect(await bed.nodes.beat(nodeFacts(nodeB))).toEqual({ kind: "beaten" });
 });
 
 test("a walk that takes too long goes on where it stopped", async () => {

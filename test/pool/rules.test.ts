@@ -16,22 +16,13 @@ import { leaseOfToken, tokenOf } from "../../src/base/crypto/lease-token.js";
 import { refusal } from "../../src/base/errors.js";
 import { callerOf } from "../support/daemon/control-bed.js";
 import { DrivenClock } from "../support/driven-clock.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 describe("placement", () => {
   const node = (id: string, bytes: number, memoryBytes = 100) => ({
     held: { bytes, browsers: 0 },
     refusedBytes: Infinity,
-    facts: {
-      id: id as NodeId,
-      host: "h",
-      port: 1,
-      memoryBytes,
-      maxBrowsers: 9,
-      isDraining: false,
-      isLate: false,
-      canLaunch: true,
-      engines: [],
-    },
+    facts: { ...nodeFacts(id as NodeId, { memoryBytes, maxBrowsers: 9, engines: [] }), isLate: false },
   });
   test.each([
     ["the pool's fewest browsers", [node("a", 0), node("b", 90)], { a: 1 }, ["b", "a"]],

@@ -2,31 +2,31 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { SilentNodes } from "../../src/pool/silent-nodes.js";
 import { silentLog } from "../support/browser/chromium-host.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 import { onBoth } from "../support/store/on-both.js";
 import { nodeA, PoolBed } from "../support/store/pool-bed.js";
 
+const address = { host: "a.example", port: 9000 };
+
 onBoth("silent nodes", ({ bed }) => {
-  test("however many clients could not be sent on to a node, it is asked once, and once more for those who came meanwhile", async () => {
-    const pool = await PoolBed.filled(bed(), { size: 1 });
-    const address = { host: "a.example", port: 9000 };
-    await bed().nodes.beat({
-      id: nodeA,
-      ...address,
-      memoryBytes: 2 ** 30,
-      maxBrowsers: 10,
-      isDraining: false,
-      canLaunch: true,
-      engines: [],
-    });
-    const asked: ((isThere: boolean) => void)[] = [];
-    let hasAsked = (): void => {};
-    const silentNodes = new SilentNodes({
+  type Ports = ConstructorParameters<typeof SilentNodes>[0];
+  const silentNodesOf = (pool: PoolBed, over: Pick<Ports, "answers"> & Partial<Ports>): SilentNodes =>
+    new SilentNodes({
       ...bed(),
       projects: { partitions: () => Promise.resolve([pool.partition]) },
       clock: systemClock,
       log: silentLog,
       keptMs: 60_000,
       lookEveryMs: 60_000,
+      ...over,
+    });
+
+  test("however many clients could not be sent on to a node, it is asked once, and once more for those who came meanwhile", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await bed().nodes.beat(nodeFacts(nodeA, address));
+    const asked: ((isThere: boolean) => void)[] = [];
+    let hasAsked = (): void => {};
+    const silentNodes = silentNodesOf(pool, {
       answers: () =>
         new Promise((resolve) => {
           asked.push(resolve);
@@ -53,26 +53,11 @@ onBoth("silent nodes", ({ bed }) => {
 
   test("a node that could not be asked stays what it was, and where it is stays known without Redis", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
-    const address = { host: "a.example", port: 9000 };
-    await bed().nodes.beat({
-      id: nodeA,
-      ...address,
-      memoryBytes: 2 ** 30,
-      maxBrowsers: 10,
-      isDraining: false,
-      canLaunch: true,
-      engines: [],
-    });
+    await bed().nodes.beat(nodeFacts(nodeA, address));
     let answer: boolean | undefined;
     let isAway = false;
-    const silentNodes = new SilentNodes({
-      ...bed(),
+    const silentNodes = silentNodesOf(pool, {
       nodes: { living: () => (isAway ? Promise.reject(new Error("no Redis")) : bed().nodes.living()) },
-      projects: { partitions: () => Promise.resolve([pool.partition]) },
-      clock: systemClock,
-      log: silentLog,
-      keptMs: 60_000,
-      lookEveryMs: 60_000,
       answers: () => Promise.resolve(answer),
     });
     const looked = async (heard: boolean | undefined) => {

@@ -8,19 +8,11 @@ import { onBoth } from "../support/store/on-both.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { request, writeOf } from "../support/store/store-bed.js";
 import { defaultLimits } from "../support/store/store-limits.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 const gib = 1024 ** 3;
-const factsOf = (id: NodeId, over: Partial<NodeFacts> = {}): NodeFacts => ({
-  id,
-  host: "127.0.0.1",
-  port: 1,
-  memoryBytes: 4 * gib,
-  maxBrowsers: 3,
-  isDraining: false,
-  canLaunch: true,
-  engines: ["chromium"],
-  ...over,
-});
+const factsOf = (id: NodeId, over: Partial<NodeFacts> = {}): NodeFacts =>
+  nodeFacts(id, { memoryBytes: 4 * gib, maxBrowsers: 3, ...over });
 
 async function cycles(pool: PoolBed, count: number): Promise<void> {
   for (let done = 0; done < count; done += 1) await pool.release(await pool.lend());

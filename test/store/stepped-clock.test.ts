@@ -5,6 +5,7 @@ import { age } from "../support/store/age.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlB, nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { request } from "../support/store/store-bed.js";
+import { nodeFacts } from "../support/store/node-facts.js";
 
 const hourMs = 3_600_000;
 
@@ -143,16 +144,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
   });
 
   test("keeps no place and no name for what never came to be", async () => {
-    const facts = {
-      id: nodeA,
-      host: "127.0.0.1",
-      port: 1,
-      memoryBytes: 10,
-      maxBrowsers: 1,
-      isDraining: false,
-      canLaunch: true,
-      engines: [],
-    };
+    const facts = nodeFacts(nodeA, { memoryBytes: 10, maxBrowsers: 1 });
     const pool = await PoolBed.create(bed(), { size: 1 });
     const place = (): Promise<boolean> =>
       bed().nodes.reserveRoom(facts, { id: newBrowserId(pool.partition), bytes: 1 });
@@ -166,16 +158,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
   });
 
   test("rests no node that fails launches longer than any rest", async () => {
-    const facts = {
-      id: nodeA,
-      host: "127.0.0.1",
-      port: 1,
-      memoryBytes: 10,
-      maxBrowsers: 1,
-      isDraining: false,
-      canLaunch: true,
-      engines: [],
-    };
+    const facts = nodeFacts(nodeA, { memoryBytes: 10, maxBrowsers: 1 });
     const pool = await PoolBed.create(bed(), { size: 1 });
     await bed().nodes.rest(nodeA, 60_000);
     expect(
@@ -189,16 +172,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
 
   test("finds a node that has died lost, once somebody has listened for long enough, and ticks that have ceased", async () => {
     const ticks = new RedisTickStore(bed().store);
-    await bed().nodes.beat({
-      id: nodeA,
-      host: "127.0.0.1",
-      port: 1,
-      memoryBytes: 10,
-      maxBrowsers: 1,
-      isDraining: false,
-      canLaunch: true,
-      engines: [],
-    });
+    await bed().nodes.beat(nodeFacts(nodeA, { memoryBytes: 10, maxBrowsers: 1 }));
     await ticks.steadyMs(10_000);
     await ticks.ran("reap");
     await back();

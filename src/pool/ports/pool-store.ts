@@ -13,7 +13,7 @@ import type { Browser, LaunchingBrowser, LeasedBrowser, RetireReason } from "../
 import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
 import type { PartitionOverview } from "./partition-overview.js";
 import type { Pool } from "../pool.js";
-import type { AcquireReply, CreateReply, WithdrawReply } from "./store-replies.js";
+import type { AcquireReply, CreateReply, RejoinReply, WithdrawReply } from "./store-replies.js";
 
 /** An acquire that waits, or was granted at once. Stored as JSON. */
 export interface Waiter {
@@ -70,6 +70,27 @@ export interface PoolWrite {
   readonly unsupported: readonly string[];
 }
 
+/** A browser of a pool that is to be lent. */
+export interface AcquireRequest {
+  readonly pool: PoolId;
+  /** What the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
+  readonly name?: string;
+  readonly waiter: Waiter;
+  readonly keyed?: IdempotencyKey;
+  readonly mayWait: boolean;
+}
+
+/** A session on demand that is to be launched. */
+export interface CreateRequest {
+  /** Absent where no node has room: then only a repeat is answered, with what its key was given. */
+  readonly candidate?: LaunchCandidate;
+  readonly waiter: Waiter;
+  readonly template: LaunchTemplate;
+  readonly keyed?: IdempotencyKey;
+  /** Names a request of a waiter whose launch has failed: another is claimed for its place alone. */
+  readonly relaunch?: RequestId;
+}
+
 export interface ReleaseRequest {
   readonly browser: BrowserId;
   /** What the caller calls the browser's pool by; absent where it is named by its id or not at all. */
@@ -106,28 +127,8 @@ export interface LaunchDemand {
 
 /** Leases and waiters inside one partition; each method is one atomic script or one read. */
 export interface LeaseStore {
-  /**
-   * `name` is what the caller calls the pool by, where that is not its id: a pool of another name is
-   * `missing`.
-   */
-  acquire(
-    partition: Partition,
-    ask: { pool: PoolId; name?: string; waiter: Waiter; keyed?: IdempotencyKey; mayWait: boolean },
-  ): Promise<AcquireReply>;
-  /**
-   * Where no node has room there is no candidate: then only a repeat is answered, with what its key was given.
-   * `relaunch` names a request of a waiter whose launch has failed: another is claimed for its place alone.
-   */
-  createSession(
-    partition: Partition,
-    ask: {
-      candidate?: LaunchCandidate;
-      waiter: Waiter;
-      template: LaunchTemplate;
-      keyed?: IdempotencyKey;
-      relaunch?: RequestId;
-    },
-  ): Promise<CreateReply>;
+  acquire(partition: Partition, ask: AcquireRequest): Promise<AcquireReply>;
+  createSession(partition: Partition, ask: CreateRequest): Promise<CreateReply>;
   withdraw(
     partition: Partition,
     ask: { waiter: RequestId; connection: RequestId; lease: LeaseId },
@@ -156,10 +157,7 @@ export interface LeaseStore {
   /** Which of the waiters are in line, or have a launch on demand, and are not given up. */
   waitingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
-  rejoin(
-    partition: Partition,
-    stored: readonly string[],
-  ): Promise<readonly ("waiting" | "held" | "superseded" | "over" | "deleted")[]>;
+  rejoin(partition: Partition, stored: readonly string[]): Promise<readonly RejoinReply[]>;
   /**
    * Which of the browsers have had their last lease, and were neither cut nor ended by their node yet, as far
    * as is known.

@@ -25,6 +25,8 @@ export type CreateReply =
       readonly lease: LeaseId;
     }
   | { readonly kind: "mismatch" | "over" | "full" | "none" | "superseded" };
+/** What a waiter that was to be put back in line is now. */
+export type RejoinReply = "waiting" | "held" | "superseded" | "over" | "deleted";
 export type WithdrawReply =
   | { readonly kind: "granted"; readonly browser: LeasedBrowser; readonly at: Millis }
   | { readonly kind: "withdrawn" | "kept" | "superseded" | "unknown" };

@@ -7,19 +7,11 @@ import { until } from "../browser/chromium-until.js";
 import { type Held, nodeA, PoolBed } from "../store/pool-bed.js";
 import { claimOf } from "../store/store-bed.js";
 import { callerOf, type ControlBed } from "./control-bed.js";
+import { nodeFacts } from "../store/node-facts.js";
 
 /** The node on which the browsers of these pools are. */
 export const beatOfNode = (control: ControlBed): Promise<unknown> =>
-  control.bed.nodes.beat({
-    id: nodeA,
-    host: "h",
-    port: 1,
-    memoryBytes: 2 ** 40,
-    maxBrowsers: 20,
-    isDraining: false,
-    canLaunch: true,
-    engines: ["chromium"],
-  });
+  control.bed.nodes.beat(nodeFacts(nodeA, { maxBrowsers: 20 }));
 
 /** Fills a pool as the daemon does, and says that all has been launched. */
 export async function launchAll(control: ControlBed, pool: PoolBed): Promise<void> {
