@@ -1,6 +1,8 @@
 import type { Millis } from "../../base/clock.js";
 
-/** The words that each script answers with. Its header (REPLY) says what they mean; a test compares the two. */
+/**
+ * The words that each script answers with. Its header (REPLY) says what they mean; a test compares the two.
+ */
 export const replyWords = {
   "begin-launch": ["begun", "stale"],
   "browser-ready": ["freed"],

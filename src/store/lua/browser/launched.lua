@@ -19,7 +19,9 @@ if not browser.waiter then
     keepFailing(nodes)
   end
   local early = tonumber(redis.call("HGET", K.pool, "earlyDeathAt") or "0")
-  if now - early > tonumber(A.earlyMs) then redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "") end
+  if now - early > tonumber(A.earlyMs) then
+    redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "")
+  end
   settle(browser, "launched", poolTerms())
   return finish("launched")
 end

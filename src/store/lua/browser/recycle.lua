@@ -32,7 +32,11 @@ local function mark(browser)
   redis.call("ZREM", K.leaseCountIndex, browser.id)
   addCredit(1)
   if browser.state == "idle" then
-    if closed[browser.node] then rankLast(browser) else redis.call("ZADD", K.idle, idleScore(browser), browser.id) end
+    if closed[browser.node] then
+      rankLast(browser)
+    else
+      redis.call("ZADD", K.idle, idleScore(browser), browser.id)
+    end
   end
   write(browser)
   marked = marked + 1
@@ -41,7 +45,9 @@ local function markAll(ids)
   for _, id in ipairs(ids) do
     local browser = read(id)
     local isInService = browser.state ~= "launching" and browser.state ~= "retiring"
-    if isInService and not browser.replaceable and redis.call("SCARD", K.replaceable) < most then mark(browser) end
+    if isInService and not browser.replaceable and redis.call("SCARD", K.replaceable) < most then
+      mark(browser)
+    end
   end
 end
 rebuildIndexIfStale()
@@ -55,6 +61,8 @@ if A.node ~= "" then
 else
   -- No more are marked than `most`, so among twice as many are those that may be.
   markAll(redis.call("ZRANGEBYSCORE", K.ageIndex, "-inf", now, "LIMIT", 0, 2 * most))
-  if A.maxLeases ~= "" then markAll(redis.call("ZRANGEBYSCORE", K.leaseCountIndex, A.maxLeases, "+inf", "LIMIT", 0, 2 * most)) end
+  if A.maxLeases ~= "" then
+    markAll(redis.call("ZRANGEBYSCORE", K.leaseCountIndex, A.maxLeases, "+inf", "LIMIT", 0, 2 * most))
+  end
 end
 return finish("recycled", tostring(marked))

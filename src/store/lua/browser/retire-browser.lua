@@ -19,7 +19,8 @@ if A.text ~= "" then browser.lastError = A.text end
 -- A browser that dies soon after its first idle is a launch that failed late; one that was ever lent died of
 -- what its holder did.
 local isUntouched = not browser.lease and not browser.lastLease
-if isUntouched and (A.why == "crashed" or A.why == "unhealthy") and browser.readyAt and now - browser.readyAt < tonumber(A.earlyMs) then
+local isFault = A.why == "crashed" or A.why == "unhealthy"
+if isUntouched and isFault and browser.readyAt and now - browser.readyAt < tonumber(A.earlyMs) then
   countFailure(browser, A.text, tonumber(A.initialMs), tonumber(A.maxMs))
   redis.call("HSET", K.pool, "earlyDeathAt", now)
 end

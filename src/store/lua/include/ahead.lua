@@ -19,7 +19,9 @@ end
 local function boundFields(record, names, mostMs)
   local isBound = false
   for _, name in ipairs(names) do
-    if type(record[name]) == "number" and record[name] > now + mostMs then record[name], isBound = now + mostMs, true end
+    if type(record[name]) == "number" and record[name] > now + mostMs then
+      record[name], isBound = now + mostMs, true
+    end
   end
   return isBound
 end

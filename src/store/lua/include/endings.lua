@@ -20,8 +20,9 @@ local function writeTombstone(browser, why)
   local lease, launch = browser.lease, browser.facts and cjson.decode(browser.facts) or {}
   local tombstone = {
     id = browser.id, lease = lease.id, deletedAt = now, createdAt = browser.createdAt, reason = why,
-    headless = launch.headless, stealth = launch.stealth, kiosk_mode = launch.kiosk_mode, memory = launch.memory,
-    timeoutSeconds = lease.timeoutSeconds, name = lease.name, poolId = launch.poolId, poolName = redis.call("HGET", K.pool, "name") or nil,
+    headless = launch.headless, stealth = launch.stealth, kiosk_mode = launch.kiosk_mode,
+    memory = launch.memory, timeoutSeconds = lease.timeoutSeconds, name = lease.name,
+    poolId = launch.poolId, poolName = redis.call("HGET", K.pool, "name") or nil,
     usage = lease.usage, profileId = lease.profile and cjson.decode(lease.profile).id or launch.profileId,
   }
   tombstone.tags = lease.tags
@@ -40,7 +41,8 @@ local function dropLease(browser, why)
   browser.lastLease, browser.lastLeaseEndedAt, browser.lastWhy = lease.id, now, why
   if why ~= "undone" then browser.served = browser.served + 1 end
   browser.lease = nil
-  addEffect("ended", { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = now - lease.grantedAt })
+  local heldMs = now - lease.grantedAt
+  addEffect("ended", { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = heldMs })
   if lease.keyUntil or not isEndAnswered then
     redis.call("ZADD", K.endedLeases, math.max(lease.keyUntil or 0, now + endedLeaseMs), lease.id)
   end

@@ -35,8 +35,10 @@ local function giveUp(browser, text, initialMs, maxMs)
     if waiter then
       waiter.unplaced, waiter.unplacedAt = true, now
       redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter))
-      publish("remuda:control:" .. waiter.control,
-        { kind = "failed", waiter = waiter.id, connection = waiter.connection, node = browser.node, error = text })
+      publish("remuda:control:" .. waiter.control, {
+        kind = "failed", waiter = waiter.id, connection = waiter.connection,
+        node = browser.node, error = text,
+      })
     end
   else
     countFailure(browser, text, initialMs, maxMs)

@@ -14,7 +14,9 @@ end
 -- Notes a beat, unless there was one just now: a write costs more than a look.
 local function beatOf(control)
   local beat = redis.call("HGET", K.controls, control)
-  if not beat or now - tonumber(beat) > tonumber(A.controlLostMs) / 10 then redis.call("HSET", K.controls, control, now) end
+  if not beat or now - tonumber(beat) > tonumber(A.controlLostMs) / 10 then
+    redis.call("HSET", K.controls, control, now)
+  end
 end
 
 -- Whether somebody is there to be answered.
@@ -46,7 +48,8 @@ end
 -- record's text.
 local function recordLease(browser, waiter, terms)
   browser.lease = {
-    id = waiter.lease, grantedAt = now, timeoutSeconds = terms.timeoutSeconds, registrations = 0, control = waiter.control,
+    id = waiter.lease, grantedAt = now, timeoutSeconds = terms.timeoutSeconds, registrations = 0,
+    control = waiter.control,
     connection = waiter.connection, name = waiter.name, tags = waiter.tags, startUrl = waiter.startUrl,
     key = waiter.key, keyUntil = waiter.keyUntil, pool = terms.name,
   }
@@ -54,7 +57,9 @@ local function recordLease(browser, waiter, terms)
   redis.call("HSET", K.leases, waiter.lease, browser.id)
   redis.call("ZADD", K.provisional, now + tonumber(A.provisionalMs), waiter.lease)
   if waiter.startUrl then
-    publish("remuda:node:" .. browser.node, { kind = "start", browser = browser.id, lease = waiter.lease, url = waiter.startUrl })
+    publish("remuda:node:" .. browser.node, {
+      kind = "start", browser = browser.id, lease = waiter.lease, url = waiter.startUrl,
+    })
   end
   return text
 end
@@ -86,7 +91,9 @@ local function settle(browser, why, terms)
   if surplus == browser then return end
   local isLendable = mayLend(browser, terms)
   -- Its replacement was paid for when its node was marked, or is now.
-  if isDraining(browser, terms) and not isLendable then return retire(browser, "drained", not browser.replaceable) end
+  if isDraining(browser, terms) and not isLendable then
+    return retire(browser, "drained", not browser.replaceable)
+  end
   move(browser, "idle", why)
   if terms.closed[browser.node] then rankLast(browser) end
   local waiter = isLendable and nextWaiter()

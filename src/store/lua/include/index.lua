@@ -5,8 +5,12 @@
 
 local function addToIndexes(browser)
   redis.call("ZADD", K.generationIndex, browser.generation, browser.id)
-  if browser.recycleAt and not browser.replaceable then redis.call("ZADD", K.ageIndex, browser.recycleAt, browser.id) end
-  if browser.served > 0 and not browser.replaceable then redis.call("ZADD", K.leaseCountIndex, browser.served, browser.id) end
+  if browser.recycleAt and not browser.replaceable then
+    redis.call("ZADD", K.ageIndex, browser.recycleAt, browser.id)
+  end
+  if browser.served > 0 and not browser.replaceable then
+    redis.call("ZADD", K.leaseCountIndex, browser.served, browser.id)
+  end
 end
 
 local function removeFromIndexes(browser)
@@ -26,5 +30,7 @@ local function forgetBrowser(browser)
   redis.call("HDEL", K.browsers, browser.id)
   redis.call("ZREM", K.nodeIndex, nodeIndexEntry(browser))
   stamp(browser.node)
-  if redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(browser.node)) == 0 then redis.call("HDEL", K.nodeStamps, browser.node) end
+  if redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(browser.node)) == 0 then
+    redis.call("HDEL", K.nodeStamps, browser.node)
+  end
 end

@@ -11,7 +11,9 @@ local moves = {
   resetting = "idle retiring",
   retiring = "gone",
 }
-local stateKeys = { launching = K.launching, idle = K.idle, leased = K.leased, resetting = K.resetting, retiring = K.retiring }
+local stateKeys = {
+  launching = K.launching, idle = K.idle, leased = K.leased, resetting = K.resetting, retiring = K.retiring,
+}
 
 -- Freshest generation first, then the longest idle; replaceable ones last.
 local perGeneration, replaceableScore = 4294967296, 2251799813685248

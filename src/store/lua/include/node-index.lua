@@ -12,6 +12,8 @@ end
 
 local function idsOn(node)
   local ids = {}
-  for _, place in ipairs(redis.call("ZRANGEBYLEX", K.nodeIndex, nodeIndexRange(node))) do table.insert(ids, place:sub(#node + 2)) end
+  for _, place in ipairs(redis.call("ZRANGEBYLEX", K.nodeIndex, nodeIndexRange(node))) do
+    table.insert(ids, place:sub(#node + 2))
+  end
   return ids
 end

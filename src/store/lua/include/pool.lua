@@ -8,7 +8,10 @@ end
 -- What decides over a browser that is free, in one read.
 local function poolTerms()
   local id, kind, name, state, unsupported, reset, size, timeoutSeconds, network, closed =
-    unpack(poolFields("id", "kind", "name", "state", "unsupported", "reset", "size", "timeoutSeconds", "networkGeneration", "closed"))
+    unpack(poolFields(
+      "id", "kind", "name", "state", "unsupported", "reset", "size", "timeoutSeconds",
+      "networkGeneration", "closed"
+    ))
   return {
     id = id, kind = kind, name = name or nil, state = state, unsupported = unsupported, reset = reset,
     size = tonumber(size), timeoutSeconds = tonumber(timeoutSeconds), network = tonumber(network),

@@ -10,6 +10,8 @@ end
 
 local function removeBrowser(browser)
   move(browser, "gone", browser.why or "retired")
-  if redis.call("HGET", K.pool, "kind") == "on-demand" then redis.call("HDEL", K.templates, browser.config) end
+  if redis.call("HGET", K.pool, "kind") == "on-demand" then
+    redis.call("HDEL", K.templates, browser.config)
+  end
   sweepPool()
 end

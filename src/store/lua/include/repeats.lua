@@ -22,7 +22,8 @@ end
 local function remember(waiter)
   if A.body == "" then return end
   waiter.keyUntil = now + tonumber(A.keepMs)
-  redis.call("SET", K.idempotency, cjson.encode({ body = A.body, lease = waiter.lease, waiter = waiter.id }), "PX", A.keepMs)
+  local given = cjson.encode({ body = A.body, lease = waiter.lease, waiter = waiter.id })
+  redis.call("SET", K.idempotency, given, "PX", A.keepMs)
 end
 
 -- The browser of the lease that the key was given, for the new connection.
@@ -44,7 +45,9 @@ local function reattachPlace(earlier, waiter)
   local text = redis.call("HGET", K.waiterRecords, earlier.waiter)
   if not text then return nil end
   local place = cjson.decode(text)
-  publish("remuda:control:" .. place.control, { kind = "superseded", waiter = place.id, connection = place.connection })
+  publish("remuda:control:" .. place.control, {
+    kind = "superseded", waiter = place.id, connection = place.connection,
+  })
   place.control, place.connection, place.detachedAt = waiter.control, waiter.connection, nil
   redis.call("HSET", K.waiterRecords, place.id, cjson.encode(place))
   return place

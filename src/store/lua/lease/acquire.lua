@@ -12,7 +12,9 @@ local first = answeredBefore()
 if first then return first end
 
 local terms = poolTerms()
-if terms.state ~= "open" or terms.id ~= A.pool or A.name ~= "" and terms.name ~= A.name then return plain("missing") end
+if terms.state ~= "open" or terms.id ~= A.pool or A.name ~= "" and terms.name ~= A.name then
+  return plain("missing")
+end
 
 local waiter = cjson.decode(A.waiter)
 beatOf(waiter.control)

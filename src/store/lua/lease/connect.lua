@@ -13,4 +13,5 @@ if not browser.lease or browser.lease.id ~= A.lease then return plain("over", br
 browser.lease.registrations, browser.lease.registeredAt = browser.lease.registrations + 1, now
 write(browser)
 redis.call("ZREM", K.provisional, A.lease)
-return plain("connected", cjson.encode({ registrations = browser.lease.registrations, startUrl = browser.lease.startUrl }))
+local lease = browser.lease
+return plain("connected", cjson.encode({ registrations = lease.registrations, startUrl = lease.startUrl }))

@@ -37,7 +37,9 @@ end
 if A.isRelaunch == "1" then
   local stored = redis.call("HGET", K.waiterRecords, waiter.id)
   local place = stored and cjson.decode(stored)
-  if not place or not place.unplaced or place.connection ~= waiter.connection then return plain("superseded") end
+  if not place or not place.unplaced or place.connection ~= waiter.connection then
+    return plain("superseded")
+  end
   return claimFor(place)
 end
 local answered = answerRepeat(waiter, function(place)

@@ -9,7 +9,9 @@ if first then return first end
 
 local browser = read(A.browser)
 local lease = browser and browser.lease
-if not lease or lease.id ~= A.lease or lease.registrations ~= tonumber(A.registrations) then return plain("kept") end
+if not lease or lease.id ~= A.lease or lease.registrations ~= tonumber(A.registrations) then
+  return plain("kept")
+end
 -- Where the clock has gone back since, the node's own clock, which does not go back, is the better one. A
 -- failover may have taken back the number of registrations and given it again, so the last of them counts as
 -- old as well.

@@ -6,7 +6,9 @@
 --- @include browsers
 
 local browser = read(A.browser)
-if browser and browser.lastLease == A.lease and browser.lastWhy then return plain("ended", browser.lastWhy) end
+if browser and browser.lastLease == A.lease and browser.lastWhy then
+  return plain("ended", browser.lastWhy)
+end
 local text = redis.call("HGET", K.pendingTombstones, A.browser)
 local tombstone = text and cjson.decode(text)
 if tombstone and tombstone.lease == A.lease then return plain("ended", tombstone.reason) end

@@ -16,7 +16,8 @@ if A.name ~= "" and terms.name ~= A.name then return plain("elsewhere") end
 local browser = read(A.browser)
 -- Whoever has the browser by now. A session that is to be deleted is the one that its lease holds.
 local isHolder = browser and browser.lease and browser.lease.id == A.lease
-if A.why == "released" and A.lease ~= "" and not isHolder and redis.call("ZSCORE", K.endedLeases, A.lease) then return plain("already") end
+local isLate = A.why == "released" and A.lease ~= "" and not isHolder
+if isLate and redis.call("ZSCORE", K.endedLeases, A.lease) then return plain("already") end
 if not browser or browser.state == "retiring" and not browser.lastLease then return plain("unknown") end
 local held = browser.lease and browser.lease.id
 if not held then
@@ -25,7 +26,8 @@ if not held then
   return plain("already")
 end
 if A.lease ~= "" and A.lease ~= held then return plain("superseded") end
-if A.lease == "" and A.isRetry == "1" and browser.lastLeaseEndedAt and now - browser.lastLeaseEndedAt <= tonumber(A.retryWindowMs) then
+local endedAt = browser.lastLeaseEndedAt
+if A.lease == "" and A.isRetry == "1" and endedAt and now - endedAt <= tonumber(A.retryWindowMs) then
   return plain("already")
 end
 

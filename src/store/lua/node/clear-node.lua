@@ -16,7 +16,9 @@ if first then return first end
 local left = 0
 local function clear(browser)
   if browser.state ~= "retiring" and (A.which ~= "idle" or browser.state == "idle") then
-    if browser.state == "launching" and browser.waiter then return giveUp(browser, "its node was " .. A.which, 0, 0) end
+    if browser.state == "launching" and browser.waiter then
+      return giveUp(browser, "its node was " .. A.which, 0, 0)
+    end
     retire(browser, A.why, A.why == "drained")
   end
   left = left + 1

@@ -6,7 +6,9 @@
 --- @include base
 
 -- A beat from before the clock went back counts as a beat of now.
-for _, node in ipairs(redis.call("ZRANGEBYSCORE", K.beats, "(" .. now, "+inf")) do redis.call("ZADD", K.beats, now, node) end
+for _, node in ipairs(redis.call("ZRANGEBYSCORE", K.beats, "(" .. now, "+inf")) do
+  redis.call("ZADD", K.beats, now, node)
+end
 for _, node in ipairs(redis.call("ZRANGEBYSCORE", K.beats, "-inf", now - tonumber(A.lostMs))) do
   redis.call("ZREM", K.beats, node)
   redis.call("HDEL", K.facts, node)

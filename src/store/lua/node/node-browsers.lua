@@ -10,7 +10,10 @@ local last = redis.call("HGET", K.nodeStamps, A.node) or "none"
 if last == A.known then return plain("same") end
 local ids, most, lines = idsOn(A.node), 1000, { last }
 for from = 1, #ids, most do
-  for _, text in ipairs(redis.call("HMGET", K.browsers, unpack(ids, from, math.min(from + most - 1, #ids)))) do table.insert(lines, text) end
+  local batch = redis.call("HMGET", K.browsers, unpack(ids, from, math.min(from + most - 1, #ids)))
+  for _, text in ipairs(batch) do
+    table.insert(lines, text)
+  end
 end
 -- JSON holds no line breaks.
 return plain("browsers", table.concat(lines, "\n"))

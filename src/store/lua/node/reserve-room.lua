@@ -10,14 +10,19 @@
 local sum, count = 0, 0
 local places = redis.call("HGETALL", K.room)
 for i = 1, #places, 2 do
-  if places[i] ~= A.browser then sum, count = sum + tonumber(string.match(places[i + 1], "^%d+")), count + 1 end
+  if places[i] ~= A.browser then
+    sum, count = sum + tonumber(string.match(places[i + 1], "^%d+")), count + 1
+  end
 end
-local fits = count == 0 or count < tonumber(A.mostBrowsers) and sum + tonumber(A.bytes) <= tonumber(A.mostBytes)
+local fits = count == 0
+  or count < tonumber(A.mostBrowsers) and sum + tonumber(A.bytes) <= tonumber(A.mostBytes)
 if not fits then return plain("full") end
 if A.isTrial == "1" then
   -- One that lasts longer than any was set before the clock went back.
   for _, key in ipairs({ K.rest, K.trial }) do
-    if redis.call("PTTL", key) > math.max(tonumber(A.graceMs), tonumber(A.restMs)) then redis.call("DEL", key) end
+    if redis.call("PTTL", key) > math.max(tonumber(A.graceMs), tonumber(A.restMs)) then
+      redis.call("DEL", key)
+    end
   end
   if redis.call("EXISTS", K.rest) == 1 then return plain("full") end
   if not redis.call("SET", K.trial, A.browser, "NX", "PX", A.graceMs) then return plain("full") end

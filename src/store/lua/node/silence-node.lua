@@ -13,7 +13,9 @@ if terms.state ~= "open" or terms.kind ~= "pool" then return plain("none") end
 local nodes, silentMs = terms.closed, tonumber(A.silentMs)
 local node = nodes[A.node] or {}
 local wasSilent = node.silentUntil ~= nil
-if silentMs > 0 and redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(A.node)) == 0 then return plain("none") end
+if silentMs > 0 and redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(A.node)) == 0 then
+  return plain("none")
+end
 if silentMs == 0 and not wasSilent then return plain("none") end
 
 node.silentUntil = silentMs > 0 and now + silentMs or nil

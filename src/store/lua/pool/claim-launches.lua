@@ -20,7 +20,10 @@ local first = earlierAnswer()
 if first then return first end
 
 local size, rate, credit, backoff, state, unsupported, generation, network, config, asked, keptKey =
-  unpack(poolFields("size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "generation", "networkGeneration", "launchConfig", "asked", "configKey"))
+  unpack(poolFields(
+    "size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "generation", "networkGeneration",
+    "launchConfig", "asked", "configKey"
+  ))
 local configKey = configKeyOf(generation, keptKey)
 if state ~= "open" or unsupported ~= "" then return plain("none") end
 if A.madeFor ~= "" and A.madeFor ~= configKey then return plain("none") end
@@ -59,14 +62,17 @@ local function claimOne(browser)
     redis.call("HSET", K.pool, "tokens", tokens)
   end
   browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
-  browser.generation, browser.networkGeneration, browser.config = tonumber(generation), tonumber(network), configKey
+  browser.generation, browser.networkGeneration = tonumber(generation), tonumber(network)
+  browser.config = configKey
   claim(browser)
   redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
   event(browser, "none", "launching", "fill")
   addBrowser(browser)
   table.insert(claimed, browser)
 end
-if redis.call("HEXISTS", K.templates, configKey) == 0 then redis.call("HSET", K.templates, configKey, config) end
+if redis.call("HEXISTS", K.templates, configKey) == 0 then
+  redis.call("HSET", K.templates, configKey, config)
+end
 for _, browser in ipairs(cjson.decode(A.candidates)) do
   if short > 0 and (credit >= 1 or tokens >= 1) and mayTry(browser) then
     claimOne(browser)

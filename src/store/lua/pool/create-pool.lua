@@ -12,9 +12,10 @@ if redis.call("HEXISTS", K.pool, "state") == 1 then return plain("created") end
 
 for field, value in pairs(cjson.decode(A.fields)) do redis.call("HSET", K.pool, field, value) end
 if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
-redis.call("HSET", K.pool, "id", A.id, "kind", "pool", "state", "open", "createdAt", now, "revision", 1, "generation", 1, "networkGeneration", 1,
+redis.call("HSET", K.pool, "id", A.id, "kind", "pool", "state", "open", "createdAt", now,
+  "revision", 1, "generation", 1, "networkGeneration", 1,
   "config", A.config, "launchConfig", A.launchConfig, "size", A.size, "fillRate", A.fillRate,
-  "tokens", math.ceil(tonumber(A.size) * tonumber(A.fillRate) / 100), "tokensAt", now, "credit", 0, "failures", 0, "backoffUntil", 0,
-  "lastError", "", "hold", "")
+  "tokens", math.ceil(tonumber(A.size) * tonumber(A.fillRate) / 100), "tokensAt", now,
+  "credit", 0, "failures", 0, "backoffUntil", 0, "lastError", "", "hold", "")
 redis.call("HSET", K.templates, "1", A.launchConfig)
 return finish("created")

@@ -16,7 +16,9 @@ for _, id in ipairs(redis.call("ZRANGE", K.waitQueue, 0, -1)) do
   local waiter = text and cjson.decode(text)
   if waiter then
     if waiter.name then addEffect("names", { name = waiter.name, owner = waiter.lease }) end
-    publish("remuda:control:" .. waiter.control, { kind = "deleted", waiter = waiter.id, connection = waiter.connection })
+    publish("remuda:control:" .. waiter.control, {
+      kind = "deleted", waiter = waiter.id, connection = waiter.connection,
+    })
   end
 end
 redis.call("DEL", K.waitQueue, K.waiterRecords)

@@ -11,9 +11,13 @@ if first then return first end
 if redis.call("HGET", K.pool, "state") ~= "open" then return plain("missing") end
 local before, flushed = tonumber(A.before), 0
 -- Where the pool came to follow a profile only after that, nothing of it was updated since.
-if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedFrom")) or 0) then return finish("flushed", "0") end
+if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedFrom")) or 0) then
+  return finish("flushed", "0")
+end
 -- The same save is asked for again and again until all browsers that are older are gone.
-if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedTo")) or 0) then return plain("flushed", "0") end
+if before and before <= (tonumber(redis.call("HGET", K.pool, "refreshedTo")) or 0) then
+  return plain("flushed", "0")
+end
 for _, id in ipairs(redis.call("ZRANGE", K.idle, 0, -1)) do
   local browser = read(id)
   if not before or browser.createdAt < before then
@@ -28,7 +32,9 @@ local function isAnyOlder(key)
 end
 -- Leased browsers go by their age.
 local function isOneInUse()
-  return redis.call("ZCOUNT", K.leased, "-inf", "(" .. before) > 0 or isAnyOlder(K.launching) or isAnyOlder(K.resetting)
+  return redis.call("ZCOUNT", K.leased, "-inf", "(" .. before) > 0
+    or isAnyOlder(K.launching)
+    or isAnyOlder(K.resetting)
 end
 if before and not isOneInUse() then redis.call("HSET", K.pool, "refreshedTo", before) end
 return finish("flushed", tostring(flushed))

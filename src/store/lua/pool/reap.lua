@@ -15,7 +15,8 @@ rebuildIndexIfStale()
 boundScores(K.launching, math.max(tonumber(A.claimMs), tonumber(A.launchMs)))
 boundScores(K.resetting, resetMs)
 boundScores(K.retiring, retireMs)
-boundScores(K.provisional, math.max(tonumber(A.provisionalMs), tonumber(A.keyedMs), tonumber(A.controlLostMs)))
+local doubtMs = math.max(tonumber(A.provisionalMs), tonumber(A.keyedMs), tonumber(A.controlLostMs))
+boundScores(K.provisional, doubtMs)
 boundScores(K.endedLeases, math.max(endedLeaseMs, tonumber(A.keepMs)))
 boundPool(terms.closed, tonumber(A.maxMs), tonumber(A.nodeLostMs))
 boundRecords()
@@ -49,7 +50,9 @@ for _, id in ipairs(overdue(K.resetting)) do
     write(browser)
     publish("remuda:node:" .. browser.node,
       { kind = "fence", browser = id, lease = browser.fence, claim = browser.claim, mode = browser.mode })
-    if browser.mode == "state" then addEffect("reset", { browser = id, node = browser.node, claim = browser.claim }) end
+    if browser.mode == "state" then
+      addEffect("reset", { browser = id, node = browser.node, claim = browser.claim })
+    end
   end
 end
 for _, id in ipairs(overdue(K.retiring)) do
@@ -76,7 +79,9 @@ local function lose(waiter)
 end
 
 local function checkWaiter(waiter)
-  if boundFields(waiter, { "detachedAt", "lostAt", "unplacedAt" }, 0) then redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter)) end
+  if boundFields(waiter, { "detachedAt", "lostAt", "unplacedAt" }, 0) then
+    redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter))
+  end
   local isLost = not controlBeats(waiter.control)
   if waiter.lostAt then
     if now - waiter.lostAt > rememberedMs then removeWaiter(waiter) end
@@ -121,7 +126,9 @@ if terms.state == "open" and terms.kind == "pool" then
   local present = configKeyOf(unpack(poolFields("generation", "configKey")))
   for _, config in ipairs(redis.call("HKEYS", K.templates)) do
     local generation = config:match("^%d+")
-    if config ~= present and redis.call("ZCOUNT", K.generationIndex, generation, generation) == 0 then redis.call("HDEL", K.templates, config) end
+    if config ~= present and redis.call("ZCOUNT", K.generationIndex, generation, generation) == 0 then
+      redis.call("HDEL", K.templates, config)
+    end
   end
 end
 sweepPool()

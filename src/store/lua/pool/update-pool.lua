@@ -12,13 +12,15 @@
 local first = earlierAnswer()
 if first then return first end
 
-local revision, revisedAt, state, oldSize, oldRate = unpack(poolFields("revision", "revisedAt", "state", "size", "fillRate"))
+local revision, revisedAt, state, oldSize, oldRate =
+  unpack(poolFields("revision", "revisedAt", "state", "size", "fillRate"))
 if state ~= "open" then return plain("missing") end
 if revision ~= A.revision or A.revisedAt ~= "" and revisedAt ~= A.revisedAt then return plain("changed") end
 
 refill(tonumber(oldSize), tonumber(oldRate))
 for field, value in pairs(cjson.decode(A.fields)) do redis.call("HSET", K.pool, field, value) end
-redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchConfig, "size", A.size, "fillRate", A.fillRate)
+redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchConfig,
+  "size", A.size, "fillRate", A.fillRate)
 if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 -- Saves before this are no reason to flush anything (flush).
 if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
@@ -48,7 +50,9 @@ local function discardStale(browser)
   if A.discard == "1" and (browser.state == "idle" or browser.generation < generation) then
     return retire(browser, "discarded", true)
   end
-  if browser.state == "idle" and browser.networkGeneration < network then retire(browser, "stale_network", true) end
+  if browser.state == "idle" and browser.networkGeneration < network then
+    retire(browser, "stale_network", true)
+  end
 end
 if A.discard == "1" or A.isNewNetwork == "1" then each(K.idle, discardStale) end
 if A.discard == "1" then each(K.launching, discardStale) end

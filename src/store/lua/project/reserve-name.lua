@@ -13,6 +13,9 @@ local isOwn = held and (held.owner == A.owner or A.takesOver == "1" and held.key
 if held and not isOwn then return plain("taken") end
 -- Each reservation has a deadline of its own, so that giving one back leaves a later one of the same owner.
 local deadline = math.max(now + tonumber(A.graceMs), held and held.deadline + 1 or 0)
-redis.call("HSET", K.names, A.field, cjson.encode({ owner = A.owner, partition = A.partition, deadline = deadline, key = A.key ~= "" and A.key or nil }))
+local reserved = {
+  owner = A.owner, partition = A.partition, deadline = deadline, key = A.key ~= "" and A.key or nil,
+}
+redis.call("HSET", K.names, A.field, cjson.encode(reserved))
 if held then return plain("renewed", string.format("%.0f", deadline)) end
 return plain("reserved", string.format("%.0f", deadline))

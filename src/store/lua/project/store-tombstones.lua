@@ -15,13 +15,17 @@ for _, text in ipairs(tombstones) do
   local tombstone = cjson.decode(text)
   redis.call("ZADD", K.tombstoneOrder, tombstone.deletedAt, tombstone.id)
   redis.call("HSET", K.tombstones, tombstone.id, text)
-  if tombstone.name and isLast(tombstone) then redis.call("HSET", K.tombstoneNames, tombstone.name, tombstone.id) end
+  if tombstone.name and isLast(tombstone) then
+    redis.call("HSET", K.tombstoneNames, tombstone.name, tombstone.id)
+  end
 end
 local function drop(ids)
   for _, id in ipairs(ids) do
     local text = redis.call("HGET", K.tombstones, id)
     local name = text and cjson.decode(text).name
-    if name and redis.call("HGET", K.tombstoneNames, name) == id then redis.call("HDEL", K.tombstoneNames, name) end
+    if name and redis.call("HGET", K.tombstoneNames, name) == id then
+      redis.call("HDEL", K.tombstoneNames, name)
+    end
     redis.call("ZREM", K.tombstoneOrder, id)
     redis.call("HDEL", K.tombstones, id)
   end
