@@ -39,7 +39,8 @@ const shape = (setting: Setting): string => {
   if (setting.type === "array") return "a list of objects";
   if (setting.minimum === undefined || setting.maximum === undefined) return "a text that is not empty";
   const kind = setting.type === "number" ? "a number" : "a whole number";
-  return `${kind} from ${number(setting.minimum)} to ${number(setting.maximum)}${setting.unit ? ` (${setting.unit})` : ""}`;
+  const unit = setting.unit ? ` (${setting.unit})` : "";
+  return `${kind} from ${number(setting.minimum)} to ${number(setting.maximum)}${unit}`;
 };
 
 const mayBeNull = (setting: Setting): boolean => Array.isArray(setting.type) && setting.type.includes("null");

@@ -37,21 +37,22 @@ const code = (text: string): string => (text === "" ? "" : `\`${text}\``);
 const cell = (text: string): string =>
   text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
+const tableRow = ({ name, env, unit, usual, description }: Row): string =>
+  `| ${[code(name), code(env), unit, cell(usual), cell(description)].join(" | ")} |`;
+
 /** Every setting as a Markdown table: docs/settings.md holds it, and a test holds the page to it. */
 export const settingsTable = (): string =>
   [
     "| setting | environment | unit | default | meaning |",
     "| --- | --- | --- | --- | --- |",
-    ...rows.map(
-      (row) =>
-        `| ${[code(row.name), code(row.env), row.unit, cell(row.usual), cell(row.description)].join(" | ")} |`,
-    ),
+    ...rows.map(tableRow),
   ].join("\n");
 
 const oneSetting = (row: Row): string => {
   const head = [row.name, row.env && `[${row.env}]`].filter(Boolean).join("  ");
-  const unit = row.unit === "" ? "" : ` ${row.unit}`;
-  return `  ${head}\n      ${row.description}\n      default: ${row.usual}${/^-?\d/.test(row.usual) ? unit : unit && ` (${unit.trim()})`}`;
+  const unit = /^-?\d/.test(row.usual) ? row.unit : row.unit && `(${row.unit})`;
+  const usual = [row.usual, unit].filter(Boolean).join(" ");
+  return `  ${head}\n      ${row.description}\n      default: ${usual}`;
 };
 
 /** What `npm start -- --help` prints. */

@@ -23,8 +23,8 @@ interface Wiring {
 }
 
 /**
- * Node.js takes a connection for idle as soon as its reply was ended; closing it then cuts off what its client has
- * yet to read (http.Server of Node.js 20 to 24). Here it is idle once its last reply has left.
+ * Node.js takes a connection for idle as soon as its reply was ended; closing it then cuts off what its
+ * client has yet to read (http.Server of Node.js 20 to 24). Here it is idle once its last reply has left.
  */
 class ApiServer extends Server {
   readonly #replies = new Map<Socket, number>();

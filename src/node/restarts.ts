@@ -25,9 +25,9 @@ const stopLimitMs: Millis = 10_000;
 
 /**
  * Restarts of Chromium inside a session: its id and URL, its lease, its egress and its directories stay.
- * Clients are interrupted why and may come back at once, for upgrades wait until the new one is there. Where the
- * change keeps Chromium from starting, it is started once more as it was; where that fails too the browser is
- * over.
+ * Clients are interrupted why and may come back at once, for upgrades wait until the new one is there. Where
+ * the change keeps Chromium from starting, it is started once more as it was; where that fails too the
+ * browser is over.
  */
 export class Restarts {
   constructor(private readonly ports: RestartPorts) {}

@@ -138,9 +138,8 @@ const asText = (to: DestinationStream): DestinationStream => ({
   write(line) {
     const { level, time, pid: _pid, msg, error, ...fields } = JSON.parse(line) as Record<string, unknown>;
     const shown = Object.entries(fields).map(([name, value]) => ` ${name}=${shownValue(value)}`);
-    to.write(
-      `${String(time).slice(11, 23)} ${String(level).padEnd(5)} ${String(msg)}${shown.join("")}${errorText(error)}\n`,
-    );
+    const head = `${String(time).slice(11, 23)} ${String(level).padEnd(5)} ${String(msg)}`;
+    to.write(`${head}${shown.join("")}${errorText(error)}\n`);
   },
 });
 

@@ -134,7 +134,9 @@ export type PlaceByLook = <Place>(
   place: (capacities: NodeCapacities) => Promise<Place | undefined>,
 ) => Promise<Place | undefined>;
 
-/** Places by the last look at the fleet where that is still good and finds a node, and by a new one otherwise. */
+/**
+ * Places by the last look at the fleet where that is still good and finds a node, and by a new one otherwise.
+ */
 export function makePlaceByLook(nodes: NodeStore, clock: Clock): PlaceByLook {
   const look = makeLook(nodes);
   let last: { capacities: NodeCapacities; version: string; at: Millis } | undefined;

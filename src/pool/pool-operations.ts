@@ -165,7 +165,9 @@ export const makeRemovePool =
     return done(null);
   };
 
-/** What the first attempt at a removal has left undone, where that was cut off; whether there was something. */
+/**
+ * What the first attempt at a removal has left undone, where that was cut off; whether there was something.
+ */
 async function finishRemoval({ projects }: PoolPorts, ref: string): Promise<boolean> {
   const id = findPoolId(ref);
   if (id && (await projects.settlePartition(partitionOf(id)))) return true;

@@ -38,7 +38,9 @@ const reapedParser = parserOf(
   Type.Object({ launch: luaList(LaunchingBrowser), state: Type.String() }),
 );
 
-/** The partitions of one project, each in a slot of its own: what their leases do, and what their pools do. */
+/**
+ * The partitions of one project, each in a slot of its own: what their leases do, and what their pools do.
+ */
 export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
   readonly #overview: RedisPartitionOverview;
 

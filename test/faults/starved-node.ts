@@ -21,7 +21,10 @@ export async function launchOnDemand({
   });
 }
 
-/** Lends a browser of a node, has `starve` starve the node until it can launch, and looks that all is well then. */
+/**
+ * Lends a browser of a node, has `starve` starve the node until it can launch, and looks that all is well
+ * then.
+ */
 export async function proveStarved(
   fleet: Fleet,
   tell: Tell,

@@ -1,4 +1,7 @@
-/** The processor time that this process spends on it: unlike the time on the wall it does not grow with the load. */
+/**
+ * The processor time that this process spends on it: unlike the time on the wall it does not grow with the
+ * load.
+ */
 export async function processorMsOf(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   await work();

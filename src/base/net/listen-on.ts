@@ -6,7 +6,9 @@ interface Place {
   readonly port: number;
 }
 
-/** Resolves when the server listens. Where the machine does not let it, the fault says which setting helps. */
+/**
+ * Resolves when the server listens. Where the machine does not let it, the fault says which setting helps.
+ */
 export const listenOn = (server: Server, place: Place): Promise<void> =>
   new Promise((resolve, reject) => {
     const refuse = (error: NodeJS.ErrnoException): void => reject(inWords(error, place));

@@ -86,7 +86,10 @@ interface Starting extends SpawnOptions {
 /** A process that there is: one that could not be started has no number. */
 export type StartedProcess = ChildProcess & { readonly pid: number };
 
-/** Starts a command line of walls that have a filter, or none. Throws, with a text for people, where it cannot. */
+/**
+ * Starts a command line of walls that have a filter, or none. Throws, with a text for people, where it
+ * cannot.
+ */
 export async function startWalled(
   { filter: path }: { readonly filter?: string },
   [program = "", ...args]: readonly string[],

@@ -102,8 +102,8 @@ export async function makeEtc(directory: string, uid: number): Promise<void> {
 }
 
 /**
- * Options for bwrap(1) that show what `makeEtc` made: the directory at its own path, and links to its files. A
- * mount for each file would cost more, for bwrap reads the whole table of mounts after each one it makes
+ * Options for bwrap(1) that show what `makeEtc` made: the directory at its own path, and links to its files.
+ * A mount for each file would cost more, for bwrap reads the whole table of mounts after each one it makes
  * (DECISIONS.md 120).
  */
 export const etcOptions = (directory: string): string[] => [

@@ -35,7 +35,8 @@ const look = `(async () => {
   note("sessionStorage", () => sessionStorage.length > 0);
   const permissions = {};
   for (const name of ${JSON.stringify(permissions)}) {
-    permissions[name] = await navigator.permissions.query({ name }).then(({ state }) => state, () => "unknown");
+    permissions[name] = await navigator.permissions.query({ name })
+      .then(({ state }) => state, () => "unknown");
   }
   return { isSecure: isSecureContext, stored, permissions };
 })()`;

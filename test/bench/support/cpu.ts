@@ -89,9 +89,9 @@ export async function goFirst(): Promise<() => Promise<void>> {
 }
 
 /**
- * A cgroup that gets what nobody else wants (`cpu.idle`, Linux 5.15), for what stands for another machine. The
- * scheduler's idle class by itself does not do: where sessions have groups of their own (sched(7), autogroup),
- * a program of that class takes as much as any as soon as it is alone in its session's.
+ * A cgroup that gets what nobody else wants (`cpu.idle`, Linux 5.15), for what stands for another machine.
+ * The scheduler's idle class by itself does not do: where sessions have groups of their own (sched(7),
+ * autogroup), a program of that class takes as much as any as soon as it is alone in its session's.
  */
 export async function openIdleGroup(name: string): Promise<CpuGroup | undefined> {
   const path = await makeWeighed(name, () => ["cpu.idle", "1"]);

@@ -117,7 +117,8 @@ describe.each(withExtensions)("in %s", (_, given) => {
 
     expect(await chromium.load([await write(chromium, "live")], limitMs)).toEqual({ kind: "loaded" });
 
-    // Whether it has the script is not said: Chromium delays only what sets out later (docs/chromium.md#extensions).
+    // Whether it has the script is not said: Chromium delays only what sets out later
+    // (docs/chromium.md#extensions).
     response.setHeader("content-type", "text/html").end("<title>arrived</title>");
     expect(await arriving).not.toHaveProperty("errorText");
     await until(

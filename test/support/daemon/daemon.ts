@@ -142,8 +142,8 @@ export async function assertNothingLeft(place: DaemonPlace, log: string): Promis
 }
 
 /**
- * The whole daemon as it was compiled for this run: as sources it would be hundreds of modules to transform for each
- * test file.
+ * The whole daemon as it was compiled for this run: as sources it would be hundreds of modules to transform
+ * for each test file.
  */
 async function loadDaemon() {
   const load = (name: string): Promise<unknown> => import(join(compiled, "src", `${name}.js`));

@@ -70,7 +70,9 @@ export function greeter(greeting: string): Server {
   return server;
 }
 
-/** The only one of them. Where there is none nothing may be signalled: 0 would be this whole process group. */
+/**
+ * The only one of them. Where there is none nothing may be signalled: 0 would be this whole process group.
+ */
 export function onlyHelper(): number {
   const [pid, ...others] = helpers();
   if (pid === undefined || others.length > 0) throw new Error(`helpers: ${[pid, ...others].join()}`);
