@@ -37,22 +37,27 @@ const code = (text: string): string => (text === "" ? "" : `\`${text}\``);
 const cell = (text: string): string =>
   text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-const tableRow = ({ name, env, unit, usual, description }: Row): string =>
-  `| ${[code(name), code(env), unit, cell(usual), cell(description)].join(" | ")} |`;
+const cellsOf = (row: Row): readonly string[] => [
+  code(row.name),
+  code(row.env),
+  row.unit,
+  cell(row.usual),
+  cell(row.description),
+];
 
 /** Every setting as a Markdown table: docs/settings.md holds it, and a test holds the page to it. */
 export const settingsTable = (): string =>
   [
     "| setting | environment | unit | default | meaning |",
     "| --- | --- | --- | --- | --- |",
-    ...rows.map(tableRow),
+    ...rows.map((row) => `| ${cellsOf(row).join(" | ")} |`),
   ].join("\n");
 
 const oneSetting = (row: Row): string => {
   const head = [row.name, row.env && `[${row.env}]`].filter(Boolean).join("  ");
   const unit = /^-?\d/.test(row.usual) ? row.unit : row.unit && `(${row.unit})`;
-  const usual = [row.usual, unit].filter(Boolean).join(" ");
-  return `  ${head}\n      ${row.description}\n      default: ${usual}`;
+  const standard = [row.usual, unit].filter(Boolean).join(" ");
+  return `  ${head}\n      ${row.description}\n      default: ${standard}`;
 };
 
 /** What `npm start -- --help` prints. */
