@@ -17,6 +17,18 @@ const defaultPolicy: ManagedPolicy = {
 };
 
 /**
+ * The defaults of a browser that has several holders, one after the other: which certificates the first has
+ * accepted on a warning's page Chromium would remember for a week, and no command makes it forget.
+ */
+const sharedPolicy: ManagedPolicy = { SSLErrorOverrideAllowed: false };
+
+/** A caller's policy lets people pass warnings of certificates, which is remembered. */
+export const letsAcceptCertificates = ({ policy }: Pick<LaunchSpec, "policy">): boolean => {
+  const { SSLErrorOverrideAllowed: everywhere, SSLErrorOverrideAllowedForOrigins: origins } = policy ?? {};
+  return everywhere === true || (Array.isArray(origins) && origins.length > 0);
+};
+
+/**
  * `debugger` commands pass no gate, and its Target.setRemoteLocations has the browser dial any address
  * itself, past the proxy (Chromium 156, docs/chromium.md#ways-past-the-proxy). A native host is a program
  * outside the browser. The others change proxy, WebRTC or look up names.
@@ -118,10 +130,11 @@ const forcedSettings = ({ id, updateUrl }: ForcedEntry): readonly [string, Manag
 
 /** The policy of a browser: our defaults, over them the caller's, and over both what is pinned. */
 export const managedPolicy = (
-  { policy, egress }: Pick<LaunchSpec, "policy" | "egress">,
+  { policy, egress, isForOne }: Pick<LaunchSpec, "policy" | "egress" | "isForOne">,
   forced: readonly ForcedEntry[] = [],
 ): ManagedPolicy => ({
   ...defaultPolicy,
+  ...(!isForOne && sharedPolicy),
   ...policy,
   ...pinnedPolicy,
   ...(egress && proxyPolicy(egress.proxyUrl)),

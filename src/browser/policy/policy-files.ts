@@ -36,7 +36,7 @@ async function filesIn(top: string, kind: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(".json")).map((name) => join(kind, name));
 }
 
-export interface PolicyWanted extends Pick<LaunchSpec, "policy" | "egress"> {
+export interface PolicyWanted extends Pick<LaunchSpec, "policy" | "egress" | "isForOne"> {
   /** Extensions that it has to install. */
   readonly forced?: readonly ForcedExtension[];
 }

@@ -21,11 +21,23 @@ export async function clearBrowser(browser: Clearable, page: string): Promise<vo
   await closeOthers(browser, page);
   await Promise.all([
     clearStorage(browser, page),
+    forgetTlsSessions(cdp),
     cdp.send("Browser.resetPermissions", {}),
     cdp.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: directories.downloads }),
     emptyDirectory(directories.downloads),
     emptyDirectory(directories.uploads),
   ]);
+}
+
+/**
+ * Drops the tickets by which sites know the browser again, which Chromium does where memory is critically
+ * short. While it is, none are kept, and only another level ends it; a client may have suppressed all of them
+ * (docs/chromium.md#clearing-a-used-browser).
+ */
+export async function forgetTlsSessions(cdp: Cdp): Promise<void> {
+  await cdp.send("Memory.setPressureNotificationsSuppressed", { suppressed: false });
+  await cdp.send("Memory.simulatePressureNotification", { level: "critical" });
+  await cdp.send("Memory.simulatePressureNotification", { level: "moderate" });
 }
 
 const departureLimitMs: Millis = 2_000;

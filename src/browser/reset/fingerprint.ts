@@ -25,7 +25,7 @@ interface Fingerprinted {
 
 /**
  * Takes the fingerprint of a browser that has `page` open. It shows what Chromium tells of itself or leaves
- * in its profile. Not shown, so no difference: the HTTP-auth cache, HSTS, TLS tickets, DNS and socket pools,
+ * in its profile. Not shown, so no difference: the HTTP-auth cache, HSTS, TLS sessions, DNS and socket pools,
  * the history, what a person has allowed at a prompt, and what was changed on Chromium's settings pages.
  * Processes are not counted: the renderer of a closed page may stay for seconds (Chromium 156,
  * docs/chromium.md#clearing-a-used-browser).

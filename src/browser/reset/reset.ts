@@ -6,6 +6,7 @@ import type { BrowserExtensions } from "../extensions/extensions.js";
 import type { LaunchExtensions } from "../extensions/forced-extensions.js";
 import { differencesBetween, type Fingerprint, takeFingerprint } from "./fingerprint.js";
 import type { Pages } from "../cdp/pages.js";
+import { letsAcceptCertificates } from "../policy/managed-policy.js";
 import { findTraces } from "./origin-traces.js";
 import { placeWindow } from "../cdp/window.js";
 
@@ -45,6 +46,7 @@ export async function resetBrowser(browser: Resettable): Promise<readonly string
   // What an extension has kept of the pages that it saw goes only with the extension, and if it were loaded
   // again it could read files.
   if (browser.given.length > 0) return ["extensions: they cannot be loaded anew"];
+  if (letsAcceptCertificates(browser.spec)) return ["policy: certificates that were accepted are remembered"];
   const page = await openFreshPage(browser);
   const differences = await clearUntilSame(browser, baseline, page);
   const found = differences.length === 0 ? await findTracesAtLastOrigin(browser, page) : differences;

@@ -1,4 +1,6 @@
+import { createHash, X509Certificate } from "node:crypto";
 import { createServer } from "node:https";
+import type { RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** A web server over TLS that browsers may reach, and whose certificate they cannot trust. */
@@ -38,8 +40,17 @@ NAHDLBE=
 -----END CERTIFICATE-----
 `;
 
-export async function openSecureSite(host: string): Promise<SecureSite> {
-  const server = createServer({ key, cert }, (_, response) => void response.end("allowed"));
+/** What Chromium's `--ignore-certificate-errors-spki-list` knows the key by. */
+export const secureSiteKey = createHash("sha256")
+  .update(new X509Certificate(cert).publicKey.export({ type: "spki", format: "der" }))
+  .digest("base64");
+
+/** TLS 1.2, for its tickets are good for more than one connection. */
+export async function openSecureSite(
+  host: string,
+  answer: RequestListener = (_, response) => void response.end("allowed"),
+): Promise<SecureSite> {
+  const server = createServer({ key, cert, maxVersion: "TLSv1.2" }, answer);
   server.on("tlsClientError", () => {});
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, host, resolve));
   const { port } = server.address() as AddressInfo;

@@ -1,0 +1,111 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import type { Readable, Writable } from "node:stream";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
+import { Cdp } from "../../../src/browser/cdp/cdp.js";
+import { openPipe } from "../../../src/browser/cdp/pipe.js";
+import type { Engine } from "../../../src/browser/chromium.js";
+import { directoriesOf, makeDirectories } from "../../../src/browser/directories.js";
+import { findExecutable } from "../../../src/browser/executable.js";
+import { clearBrowser } from "../../../src/browser/reset/clear-browser.js";
+import { switchesOf } from "../../../src/browser/switches.js";
+import { bound } from "../../support/bound.js";
+import { launchSpec } from "../../support/browser/chromium-host.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { openSecureSite, secureSiteKey, type SecureSite } from "../../support/egress/egress-secure-site.js";
+
+/** HSTS is of names only (RFC 6797, 8.1.1), so this one leads to the site by a proxy. */
+const name = "held.test";
+/** Its icon keeps Chromium from asking for one, which would be a request more. */
+const page = "<!doctype html><link rel=icon href='data:,'>";
+/** Which of the two ways each request took. */
+const schemes: string[] = [];
+let secure: SecureSite;
+const proxy = createServer((_, response) => {
+  schemes.push("http");
+  response.writeHead(200, { "content-type": "text/html" }).end(page);
+});
+proxy.on("connect", (_, socket) => {
+  const to = connect(secure.port, secure.host, () => void socket.write("HTTP/1.1 200 OK\r\n\r\n"));
+  socket.on("error", () => to.destroy()).pipe(to);
+  to.on("error", () => socket.destroy()).pipe(socket);
+});
+beforeAll(async () => {
+  secure = await openSecureSite("127.0.0.1", (_, response) => {
+    schemes.push("https");
+    const headers = { "content-type": "text/html", "strict-transport-security": "max-age=9999" };
+    response.writeHead(200, headers).end(page);
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+});
+afterAll(async () => {
+  proxy.closeAllConnections();
+  await Promise.all([secure.close(), new Promise((resolve) => void proxy.close(resolve))]);
+});
+
+/**
+ * A browser of our switches that trusts the site, which no setting makes headless-shell do: only from
+ * connections without an error does Chromium take HSTS.
+ */
+async function open(engine: Engine) {
+  const executable = await findExecutable(engine);
+  if (executable === undefined) throw new Error(`${engine} is not installed`);
+  const scratch = await mkdtemp(join(tmpdir(), "remuda-test-hsts-"));
+  const directories = directoriesOf(scratch, "b");
+  await makeDirectories(directories, null);
+  const proxyUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  const switches = switchesOf(launchSpec({ engine, egress: { proxyUrl } }), {
+    profile: directories.profile,
+    sandbox: "none",
+  });
+  const trusting = `--ignore-certificate-errors-spki-list=${secureSiteKey}`;
+  const [program = "", ...args] = bound(executable, trusting, ...switches);
+  const env = { HOME: directories.root, TMPDIR: directories.temporary };
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], env });
+  const pipe = openPipe(child.stdio[3] as Writable, child.stdio[4] as Readable);
+  return {
+    cdp: new Cdp(pipe, systemClock),
+    directories,
+    clock: systemClock,
+    async close() {
+      const ended = once(child, "exit");
+      child.kill("SIGKILL");
+      await ended;
+      await rm(scratch, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+    },
+  };
+}
+
+/** Opens a page of the site; gives the way that its request took. */
+async function visit(cdp: Cdp, url: string): Promise<string | undefined> {
+  schemes.splice(0);
+  const { targetId } = await cdp.send("Target.createTarget", { url });
+  await until("a request", () => schemes.length > 0);
+  await cdp.send("Target.closeTarget", { targetId });
+  return schemes[0];
+}
+
+test.each(["headless-shell", "chromium"] as const)(
+  "%s: that a site wants https only is forgotten",
+  async (engine) => {
+    const browser = await open(engine);
+    const { cdp } = browser;
+    try {
+      expect(await visit(cdp, `http://${name}/`)).toBe("http");
+      expect(await visit(cdp, `https://${name}/`)).toBe("https");
+      expect(await visit(cdp, `http://${name}/`)).toBe("https");
+      const { targetId } = await cdp.send("Target.createTarget", { url: "about:blank", newWindow: true });
+      await clearBrowser(browser, targetId);
+      expect(await visit(cdp, `http://${name}/`)).toBe("http");
+    } finally {
+      await browser.close();
+    }
+  },
+);
