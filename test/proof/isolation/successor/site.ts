@@ -1,5 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { openSecureSite } from "../../../support/egress/egress-secure-site.js";
 
 /** A web server that remembers what it has seen of whom. */
 export interface RememberingSite {
@@ -7,6 +9,12 @@ export interface RememberingSite {
   readonly host: string;
   /** How often a path was asked for. */
   countOf(path: string): number;
+  /** One whose certificate nobody trusts; each request takes a connection of its own. */
+  readonly secure: {
+    readonly origin: string;
+    /** The last request's connection went on with a TLS session of before. */
+    wasResumed(): boolean;
+  };
   close(): Promise<void>;
 }
 
@@ -49,12 +57,20 @@ export async function openRememberingSite(): Promise<RememberingSite> {
   });
   server.keepAliveTimeout = 60_000;
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
+  let wasResumed = false;
+  const secure = await openSecureSite("127.0.0.1", (request, response) => {
+    wasResumed = (request.socket as TLSSocket).isSessionReused();
+    response.writeHead(200, { "content-type": "text/html", connection: "close" });
+    response.end("<!doctype html><link rel=icon href='data:,'>");
+  });
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     host,
     origin: `http://${host}`,
     countOf: (path) => counts.get(path) ?? 0,
+    secure: { origin: secure.origin, wasResumed: () => wasResumed },
     async close() {
+      await secure.close();
       server.closeAllConnections();
       await new Promise((resolve) => void server.close(resolve));
     },

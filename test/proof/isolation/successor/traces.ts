@@ -2,6 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { until } from "../../../support/browser/chromium-until.js";
 import { Page } from "../../egress/corpus/page.js";
+import { certificates } from "./certificates.js";
 import { settings } from "./settings.js";
 import { type Holder, inPage, type Trace } from "./trace.js";
 
@@ -271,4 +272,4 @@ async function withClipboard({ cdp, open, site: { origin } }: Holder, script: st
 }
 
 /** What one holder of a pool's browser may leave to the next. */
-export const traces: readonly Trace[] = [...stored, ...running, ...kept, ...settings];
+export const traces: readonly Trace[] = [...stored, ...running, ...kept, ...certificates, ...settings];
