@@ -34,7 +34,7 @@ export async function clearBrowser(browser: Clearable, page: string): Promise<vo
  * short. While it is, none are kept, and only another level ends it; a client may have suppressed all of them
  * (docs/chromium.md#clearing-a-used-browser).
  */
-export async function forgetTlsSessions(cdp: Cdp): Promise<void> {
+async function forgetTlsSessions(cdp: Cdp): Promise<void> {
   await cdp.send("Memory.setPressureNotificationsSuppressed", { suppressed: false });
   await cdp.send("Memory.simulatePressureNotification", { level: "critical" });
   await cdp.send("Memory.simulatePressureNotification", { level: "moderate" });
