@@ -3,6 +3,11 @@ import { SlowestFirst } from "./test/support/slowest-first.js";
 
 /** Of what nothing but the code itself is needed. */
 const pure = ["test/{architecture,base,config,deploy}/**/*.test.ts"];
+/**
+ * What these keep is in Redis and in objects of their own, so that the files of a worker may share the modules
+ * that it has loaded: a process for each costs more than their tests do.
+ */
+const shared = ["test/{pool,registry,spec}/**/*.test.ts"];
 /** Faults are timed, and what they stop is not to be missed by others. */
 const alone = ["test/faults/**/*.test.ts"];
 
@@ -21,17 +26,36 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "pure", include: pure, pool: "forks", maxWorkers: 2, sequence: { groupOrder: 0 } },
+        test: {
+          name: "pure",
+          include: pure,
+          pool: "forks",
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
       },
       {
         extends: true,
         test: {
           name: "processes",
           include: ["test/**/*.test.ts"],
-          exclude: [...pure, ...alone],
+          exclude: [...pure, ...shared, ...alone],
           // Parent-death signals follow the thread that forked, so tests that start processes need a process of their own.
           pool: "forks",
           // Tests wait for processes, sockets and timers more than they compute.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        // Beside the others, and after them: the shortest come last.
+        test: {
+          name: "shared",
+          include: shared,
+          pool: "forks",
+          isolate: false,
           maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
