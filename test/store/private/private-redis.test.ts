@@ -111,7 +111,7 @@ test("a stop in a hurry ends one that does not answer", async () => {
   expect(isLiving(redis.pid)).toBe(false);
 });
 
-/** Redis is waited for so long before its SIGKILL, and once more after it: a busy machine needs some of that. */
+/** The wait before the SIGKILL, and the longest one after it: a busy machine needs some of that. */
 const stopLimitMs = 3000;
 
 test("one that does not stop within its limit is killed", async () => {
