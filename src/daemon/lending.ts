@@ -9,7 +9,7 @@ import { Waiters } from "../lease/waiters.js";
 import { leasedParser } from "../pool/browser.js";
 import type { AskCurl, ControlMessage } from "../pool/ports/messages.js";
 import type { SilentNodes } from "../pool/silent-nodes.js";
-import { findNodeAddress, findNodeDirectly, gatewayLimitsOf } from "./gateway.js";
+import { findNodeAddress, findNodeDirectly } from "./gateway.js";
 import type { DaemonParts } from "./shared.js";
 
 /** Who waits at this control, what it has granted, and how it asks nodes. */
@@ -40,7 +40,6 @@ export function openLending(shared: DaemonParts, silentNodes: SilentNodes, stops
   const requests = makeRequestNode(control, { messages, clock, sendDirectly });
   const askCurl = makeAskCurl({
     ...remote,
-    limits: gatewayLimitsOf(config).curl,
     findAddress: findNodeAddress(stores, undefined),
   });
   const onMessage = (message: ControlMessage): void =>

@@ -1,9 +1,10 @@
+import type { Readable } from "node:stream";
 import { type Done, refusal, type Refusal } from "../base/errors.js";
 import { findSession } from "../pool/lookup.js";
 import type { Caller } from "../spec/paging.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
-import type { CurlBody, CurlReply } from "../spec/curl.js";
+import type { CurlBody } from "../spec/curl.js";
 import type { AskCurl } from "../pool/ports/messages.js";
 
 interface Ports {
@@ -18,7 +19,7 @@ interface Ports {
  */
 export const makeCurl =
   (ports: Ports) =>
-  async (ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal> => {
+  async (ref: string, body: CurlBody, caller: Caller): Promise<Done<Readable> | Refusal> => {
     const found = await findSession(ports, ref);
     if (!found) return refusal("browser_not_found");
     if (caller.lease && caller.lease !== found.browser.lease.id) return refusal("lease_superseded");

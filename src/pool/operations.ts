@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { Done, Refusal } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
 import type {
@@ -8,7 +9,7 @@ import type {
   SessionCreate,
   SessionPatch,
 } from "../spec/bodies.js";
-import type { CurlBody, CurlReply } from "../spec/curl.js";
+import type { CurlBody } from "../spec/curl.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { Session, Tombstone } from "./session.js";
 import type { Caller, Page, PoolListQuery, SessionListQuery } from "../spec/paging.js";
@@ -58,7 +59,8 @@ export interface SessionOperations {
   update(ref: string, patch: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal>;
   remove(ref: string, caller: Caller): Promise<Done<null> | Refusal>;
   /** A request through the browser's own way out. */
-  curl(ref: string, body: CurlBody, caller: Caller): Promise<Done<CurlReply> | Refusal>;
+  /** The JSON of a `CurlReply`, as it comes. */
+  curl(ref: string, body: CurlBody, caller: Caller): Promise<Done<Readable> | Refusal>;
   /** The session that extensions may be loaded into: asked before their archives are read. */
   findUploadTarget(ref: string, caller: Caller): Promise<Done<Session> | Refusal>;
   /**

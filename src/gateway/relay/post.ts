@@ -1,6 +1,7 @@
 import { type IncomingMessage, request as requestPlain, type RequestOptions } from "node:http";
 import { request as requestSecure } from "node:https";
 import { isIP } from "node:net";
+import { text } from "node:stream/consumers";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { NodeAddress } from "../ports.js";
 
@@ -14,8 +15,6 @@ interface PostRequest {
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** Called with how much of the answer is held by now. */
-  kept?(bytes: number): void;
 }
 
 /**
@@ -34,36 +33,23 @@ export const requestTo = (to: NodeAddress, options: RequestOptions) =>
     ? requestSecure({ ...options, ...tlsTo(to) })
     : requestPlain({ ...options, host: to.host, port: to.port });
 
-/** Posts JSON to another daemon; the text of its answer, whatever its status. */
-export const post = (to: NodeAddress, posting: PostRequest): Promise<PostReply> =>
-  new Promise((resolve, reject) => {
-    const { path, body, signal } = posting;
+/** Posts JSON to another daemon; its answer as it begins, whatever its status. */
+export const postForAnswer = (to: NodeAddress, { path, body, ...posting }: PostRequest) =>
+  new Promise<IncomingMessage>((resolve, reject) => {
     const headers = {
       ...posting.headers,
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
     };
+    const { signal } = posting;
     const asking = requestTo(to, { path, method: "POST", headers, agent: false, signal });
-    asking.once(
-      "response",
-      (answer) =>
-        void readText(answer, posting).then(
-          (text) => resolve({ status: answer.statusCode ?? 0, text }),
-          reject,
-        ),
-    );
-    asking.on("error", reject).end(body);
+    asking.once("response", resolve).on("error", reject).end(body);
   });
 
-async function readText(answer: IncomingMessage, { signal, kept }: PostRequest): Promise<string> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (!signal.aborted) kept?.(bytes);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
+/** The text of the answer too. */
+export async function post(to: NodeAddress, posting: PostRequest): Promise<PostReply> {
+  const answer = await postForAnswer(to, posting);
+  return { status: answer.statusCode ?? 0, text: await text(answer) };
 }
 
 /** What this process lacks to ask anybody, which says nothing of whoever is asked. */

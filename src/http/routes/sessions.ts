@@ -85,7 +85,8 @@ function addWrites(app: App, { sessions, context, policyBodyBytes }: Deps): void
         request.body,
         callerOf(request, reply),
       );
-      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value);
+      if (got.kind === "refused") return sendRefusal(reply, got);
+      return reply.header("content-type", "application/json; charset=utf-8").send(got.value);
     },
   );
 

@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import { type Static, Type } from "typebox";
 import type { Millis } from "../../base/clock.js";
 import { type Done, type ErrorCode, errorCodes, type Refusal } from "../../base/errors.js";
@@ -12,15 +13,18 @@ import {
   RequestId,
 } from "../../base/ids.js";
 import { parserOf, readonlyList } from "../../base/parser.js";
-import type { CurlBody, CurlReply } from "../../spec/curl.js";
+import type { CurlBody } from "../../spec/curl.js";
 import { type LeasedBrowser, NetworkChange, NetworkSettings } from "../browser.js";
 
-/** Asks the browser's node, for the lease that the browser has now. */
+/**
+ * Asks the browser's node, for the lease that the browser has now. Answers the JSON of a `CurlReply`, as it
+ * comes; it breaks off where the node does.
+ */
 export type AskCurl = (
   browser: LeasedBrowser,
   body: CurlBody,
   gone: AbortSignal,
-) => Promise<Done<CurlReply> | Refusal>;
+) => Promise<Done<Readable> | Refusal>;
 
 /**
  * `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it

@@ -196,7 +196,12 @@ export class RecordedOperations {
       this.#run(
         "sessions.curl",
         args,
-        done({ status: 200, headers: { "set-cookie": ["a=1", "b=2"] }, body: "hello", duration_ms: 12 }),
+        done(
+          Readable.from([
+            `{"status":200,"headers":{"set-cookie":["a=1","b=2"]},`,
+            `"body":"hello","duration_ms":12}`,
+          ]),
+        ),
       ),
   };
 
