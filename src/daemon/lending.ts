@@ -38,10 +38,7 @@ export function openLending(shared: DaemonParts, silentNodes: SilentNodes, stops
   stops.add("cuts", () => cuts.close());
 
   const requests = makeRequestNode(control, { messages, clock, sendDirectly });
-  const askCurl = makeAskCurl({
-    ...remote,
-    findAddress: findNodeAddress(stores, undefined),
-  });
+  const askCurl = makeAskCurl({ ...remote, findAddress: findNodeAddress(stores, undefined) });
   const onMessage = (message: ControlMessage): void =>
     message.kind === "answer" ? requests.answered(message) : deliver({ waiters, grants }, message);
   return { control, waiters, grants, askNode: requests.ask, askCurl, onMessage };

@@ -64,7 +64,7 @@ test("one that breaks off breaks off for the caller, and its node is suspected",
   const got = await ask();
   if (got.kind === "refused") throw new Error(got.code);
   const read = async (): Promise<void> => {
-    for (let piece = ""; piece !== "undefined"; ) piece = await got.next();
+    for (let piece = ""; piece !== "undefined";) piece = await got.next();
   };
   await expect(read()).rejects.toThrow();
   expect(suspected).toBe(1);
