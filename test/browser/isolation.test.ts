@@ -127,7 +127,7 @@ describe.each(kinds)("%s", (_name, given) => {
       if (given.headless === false && !(await isAlive(chromium)))
         return expect((await chromium.exited).signal).toBe("SIGKILL");
       await chromium.probe(2_000);
-      expect(await chromium.reset(10_000)).toEqual({ differences: [] });
+      expect(await chromium.reset(25_000)).toEqual({ differences: [] });
     },
   );
 });

@@ -40,7 +40,7 @@ async function tryKind(engine, headless) {
   const file = await openFile(chromium);
   await chromium.resize({ width: 900, height: 700 });
   await chromium.resize(viewport);
-  const { differences } = await chromium.reset(10_000);
+  const { differences } = await chromium.reset(25_000);
   process.stdout.write(
     `${JSON.stringify({ engine, headless, isolation: chromium.isolation, file, differences })}\n`,
   );
