@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { appendFileSync } from "node:fs";
-import { chmod, chown, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdtemp, readFile, rm, writeFile, readdir, readlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kind } from "../arguments.js";
@@ -54,7 +54,7 @@ const uidBase = 1_000_000 + 1000 * (process.pid % 100_000);
  */
 export async function startDaemon(
   { tier, user, logFile }: Start,
-  { site, secure, world }: TestNetwork,
+  { site, world }: TestNetwork,
 ): Promise<Daemon> {
   const uid = uidOf(user);
   const directory = await makeOwnedBy(uid, join(tmpdir(), "remuda-prove-"));
@@ -107,8 +107,8 @@ export async function startDaemon(
       key,
       tier,
       scratchDirectory,
-      ownPorts: async () =>
-        (await listeningPorts()).filter((port) => ![site.port, secure.port].includes(port)),
+      // Other programs of this machine listen too, and come and go.
+      ownPorts: async () => [redisPort, ...(await listeningPorts(helper.pid))],
       close: () => stopAll(helper),
     };
   } catch (error) {
@@ -132,23 +132,31 @@ function urlIn(line: string): string | undefined {
 const listening = "0A";
 
 /** TCP ports of this network on which somebody listens. */
-async function listeningPorts(): Promise<number[]> {
+async function listeningPorts(pid: number): Promise<number[]> {
   const tables = await Promise.all(
     ["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8").catch(() => "")),
   );
+  const open = await openFiles(pid);
   const rows = tables.flatMap((table) =>
     table
       .split("\n")
       .slice(1)
       .map((row) => row.trim().split(/\s+/)),
   );
-  return [
-    ...new Set(
-      rows
-        .filter(([, , , state]) => state === listening)
-        .map(([, local = ""]) => parseInt(local.split(":").at(-1) ?? "", 16)),
-    ),
-  ];
+  const ports = rows
+    .filter(([, , , state, , , , , , inode]) => state === listening && open.has(`socket:[${inode}]`))
+    .map(([, local = ""]) => parseInt(local.split(":").at(-1) ?? "", 16));
+  if (ports.length === 0) throw new Error("no port of the daemon was found");
+  return [...new Set(ports)];
+}
+
+async function openFiles(pid: number): Promise<Set<string>> {
+  const directory = `/proc/${pid}/fd`;
+  const found = await Promise.all(
+    // One that was closed meanwhile leads nowhere.
+    (await readdir(directory)).map((fd) => readlink(join(directory, fd)).catch(() => "")),
+  );
+  return new Set(found);
 }
 
 /** What browsers may reach whose rules are a list. */
