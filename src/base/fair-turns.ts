@@ -11,8 +11,8 @@ const roundMs: Millis = 1;
 const burstMs: Millis = 300;
 /** One piece of work may take longer than what is there, and no more than this is held against it. */
 const mostDebtMs: Millis = 250;
-/** How much may be read at once after a while of less: four messages of the usual limit. */
-const burstBytes = 64 * 1024 * 1024;
+/** How much may be read at once after a while of less: two messages of the usual limit. */
+const burstBytes = 32 * 1024 * 1024;
 
 export interface TurnLimits {
   /** Of the event loop, where it is used all the time. */

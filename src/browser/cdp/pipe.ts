@@ -38,7 +38,7 @@ const frameMs: Millis = 0.008;
 /** The time that it takes to read 64 KiB, the most that comes at once. */
 const chunkMs: Millis = 0.03;
 /** What a browser may say in the long run. */
-const bytesPerSecond = 16 * 1024 * 1024;
+const longRun = { share: 1 / 16, bytesPerSecond: 16 * 1024 * 1024 };
 
 interface Splitting {
   readonly turn: FairTurn;
@@ -128,7 +128,7 @@ export interface PipeParts {
 export function openPipe(
   input: Writable,
   output: Readable,
-  { turn = turns.open({ bytesPerSecond }), counting }: PipeParts = {},
+  { turn = turns.open(longRun), counting }: PipeParts = {},
 ): Pipe {
   const frames = new Set<(frame: Frame) => void>();
   const closings = new Set<() => void>();
