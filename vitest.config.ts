@@ -1,5 +1,4 @@
 import { defineConfig } from "vitest/config";
-import { SlowestFirst } from "./test/support/slowest-first.js";
 
 /** Of what nothing but the code itself is needed. */
 const pure = ["test/{architecture,base,config,deploy}/**/*.test.ts"];
@@ -17,7 +16,6 @@ export default defineConfig({
     setupFiles: ["test/support/end-with-run.ts"],
     // What is compiled already is Node.js's to load (compile.ts).
     server: { deps: { external: [/\/remuda-test-compiled-/] } },
-    sequence: { sequencer: SlowestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     allowOnly: false,
