@@ -6,7 +6,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import type { CpuGroup } from "./cpu.js";
 
-const startLimitMs = 30_000;
+const startLimitMs = 90_000;
 const stopLimitMs = 60_000;
 
 export interface Helper {
