@@ -18,8 +18,8 @@ export interface TurnLimits {
   /** Of the event loop, where it is used all the time. */
   readonly share?: number;
   /**
-   * What may be read in the long run; left out: no limit. V8 marks all of its heap after each 64 MiB of buffers, which stops
-   * everybody for 5 to 15 ms (Node.js 20.20, `PerformanceObserver` of "gc").
+   * What may be read in the long run; left out: no limit. V8 marks all of its heap after each 64 MiB of
+   * buffers, which stops everybody for 5 to 15 ms (Node.js 20.20, `PerformanceObserver` of "gc").
    */
   readonly bytesPerSecond?: number;
 }
