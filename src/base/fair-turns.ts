@@ -48,6 +48,11 @@ class Credit {
     return this.#left >= 0 ? 0 : -this.#left / this.limits.perMs;
   }
 
+  get isFull(): boolean {
+    this.#refill();
+    return this.#left === this.limits.most;
+  }
+
   spend(amount: number): void {
     this.#refill();
     this.#left = Math.max(-(this.limits.mostDebt ?? Infinity), this.#left - amount);
@@ -98,6 +103,11 @@ export class FairTurn {
   /** How long `FairTurns` should leave it waiting; 0 where it may go on as soon as there is room. */
   get readyInMs(): Millis {
     return Math.max(this.#time.readyInMs, this.#bytes?.readyInMs ?? 0);
+  }
+
+  /** All that may be used at once is there, as in a turn that was just opened. */
+  get isRested(): boolean {
+    return this.#time.isFull && (this.#bytes?.isFull ?? true);
   }
 
   get isWaiting(): boolean {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
-import { type FairTurn, turns } from "../base/fair-turns.js";
+import { type FairTurn, type FairTurns, turns } from "../base/fair-turns.js";
 
 /** What the clients of a lease may send in the long run. */
 const bytesPerSecond = 8 * 1024 * 1024;
@@ -14,19 +14,25 @@ interface OfLease {
 /**
  * Counts the clients that the holder of each lease has at this daemon, those included whose upgrade is not
  * settled and those that are relayed. Clients of a lease that is over, which are still closing, do not count
- * for the next holder.
+ * for the next holder. What the clients of a lease have used is held against those that come after them:
+ * who connects again has no more for it.
  */
 export class ClientCounts {
   readonly #leases = new Map<LeaseId, OfLease>();
+  /** Of leases without clients, in the order in which the last one went. */
+  readonly #left = new Map<LeaseId, FairTurn>();
 
-  constructor(private readonly most: number) {}
+  constructor(
+    private readonly most: number,
+    private readonly opens: Pick<FairTurns, "open"> = turns,
+  ) {}
 
   /**
    * The turn that clients of the lease share; undefined where there are as many as may be. As many `leave` as
    * `enter`.
    */
   enter(lease: LeaseId): FairTurn | undefined {
-    const clients = this.#leases.get(lease) ?? { count: 0, turn: turns.open({ bytesPerSecond }) };
+    const clients = this.#leases.get(lease) ?? { count: 0, turn: this.#turnOf(lease) };
     if (clients.count >= this.most) return undefined;
     clients.count += 1;
     this.#leases.set(lease, clients);
@@ -37,7 +43,24 @@ export class ClientCounts {
     const clients = this.#leases.get(lease);
     if (!clients) return;
     clients.count -= 1;
-    if (clients.count === 0) this.#leases.delete(lease);
+    if (clients.count > 0) return;
+    this.#leases.delete(lease);
+    this.#left.set(lease, clients.turn);
+    this.#forgetRested();
+  }
+
+  #turnOf(lease: LeaseId): FairTurn {
+    const turn = this.#left.get(lease) ?? this.opens.open({ bytesPerSecond });
+    this.#left.delete(lease);
+    return turn;
+  }
+
+  /** One that is as good as new is not missed; those after one that is not are soon looked at too. */
+  #forgetRested(): void {
+    for (const [lease, turn] of this.#left) {
+      if (!turn.isRested) return;
+      this.#left.delete(lease);
+    }
   }
 }
 
