@@ -101,8 +101,8 @@ async function clearAndCompare(
   baseline: Fingerprint,
   page: string,
 ): Promise<readonly string[]> {
-  await clearBrowser(browser, page);
-  return differencesBetween(baseline, await takeFingerprint(browser, page));
+  const left = await clearBrowser(browser, page);
+  return [...left, ...differencesBetween(baseline, await takeFingerprint(browser, page))];
 }
 
 async function navigateFresh({ cdp, spec }: Resettable, page: string): Promise<void> {
