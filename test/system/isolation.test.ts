@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { workspaceOf } from "../support/browser/browser-processes.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
-import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 import { attempts, shown } from "./file-attempts.js";
 
 const marker = "the words that no browser may read";
@@ -18,6 +18,11 @@ let directory: string;
 let neighbour: Lease;
 /** Files of the host, each with words of its own that must not come through. */
 let files: { readonly path: string; readonly words: string }[];
+/** A page at the site, which is none of those that other tests have just closed. */
+const openPage = async (client: RawCdp): Promise<string> => {
+  const { result } = await client.send("Target.createTarget", { url: origin });
+  return client.attach(String(result?.targetId));
+};
 /** The root of a browser's directories is the daemon's; its group is the browser's. */
 const uidOf = async (root: string): Promise<number> => (await stat(root)).gid;
 
@@ -97,8 +102,7 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
 
   test("a client reads what lies in the session's own directories", async () => {
     const client = await connectRaw(session.cdp_ws_url);
-    const page = await client.attach();
-    await client.send("Page.navigate", { url: origin }, page);
+    const page = await openPage(client);
     const root = workspaceOf(daemon.place.scratchDirectory, session.session_id);
     const uid = await uidOf(root);
     const own = join(root, "uploads", "own.txt");
@@ -124,8 +128,7 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
   test("downloads stay in the session's own directory, wherever a client sends them", async () => {
     const client = await connectRaw(session.cdp_ws_url);
     await client.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: directory });
-    const page = await client.attach();
-    await client.send("Page.navigate", { url: origin }, page);
+    const page = await openPage(client);
     await client.evaluate(
       "Object.assign(document.createElement('a'), { href: URL.createObjectURL(new Blob(['x'])), download: 'got.txt' }).click()",
       page,
