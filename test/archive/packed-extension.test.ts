@@ -125,3 +125,14 @@ test("a .crx of an extension that policy does not install is a file like others"
     left: true,
   });
 });
+
+test("of many faults of a packed extension's manifest as many are told as a person reads", async () => {
+  const js = Array.from({ length: 10_000 }, (_, at) => `${at}.js`);
+  const crx = crxBytes(
+    extensionZip([], { ...demanding, content_scripts: [{ matches: ["<all_urls>"], js }] }),
+  );
+  const { faults, left } = await bothOf(outer(crx));
+  expect(faults.length).toBeLessThan(30);
+  expect(faults.join()).toContain("more faults");
+  expect(left).toBe(false);
+});

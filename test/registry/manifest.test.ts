@@ -69,3 +69,10 @@ test.each([
   expect(faults(key).join()).toContain("key: is of an extension that is part of Chromium");
   expect(faults(key.replace("DN6h", "DN6i"))).toEqual([]);
 });
+
+test("a manifest of more values than can be looked at in passing is refused", () => {
+  const manifest = (count: number): string =>
+    JSON.stringify({ manifest_version: 3, name: "x", version: "1", permissions: Array(count).fill("tabs") });
+  expect(faultsOf(manifest(49_000))).toEqual([]);
+  expect(faultsOf(manifest(50_000))).toEqual(["manifest.json: has more than 50000 values"]);
+});

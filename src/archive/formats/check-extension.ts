@@ -3,6 +3,7 @@ import {
   type ManifestRules,
   demandsPolicy,
   manifestFaults,
+  maxManifestBytes,
   parseManifest,
 } from "../../registry/extensions/manifest.js";
 import { extensionFiles } from "./extension-files.js";
@@ -15,9 +16,6 @@ type CheckedExtension =
   | { readonly kind: "sound"; readonly demandsPolicy: boolean }
   /** Each fault is a sentence about the archive, or about the file that is named before a colon. */
   | { readonly kind: "faulty"; readonly faults: readonly string[] };
-
-/** Chromium's largest is of a few KiB; locales are files of their own. */
-const maxManifestBytes = 2 ** 20;
 
 /**
  * Reads an archive whole, every byte of it, and says whether a browser could load what is in it. Nothing is

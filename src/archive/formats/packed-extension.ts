@@ -5,6 +5,7 @@ import {
   demandsPolicy,
   type Manifest,
   manifestFaults,
+  maxManifestBytes,
   type ManifestRules,
   parseManifest,
 } from "../../registry/extensions/manifest.js";
@@ -12,7 +13,6 @@ import { namesFiles } from "../../registry/extensions/narrow-manifest.js";
 import { crxHeadBytes, findSigned, readCrx, type SignedCrx } from "./crx.js";
 import { BadArchive, type Zip, type ZipLimits, withZip } from "./zip.js";
 
-const maxManifestBytes = 2 ** 20;
 const isPacked = (name: string): boolean => !name.includes("/") && name.endsWith(".crx");
 
 /**

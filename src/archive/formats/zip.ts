@@ -14,9 +14,13 @@ export interface ZipLimits {
 
 /** What is wrong with an archive that somebody sent, told for people. */
 export class BadArchive extends Error {
-  constructor(readonly faults: readonly string[]) {
-    super(faults.join("; "));
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    const shown = shownFaults(faults);
+    super(shown.join("; "));
     this.name = "BadArchive";
+    this.faults = shown;
   }
 }
 
@@ -130,7 +134,7 @@ function checkEntries(entries: readonly OwnEntry[], limits: ZipLimits & { archiv
       (name) => `${shownName(name)} has the name of another, or needs a directory where a file is`,
     ),
   );
-  if (faults.length > 0) throw new BadArchive(shownFaults(faults));
+  if (faults.length > 0) throw new BadArchive(faults);
 }
 
 function sizeFaults(

@@ -15,6 +15,11 @@ export interface ManifestRules {
   readonly blockedPermissions: readonly string[];
 }
 
+/** Chromium's largest is of a few KiB; locales are files of their own. */
+export const maxManifestBytes = 2 ** 20;
+/** Each value is looked at several times, all on the event loop. */
+const maxManifestValues = 50_000;
+
 /**
  * Reads what Chromium 156 reads: a byte order mark and comments are fine, a comma after the last element is
  * not (Chromium 156, docs/chromium.md#extensions).
@@ -24,6 +29,8 @@ export function parseManifest(text: string): ManifestReading {
     const manifest: unknown = JSON.parse(withoutComments(text.replace(/^\ufeff/, "")));
     if (isTooDeep(manifest))
       return { kind: "faulty", fault: `manifest.json: is nested deeper than ${mostJsonDepth}` };
+    if (!hasAtMost(maxManifestValues, manifest))
+      return { kind: "faulty", fault: `manifest.json: has more than ${maxManifestValues} values` };
     return isRecord(manifest)
       ? { kind: "manifest", manifest }
       : { kind: "faulty", fault: "manifest.json: is not an object" };
@@ -33,6 +40,16 @@ export function parseManifest(text: string): ManifestReading {
       fault: `manifest.json: is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
     };
   }
+}
+
+function hasAtMost(most: number, value: unknown): boolean {
+  let left = most;
+  const count = (one: unknown): void => {
+    left -= 1;
+    if (left >= 0 && typeof one === "object" && one !== null) Object.values(one).forEach(count);
+  };
+  count(value);
+  return left >= 0;
 }
 
 /**
