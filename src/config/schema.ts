@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
 import { regions } from "../spec/bodies.js";
 import { oneOf, secretOr, textOr } from "./kinds.js";
+import { accessSection } from "./sections/access.js";
 import { archivesSection, extensionsSection, profilesSection } from "./sections/archives.js";
 import { nodeSection, browserSection, drainSection } from "./sections/browsers.js";
 import { serverSection, redisSection, logSection, stopSection } from "./sections/daemon.js";
@@ -41,6 +42,7 @@ export const ConfigFile = Type.Object({
   encryption_key: secretOr(
     "seals what is kept encrypted, such as passwords of proxies; random, and the same for all daemons of a deployment",
   )("drawn once, kept in the data directory", { env: "REMUDA_ENCRYPTION_KEY", ...key }),
+  access: accessSection,
   server: serverSection,
   redis: redisSection,
   node: nodeSection,

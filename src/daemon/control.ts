@@ -1,3 +1,4 @@
+import { rootPrincipal } from "../access/principal.js";
 import { newRequestId, onDemandPartition, type Partition } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
@@ -8,7 +9,7 @@ import type { PoolOperations } from "../pool/operations.js";
 import type { SilentNodes } from "../pool/silent-nodes.js";
 import { listenAsControl } from "../store/messages.js";
 import { browsersElsewhere, openGateway, openSilentNodes } from "./gateway.js";
-import { frontOf, listenAsApi } from "./http.js";
+import { frontOf, listenAsApi, rootPersonOf } from "./http.js";
 import { openLending } from "./lending.js";
 import { defaultsOf, makePoolOperations, makeSessionOperations, referencesOf } from "./operations.js";
 import { openRegistries } from "./registries.js";
@@ -77,7 +78,8 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     stops.add("messages", () => listener.close());
     const refs = referencesOf(stores);
     const defaults = defaultsOf(config);
-    await declarePools(config.pools, { pools, ...refs, log, defaults, request: newRequestId });
+    const principal = rootPrincipal(rootPersonOf(config));
+    await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
     await startSchedules(shared, fill, stops);
   };
   const dismiss = (): void => {

@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeAuthenticator } from "../access/authenticator.js";
+import type { Person } from "../access/principal.js";
 import { tokenOf } from "../base/crypto/lease-token.js";
 import { textOf } from "../base/log.js";
 import type { Stops } from "../base/stops.js";
@@ -28,7 +30,7 @@ export async function listenAsApi(
   const { config, clock, log, stopping, stores, keys, metrics, archives } = shared;
   const listening = await listen(httpOptions(config), {
     ...operations,
-    key: keys.api,
+    authenticator: makeAuthenticator({ rootKey: keys.api, rootPerson: rootPersonOf(config) }),
     clock,
     log,
     front,
@@ -40,6 +42,12 @@ export async function listenAsApi(
   stops.add("http", () => listening.close());
   return listening;
 }
+
+export const rootPersonOf = ({ access }: Config): Person => ({
+  id: access.rootId,
+  email: access.rootEmail,
+  name: access.rootName,
+});
 
 /** Browsers' own URLs, and messages to the node in this process where there is one, come before the API. */
 export const frontOf = (gateway: Gateway, direct?: ReturnType<typeof makeDirectMessages>): Front => ({

@@ -1,9 +1,8 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import type { Admitted } from "../access/principal.js";
 import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFactory } from "fastify";
 import { errors, RemudaError, refusal } from "../base/errors.js";
 import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
-import { defaultProject } from "../base/ids.js";
-import { makeKeyCheck } from "../base/crypto/key-check.js";
 import { securityHeaders } from "../base/net/security-headers.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { acceptBodies, wrongType } from "./body.js";
@@ -66,6 +65,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler((error, request, reply) => fail(deps, error, { request, reply }));
   acceptBodies(app);
+  app.decorateRequest("principal", undefined);
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
   app.setNotFoundHandler((request, reply) => sendRefusal(reply, notFound(routes, request)));
@@ -82,7 +82,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   addMetrics(app, { ...deps, isOpen: hostCheckOf(options).isLocal });
   void app.register(async (scope) => {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
-    addKeyHook(keyed, deps);
+    addAdmission(keyed, deps);
     addPools(keyed, { ...deps, context, policyBodyBytes: options.bodyLimitBytes });
     addSessions(keyed, { ...deps, context, policyBodyBytes: options.bodyLimitBytes });
     addSessionExtensions(keyed, { ...deps, uploads: options.uploads });
@@ -102,14 +102,21 @@ function addFirstHook(app: App, state: AppState): void {
   });
 }
 
-function addKeyHook(app: App, { key }: HttpDeps): void {
-  const isKey = makeKeyCheck(key);
-  app.addHook("onRequest", ({ headers }, _reply, next) => {
-    if (!isKey(headers.authorization)) return next(new RemudaError("unauthorized"));
-    const project = headers["x-kernel-project-id"];
-    next(
-      project === undefined || project === defaultProject ? undefined : new RemudaError("project_not_found"),
-    );
+/**
+ * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
+ * root key costs no turn of the event loop.
+ */
+function addAdmission(app: App, { authenticator }: HttpDeps): void {
+  app.addHook("onRequest", (request, reply, next) => {
+    const settle = (got: Admitted): void => {
+      request.principal = got.principal;
+      if (got.kind === "admitted") next();
+      else sendRefusal(reply, got);
+    };
+    const { authorization, "x-kernel-project-id": project } = request.headers;
+    const got = authenticator.admit({ authorization, project: project?.toString() });
+    if (got instanceof Promise) got.then(settle, next);
+    else settle(got);
   });
 }
 

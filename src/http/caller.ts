@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { Principal } from "../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
 import type { Caller } from "../spec/paging.js";
@@ -9,21 +10,37 @@ import { ownRequestId } from "./request-id.js";
 export const callerOf = (request: FastifyRequest, reply: FastifyReply): Caller =>
   new HttpCaller(request, reply);
 
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Who it is from; undefined on open routes, and where nobody is known by its credential. */
+    principal: Principal | undefined;
+  }
+}
+
+/** Who a request of a keyed route is from. Throws on any other: nobody is let in there. */
+export function principalOf({ principal }: FastifyRequest): Principal {
+  if (principal === undefined) throw new Error("a route without admission asked who its caller is");
+  return principal;
+}
+
 /**
  * A class for its speed: an object literal with a getter has a hidden class of its own each time. Its signal
  * is made when first asked for, since most operations never wait.
  */
 class HttpCaller implements Caller {
   readonly request: RequestId;
+  readonly principal: Principal;
   readonly retryCount: number;
   declare readonly idempotencyKey?: string;
   declare readonly lease?: LeaseId;
   readonly #raw: ServerResponse;
   #gone: AbortSignal | undefined;
 
-  constructor({ headers, raw, id, body }: FastifyRequest, reply: FastifyReply) {
+  constructor(request: FastifyRequest, reply: FastifyReply) {
+    const { headers, raw, id, body } = request;
     this.#raw = reply.raw;
     this.request = ownRequestId(raw, id);
+    this.principal = principalOf(request);
     this.retryCount = retryCountOf(headers["x-stainless-retry-count"]);
     const key = idempotencyKeyOf(headers["idempotency-key"]);
     if (key !== undefined) this.idempotencyKey = key;

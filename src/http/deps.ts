@@ -1,6 +1,6 @@
+import type { Authenticator } from "../access/principal.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { Log } from "../base/log.js";
-import type { Secret } from "../base/crypto/secret.js";
 import type { Staging } from "../archive/archives.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
 import type { ExtensionOperations } from "../registry/extensions/extension.js";
@@ -54,7 +54,7 @@ interface MetricsPage {
 }
 
 export interface HttpDeps {
-  readonly key: Secret;
+  readonly authenticator: Authenticator;
   readonly pools: PoolOperations;
   readonly sessions: SessionOperations;
   /** Holds archives that were sent with a request, until its operation has taken them. */

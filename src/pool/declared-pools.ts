@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { Compile } from "typebox/compile";
+import type { Principal } from "../access/principal.js";
 import type { ExtensionId, ProfileId, RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import { PoolCreate } from "../spec/bodies.js";
@@ -101,6 +102,8 @@ interface Ports extends References {
   readonly pools: PoolOperations;
   readonly log: Log;
   readonly defaults: SpecDefaults;
+  /** Who declares them. */
+  readonly principal: Principal;
   request(): RequestId;
 }
 
@@ -117,7 +120,7 @@ export async function declarePools(declared: readonly unknown[], ports: Ports): 
 }
 
 async function declare(ports: Ports, body: PoolCreate, name: string): Promise<void> {
-  const { pools, log, defaults, request } = ports;
+  const { pools, log, defaults, principal, request } = ports;
   const [present, resolved] = [await pools.get(name), await resolveReferences(ports, body)];
   const missing = resolved.faults.map(({ message }) => message);
   if (missing.length > 0)
@@ -131,7 +134,12 @@ async function declare(ports: Ports, body: PoolCreate, name: string): Promise<vo
     return;
   }
   if (missing.length > 0) return;
-  const caller: Caller = { request: request(), gone: new AbortController().signal, retryCount: 0 };
+  const caller: Caller = {
+    request: request(),
+    principal,
+    gone: new AbortController().signal,
+    retryCount: 0,
+  };
   const created = await pools.create(body, caller);
   // Another control may have declared the pool at this very moment.
   if (created.kind === "done" || created.code === "name_taken") return;

@@ -1,8 +1,10 @@
+import type { Principal } from "../access/principal.js";
 import type { LeaseId, RequestId } from "../base/ids.js";
 
 /** What an operation needs to know of the request: who sent it, and how. */
 export interface Caller {
   readonly request: RequestId;
+  readonly principal: Principal;
   /** Aborts when the caller's connection has gone. */
   readonly gone: AbortSignal;
   readonly idempotencyKey?: string;

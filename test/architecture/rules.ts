@@ -18,17 +18,21 @@ const isIn = (places: readonly string[], file: string): boolean =>
 /** What each folder may import besides itself: folders, or files of them. */
 const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly because: string }>> = {
   base: { may: [], because: "base/ imports nothing of ours: everything stands on it" },
+  access: {
+    may: ["base", "spec"],
+    because: "access/ decides who may do what: rules and operations, no I/O",
+  },
   spec: {
-    may: ["base"],
+    may: ["base", "access/principal.ts"],
     because: "spec/ says what callers may ask for: requests, templates and their rules",
   },
-  registry: { may: ["base", "spec", "pool/ports"], because: "registry/ is domain: named things, no I/O" },
+  registry: { may: ["base", "spec", "access/principal.ts", "pool/ports"], because: "registry/ is domain: named things, no I/O" },
   pool: {
-    may: ["base", "spec", "registry"],
+    may: ["base", "spec", "access/principal.ts", "registry"],
     because: "pool/ is the domain: it knows its ports, not who implements them",
   },
   lease: {
-    may: ["base", "spec", "registry", "pool"],
+    may: ["base", "spec", "access/principal.ts", "registry", "pool"],
     because: "lease/ lends what pool/ keeps, through the same ports",
   },
   config: {
@@ -51,11 +55,11 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
       "node/ runs browsers; whom they are lent to is decided elsewhere, and the API may run in another process",
   },
   http: {
-    may: ["base", "spec", "registry", "pool", "lease", "archive/archives.ts"],
+    may: ["base", "spec", "access", "registry", "pool", "lease", "archive/archives.ts"],
     because: "http/ is the API: it runs operations, and browsers may be in another process",
   },
   store: {
-    may: ["base", "spec", "registry", "pool", "config/resolve.ts"],
+    may: ["base", "spec", "access", "registry", "pool", "config/resolve.ts"],
     because: "store/ implements ports; nobody but the daemon knows it",
   },
   schedule: { may: ["base", "pool/ports"], because: "schedule/ carries work, and does not know what for" },
@@ -139,9 +143,9 @@ export const packageRules: readonly Rule[] = [
     "processes are started by browser/, the private Redis of store/ and the namespace tier of egress/ only",
   ),
   {
-    because: "spec/, pool/, lease/ and registry/ do no I/O: rules take values and return values",
+    because: "spec/, access/, pool/, lease/ and registry/ do no I/O: rules take values and return values",
     findFaults: (source) =>
-      ["spec", "pool", "lease", "registry"].includes(folderOf(source.path))
+      ["spec", "access", "pool", "lease", "registry"].includes(folderOf(source.path))
         ? source.packages
             .filter((name) => name.startsWith("node:") && !pureBuiltIns.includes(name))
             .map((name) => `imports ${name}`)

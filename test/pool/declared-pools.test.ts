@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { rootPrincipal } from "../../src/access/principal.js";
 import { done, refusal } from "../../src/base/errors.js";
 import { type ExtensionId, newRequestId, type ProfileId, type ProxyId } from "../../src/base/ids.js";
 import type { PoolCreate } from "../../src/spec/bodies.js";
@@ -20,6 +21,7 @@ const defaults = {
 const extension = "e".repeat(24) as ExtensionId;
 const profile = "f".repeat(24) as ProfileId;
 /** Registries of one each: a proxy named out, an extension named blocker, a profile named login. */
+const principal = rootPrincipal({ id: "root", email: "root@remuda.invalid", name: null });
 const refs: References = {
   proxies: {
     resolve: async ({ id, name }) =>
@@ -49,7 +51,7 @@ async function differences(declared: PoolCreate, present: PoolCreate): Promise<u
   const spec = await configOf(present);
   const pools = { get: async () => done({ ...pool, spec }) } as Pick<PoolOperations, "get"> as PoolOperations;
   const log = { ...silentLog, warn: (fields: object) => void logged.push(fields) };
-  await declarePools([declared], { pools, ...refs, log, defaults, request: newRequestId });
+  await declarePools([declared], { pools, ...refs, log, defaults, principal, request: newRequestId });
   return logged;
 }
 
@@ -121,7 +123,7 @@ test("a declared pool that names what is not registered is not created, and says
     extensions: [{ name: "blocker" }, { name: "gone" }],
     profile: { id: "nobody" },
   };
-  await declarePools([declared], { pools, ...refs, log, defaults, request: newRequestId });
+  await declarePools([declared], { pools, ...refs, log, defaults, principal, request: newRequestId });
   expect(logged).toEqual([
     {
       pool: "herd",
@@ -146,7 +148,7 @@ test("one for which there is no room is told in the log, and the daemon goes on"
     create: async () => refusal("limit_exceeded"),
   } as Partial<PoolOperations> as PoolOperations;
   const log = { ...silentLog, error: (fields: object) => void logged.push(fields) };
-  await declarePools([{ name: "herd", size: 1 }], { pools, ...refs, log, defaults, request: newRequestId });
+  await declarePools([{ name: "herd", size: 1 }], { pools, ...refs, log, defaults, principal, request: newRequestId });
   expect(logged).toEqual([{ pool: "herd", why: "limit_exceeded" }]);
 });
 

@@ -1,7 +1,8 @@
-import { makeKeyCheck } from "../../base/crypto/key-check.js";
 import { refusal } from "../../base/errors.js";
+import type { Principal } from "../../access/principal.js";
 import type { Readiness } from "../../pool/operations.js";
 import type { App } from "../app.js";
+import { principalOf } from "../caller.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
 import { operations } from "../schemas/operations.js";
@@ -18,33 +19,39 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
   });
 }
 
-interface MetricsParts extends Pick<HttpDeps, "key" | "metrics"> {
+interface MetricsParts extends Pick<HttpDeps, "admission" | "metrics"> {
   /** Whether who comes with this Host header needs no key. */
   isOpen(host: string | undefined): boolean;
 }
 
-export function addMetrics(app: App, { key, metrics, isOpen }: MetricsParts): void {
-  const isKey = makeKeyCheck(key);
+export function addMetrics(app: App, { authenticator, metrics, isOpen }: MetricsParts): void {
   app.get("/metrics", { schema: operations.getMetrics }, async ({ headers }, reply) => {
-    if (!isOpen(headers.host) && !isKey(headers.authorization))
-      return sendRefusal(reply, refusal("unauthorized"));
+    if (!isOpen(headers.host)) {
+      const got = await authenticator.admit({ authorization: headers.authorization, project: undefined });
+      if (got.kind === "refused") return sendRefusal(reply, got);
+    }
     return reply.type(metrics.contentType).send(await metrics.text());
   });
 }
 
-/**
- * Who the one key there is stands for. Its `credential_id` is a text, since null means a session that is not
- * an API key; it names no resource until keys are ones.
- */
-const rootContext: AuthContextReply = {
-  authentication: { method: "api_key", source: "api_key", credential_id: "root" },
-  principal: { type: "api_key", id: "root" },
+const contextOf = (principal: Principal): AuthContextReply => ({
+  authentication: {
+    method: principal.method,
+    source: principal.source,
+    credential_id: principal.credentialId,
+  },
+  principal: { type: principal.type, id: principal.id },
   organization: { id: "default" },
-  authorization: { credential_scope: { project_id: null }, effective_scope: { project_id: null } },
-};
+  authorization: {
+    credential_scope: { project_id: principal.credentialScope },
+    effective_scope: { project_id: principal.effectiveScope },
+  },
+});
 
 export function addAuth(app: App): void {
-  app.get("/auth/context", { schema: operations.getAuthContext }, async () => rootContext);
+  app.get("/auth/context", { schema: operations.getAuthContext }, async (request) =>
+    contextOf(principalOf(request)),
+  );
 }
 
 /**

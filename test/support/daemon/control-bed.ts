@@ -1,3 +1,4 @@
+import { rootPrincipal } from "../../../src/access/principal.js";
 import type { ControlMessage, NodeReply } from "../../../src/pool/ports/messages.js";
 import { partitionOf, newControlId, newRequestId, type PoolId } from "../../../src/base/ids.js";
 import { makeAcquire } from "../../../src/lease/acquire.js";
@@ -169,6 +170,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
 
 export const callerOf = (over: Partial<Caller> = {}): Caller => ({
   request: newRequestId(),
+  principal: rootPrincipal({ id: "root", email: "root@remuda.invalid", name: null }),
   gone: new AbortController().signal,
   retryCount: 0,
   ...over,

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll } from "vitest";
+import { makeAuthenticator } from "../../../src/access/authenticator.js";
 import { systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
 import type { Staging } from "../../../src/archive/archives.js";
@@ -7,6 +8,7 @@ import type { HttpDeps, HttpOptions } from "../../../src/http/deps.js";
 import { listen, type Listening } from "../../../src/http/server.js";
 import { RecordedOperations } from "./recorded-operations.js";
 
+export const rootPerson = { id: "root", email: "root@remuda.invalid", name: null };
 export const key = "rk_test_key_of_this_suite";
 
 export const httpOptions: HttpOptions = {
@@ -57,7 +59,7 @@ const fail = async (): Promise<never> => {
 const nowhere: Staging = { take: fail, directory: fail };
 
 export const makeDeps = (operations = new RecordedOperations(), log = makeLogBook().log): HttpDeps => ({
-  key: new Secret(key),
+  authenticator: makeAuthenticator({ rootKey: new Secret(key), rootPerson }),
   pools: operations.pools,
   sessions: operations.sessions,
   proxies: operations.proxies,

@@ -1,0 +1,65 @@
+import type { Refusal } from "../base/errors.js";
+import type { ProjectId } from "../base/ids.js";
+
+/** One permission: an action such as `browsers:use`, and what it may be done to. */
+interface Statement {
+  readonly action: string;
+  readonly resource: string;
+}
+/** What a key may do; nothing that no statement allows. */
+export interface Policy {
+  readonly statements: readonly Statement[];
+}
+
+/** Who answers for a request: a person, or who has made the API key. */
+export interface Person {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string | null;
+}
+
+/** Who a request is from, and how far it reaches. */
+export interface Principal {
+  readonly method: "api_key" | "jwt";
+  readonly source: "api_key" | "oauth" | "dashboard";
+  /** The API key's id, `root` for that of the configuration; null for a session. */
+  readonly credentialId: string | null;
+  readonly type: "api_key" | "user";
+  readonly id: string;
+  readonly person: Person;
+  /** The only project that the credential reaches; null: every project of the organization. */
+  readonly credentialScope: ProjectId | null;
+  /** The project that this request is about; null where none was named. */
+  readonly effectiveScope: ProjectId | null;
+  /** Absent: everything within the scope is allowed. */
+  readonly policy?: Policy;
+}
+
+/** What a request shows of itself: two of its headers. */
+export interface Credentials {
+  readonly authorization: string | undefined;
+  /** `X-Kernel-Project-Id`. */
+  readonly project: string | undefined;
+}
+
+/** A refusal names its principal where the credential was good and something else was not. */
+export type Admitted =
+  | { readonly kind: "admitted"; readonly principal: Principal }
+  | (Refusal & { readonly principal?: Principal });
+
+/** Decides who a request is from and whether it is let in. What needs no look-up is answered at once. */
+export interface Authenticator {
+  admit(shown: Credentials): Admitted | Promise<Admitted>;
+}
+
+/** Who the key of the configuration stands for: it reaches everything, and answers for what a start declares. */
+export const rootPrincipal = (person: Person): Principal => ({
+  method: "api_key",
+  source: "api_key",
+  credentialId: "root",
+  type: "api_key",
+  id: "root",
+  person,
+  credentialScope: null,
+  effectiveScope: null,
+});
