@@ -134,12 +134,7 @@ async function declare(ports: Ports, body: PoolCreate, name: string): Promise<vo
     return;
   }
   if (missing.length > 0) return;
-  const caller: Caller = {
-    request: request(),
-    principal,
-    gone: new AbortController().signal,
-    retryCount: 0,
-  };
+  const caller: Caller = { request: request(), principal, gone: new AbortController().signal, retryCount: 0 };
   const created = await pools.create(body, caller);
   // Another control may have declared the pool at this very moment.
   if (created.kind === "done" || created.code === "name_taken") return;

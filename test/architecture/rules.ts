@@ -18,15 +18,15 @@ const isIn = (places: readonly string[], file: string): boolean =>
 /** What each folder may import besides itself: folders, or files of them. */
 const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly because: string }>> = {
   base: { may: [], because: "base/ imports nothing of ours: everything stands on it" },
-  access: {
-    may: ["base", "spec"],
-    because: "access/ decides who may do what: rules and operations, no I/O",
-  },
+  access: { may: ["base", "spec"], because: "access/ decides who may do what: rules and operations, no I/O" },
   spec: {
     may: ["base", "access/principal.ts"],
     because: "spec/ says what callers may ask for: requests, templates and their rules",
   },
-  registry: { may: ["base", "spec", "access/principal.ts", "pool/ports"], because: "registry/ is domain: named things, no I/O" },
+  registry: {
+    may: ["base", "spec", "access/principal.ts", "pool/ports"],
+    because: "registry/ is domain: named things, no I/O",
+  },
   pool: {
     may: ["base", "spec", "access/principal.ts", "registry"],
     because: "pool/ is the domain: it knows its ports, not who implements them",

@@ -148,7 +148,14 @@ test("one for which there is no room is told in the log, and the daemon goes on"
     create: async () => refusal("limit_exceeded"),
   } as Partial<PoolOperations> as PoolOperations;
   const log = { ...silentLog, error: (fields: object) => void logged.push(fields) };
-  await declarePools([{ name: "herd", size: 1 }], { pools, ...refs, log, defaults, principal, request: newRequestId });
+  await declarePools([{ name: "herd", size: 1 }], {
+    pools,
+    ...refs,
+    log,
+    defaults,
+    principal,
+    request: newRequestId,
+  });
   expect(logged).toEqual([{ pool: "herd", why: "limit_exceeded" }]);
 });
 

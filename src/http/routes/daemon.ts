@@ -19,7 +19,7 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
   });
 }
 
-interface MetricsParts extends Pick<HttpDeps, "admission" | "metrics"> {
+interface MetricsParts extends Pick<HttpDeps, "authenticator" | "metrics"> {
   /** Whether who comes with this Host header needs no key. */
   isOpen(host: string | undefined): boolean;
 }
