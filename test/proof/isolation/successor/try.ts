@@ -20,6 +20,8 @@ const modes: readonly Mode[] = ["none", "state", "relaunch"];
 
 const stepLimitMs = 10_000;
 const acquireLimitSeconds = 50;
+/** Where nothing is reset the pages of both holders are open at once, which takes more than 1 GiB. */
+const headlessMemory = "4GiB";
 
 interface Trying {
   readonly daemon: Daemon;
@@ -60,7 +62,13 @@ async function tryMode(tier: Tier, { daemon, site, kind, mode, only }: Trying): 
       (only === undefined || nameOf({ name }).includes(only)),
   );
   const pool = `p-${randomBytes(6).toString("hex")}`;
-  await daemon.call("POST /browser_pools", { ...kind, name: pool, size: 1, reset_on_release: mode });
+  await daemon.call("POST /browser_pools", {
+    ...kind,
+    ...(kind.headless && { memory: headlessMemory }),
+    name: pool,
+    size: 1,
+    reset_on_release: mode,
+  });
   const lending = { daemon, site, pool, nonce: `n${randomBytes(6).toString("hex")}` };
   const outcomes: Outcome[] = [];
   try {
