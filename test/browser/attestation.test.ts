@@ -90,7 +90,7 @@ describe.each(tiers)("in the %s tier", (tier) => {
     expect(chromium.attestation).toBeUndefined();
     await chromium.navigate(`${site.origin}/page`);
     await made.egress.apply(closedRules);
-    const attestation = await chromium.attest({ usage: () => made.egress.usage() }, 5_000);
+    const attestation = await chromium.attest({ usage: () => made.egress.usage() }, 20_000);
     expect(attestation).toMatchObject({ denied: true });
     expect(chromium.attestation).toBe(attestation);
   });
@@ -156,8 +156,8 @@ test.runIf(tiers.includes("namespace"))(
       namespace: undefined,
     };
     const asking = { usage: () => egress.usage() };
-    expect(await attest(attested, asking, 5_000)).toMatchObject({ denied: true });
-    await expect(attest({ ...attested, namespace }, asking, 5_000)).rejects.toThrow(
+    expect(await attest(attested, asking, 20_000)).toMatchObject({ denied: true });
+    await expect(attest({ ...attested, namespace }, asking, 20_000)).rejects.toThrow(
       `${failure}: it is not in its network namespace`,
     );
   },

@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const chromium of neighbours) {
-    await chromium.probe(2_000);
+    await chromium.probe(20_000);
     // A display that lost its socket could not be resized.
     await chromium.resize({ width: 1000, height: 700 });
   }

@@ -31,9 +31,9 @@ const kinds: Record<string, Partial<LaunchSpec>> = {
 describe.each(Object.entries(kinds))("%s", (_name, given) => {
   test("launches, answers a probe, and leaves nothing when it is closed", async () => {
     const chromium = await launched(given);
-    await chromium.probe(1_000);
+    await chromium.probe(20_000);
     expect((await census()).processes.length).toBeGreaterThan(2);
-    await chromium.close(5_000);
+    await chromium.close(20_000);
     expect(await chromium.exited).toMatchObject({ code: 0 });
     expect(await census()).toEqual(nothing);
   });

@@ -16,7 +16,6 @@ beforeAll(async () => {
   host = await openTestHost({
     named: bothAre(fake.executable),
     readablePaths: readableByFakes,
-    launchLimitMs: 1_500,
   });
 });
 afterAll(async () => {
@@ -27,6 +26,8 @@ afterAll(async () => {
 const bothAre = (path: string) => ({ chromium: path, "headless-shell": path });
 
 const noUids = new Set<number>();
+/** For launches that do not come to anything. */
+const impatient = (): BrowserHost => ({ ...host, launchLimitMs: 1_500 });
 const census = () => takeCensus(host.scratchDirectory, noUids);
 const failure = async (launch: Promise<unknown>): Promise<LaunchFailed> => {
   const error: unknown = await launch.then(
@@ -40,9 +41,9 @@ const failure = async (launch: Promise<unknown>): Promise<LaunchFailed> => {
 test("a fake process launches, is probed, reset and closed like a browser", async () => {
   await fake.turn({});
   const chromium = await launchChromium(launchSpec(), host);
-  await chromium.probe(1_000);
-  expect(await chromium.reset(1_000)).toEqual({ differences: [] });
-  await chromium.close(1_000);
+  await chromium.probe(20_000);
+  expect(await chromium.reset(20_000)).toEqual({ differences: [] });
+  await chromium.close(20_000);
   expect(await census()).toEqual(nothing);
 });
 
@@ -56,14 +57,14 @@ test("a launch that ends at once fails with the code and the last lines written"
 
 test("a launch that says nothing fails at its limit and leaves nothing", async () => {
   await fake.turn({ delayMs: 60_000 });
-  const error = await failure(launchChromium(launchSpec(), host));
+  const error = await failure(launchChromium(launchSpec(), impatient()));
   expect(error.message).toContain("1500 ms");
   expect(await census()).toEqual(nothing);
 });
 
 test("a launch without a page fails at its limit and leaves nothing", async () => {
   await fake.turn({ ignore: ["Target.setDiscoverTargets"] });
-  expect((await failure(launchChromium(launchSpec(), host))).stage).toBe("spawn");
+  expect((await failure(launchChromium(launchSpec(), impatient()))).stage).toBe("spawn");
   expect(await census()).toEqual(nothing);
 });
 
@@ -101,8 +102,9 @@ test("an engine that is not installed fails the launch and says so", async () =>
 });
 
 test("a browser that ends by itself is noticed and cleared up", async () => {
-  await fake.turn({ exitAfterMs: 150, exitCode: 3 });
+  await fake.turn({ exitOn: "Target.activateTarget", exitCode: 3 });
   const chromium = await launchChromium(launchSpec(), host);
+  chromium.pipe.send('{"id":1073741825,"method":"Target.activateTarget"}');
   expect(await chromium.exited).toMatchObject({ code: 3 });
   await chromium.kill();
   expect(await census()).toEqual(nothing);

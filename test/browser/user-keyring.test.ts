@@ -6,7 +6,7 @@ import { daemonScript } from "../support/browser/chromium-daemon.js";
 import { newScratchDirectory } from "../support/browser/chromium-host.js";
 
 /** Nobody else's; who is not root is an ordinary user already. */
-const uid = process.getuid?.() === 0 ? 64_322 : undefined;
+const uid = process.getuid?.() === 0 ? 64_323 : undefined;
 /** add_key(2) and keyctl(2), on x86-64 and arm64. */
 const [addKey, keyctl] = process.arch === "arm64" ? [217, 219] : [248, 250];
 /** Joins a session of its own, as a login does, puts a key into it, and becomes what it is given. */

@@ -115,6 +115,7 @@ describe.each(["headless-shell", "chromium"] as const)("clients of %s", (engine)
   });
 
   test("a leaving client takes its contexts along and nobody else's", async () => {
+    await until("those of earlier clients are gone", async () => (await contexts()).length === 0);
     const [staying, leaving] = await Promise.all([connectRaw(browser.url()), connectRaw(browser.url())]);
     const kept = (await staying.send("Target.createBrowserContext", { disposeOnDetach: true })).result
       ?.browserContextId;

@@ -20,10 +20,7 @@ let asked = 0;
 beforeAll(async () => {
   // The node would send it on as well, if it did not see that it was sent on already.
   browser = await openGatewayBrowser({}, { findAddress: async () => ((asked += 1), address) });
-  front = await openGatewayBed([], {
-    limits: { connectMs: 300, answerMs: 300 },
-    findAddress: async () => ((asked += 1), address),
-  });
+  front = await openGatewayBed([], { findAddress: async () => ((asked += 1), address) });
 });
 afterAll(async () => {
   await front.close();
@@ -31,7 +28,8 @@ afterAll(async () => {
 });
 
 const there = (): NodeAddress => ({ host: "127.0.0.1", port: browser.bed.port });
-const viaFront = (url: string): string => url.replace(`:${browser.bed.port}/`, `:${front.port}/`);
+const via = ({ port }: GatewayBed, url: string): string => url.replace(`:${browser.bed.port}/`, `:${port}/`);
+const viaFront = (url: string): string => via(front, url);
 
 test("a daemon without the browser forwards clients and discovery to its node", async () => {
   address = there();
@@ -98,10 +96,15 @@ test("a node that cannot be reached is 502", async () => {
 });
 
 test("a node that takes the connection and says nothing is 503", async () => {
+  const impatient = await openGatewayBed([], {
+    limits: { answerMs: 300 },
+    findAddress: async () => address,
+  });
   const mute = await listening(createServer((socket) => socket.resume().on("error", () => {})));
   address = portOf(mute);
-  expect((await getJson(viaFront(browser.http("/json/list")))).body.code).toBe("node_silent");
-  expect((await refusedUpgrade(viaFront(browser.url()))).body.code).toBe("node_silent");
+  expect((await getJson(via(impatient, browser.http("/json/list")))).body.code).toBe("node_silent");
+  expect((await refusedUpgrade(via(impatient, browser.url()))).body.code).toBe("node_silent");
+  await impatient.close();
   await stopped(mute);
 });
 
@@ -144,7 +147,7 @@ test.each([
   // Named after whatever the former was named for.
   address = gone;
   expect(
-    (await getJson(browser.http("/json/list").replace(`:${browser.bed.port}/`, `:${patient.port}/`))).status,
+    (await getJson(via(patient, browser.http("/json/list")))).status,
   ).toBe(502);
   expect(suspected).toEqual([gone]);
   client.destroy();
@@ -154,7 +157,7 @@ test.each([
 test("stopping the forwarding daemon ends what it forwards", async () => {
   address = there();
   const other = await openGatewayBed([], { findAddress: async () => address });
-  const client = await connectRaw(browser.url().replace(`:${browser.bed.port}/`, `:${other.port}/`));
+  const client = await connectRaw(via(other, browser.url()));
   await other.close();
   expect((await client.closed).code).toBe(1006);
 });

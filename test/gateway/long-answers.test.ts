@@ -10,7 +10,8 @@ let browser: GatewayBrowser;
 let other: RawCdp;
 
 beforeEach(async () => {
-  browser = await openGatewayBrowser();
+  // A ping between would be no part of an answer.
+  browser = await openGatewayBrowser({}, { limits: { pingMs: 600_000 } });
   other = await connectRaw(browser.url());
 });
 afterEach(async () => {

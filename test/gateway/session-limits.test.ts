@@ -82,11 +82,10 @@ test("a client for whom more targets are attached unasked than it may have is cl
   expect(await client.closed).toEqual({ code: 1008, reason: "too_many_sessions" });
   expect(await other.evaluate("6 * 7", await other.attach(page))).toBe(42);
   const opened = await other.send("Target.createTarget", { url: "data:text/html,<title>runs</title>" });
+  const session = await other.attach(String(opened.result?.["targetId"]));
   await until(
     "new pages are not held back",
-    async () =>
-      (await other.evaluate("document.title", await other.attach(String(opened.result?.["targetId"])))) ===
-      "runs",
+    async () => (await other.evaluate("document.title", session)) === "runs",
   );
   await other.close();
 });

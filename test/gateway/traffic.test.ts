@@ -93,7 +93,7 @@ test("a client that does not read holds Chromium back, and is cut after its time
   await until("it is cut", async () => browser.bed.counts.closed === 2);
   expect(browser.bed.counts.sent).toBeLessThan(40 * mebibyte);
   expect((await other.send("Browser.getVersion")).result).toBeDefined();
-  await browser.chromium.probe(2000);
+  await browser.chromium.probe(20_000);
   unreading.read();
   await unreading.closed;
   await other.close();
@@ -120,7 +120,7 @@ test("a client further behind than its limit is cut at once", async () => {
   client.socket.pause();
   void client.evaluate(`"z".repeat(${30 * mebibyte})`, session);
   await until("it is cut", () => browser.bed.counts.closed === 1);
-  await browser.chromium.probe(2000);
+  await browser.chromium.probe(20_000);
   client.socket.resume();
   await client.closed;
 });

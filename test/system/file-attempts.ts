@@ -154,9 +154,11 @@ export async function shown(client: RawCdp): Promise<string> {
     ({ type }) => type === "page" || type === "iframe",
   );
   const texts = await Promise.all(
-    pages.map(async ({ targetId }) =>
-      client.evaluate("document.documentElement?.outerHTML ?? ''", await client.attach(targetId)),
-    ),
+    pages.map(async ({ targetId }) => {
+      const session = await client.attach(targetId);
+      // Others close theirs meanwhile.
+      return await client.evaluate("document.documentElement?.outerHTML ?? ''", session).catch(() => "");
+    }),
   );
   return texts.join("\n");
 }

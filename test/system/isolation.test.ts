@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { workspaceOf } from "../support/browser/browser-processes.js";
+import { until } from "../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 import { attempts, shown } from "./file-attempts.js";
@@ -21,7 +22,9 @@ let files: { readonly path: string; readonly words: string }[];
 /** A page at the site, which is none of those that other tests have just closed. */
 const openPage = async (client: RawCdp): Promise<string> => {
   const { result } = await client.send("Target.createTarget", { url: origin });
-  return client.attach(String(result?.targetId));
+  const page = await client.attach(String(result?.targetId));
+  await until("the page", () => client.evaluate("document.querySelector('input') !== null", page));
+  return page;
 };
 /** The root of a browser's directories is the daemon's; its group is the browser's. */
 const uidOf = async (root: string): Promise<number> => (await stat(root)).gid;
@@ -108,9 +111,6 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
     const own = join(root, "uploads", "own.txt");
     await writeFile(own, "own words");
     await chown(own, uid, uid);
-    await expect
-      .poll(() => client.evaluate("document.querySelector('input') !== null", page), { timeout: 10_000 })
-      .toBe(true);
     const { result } = await client.send(
       "Runtime.evaluate",
       { expression: "document.querySelector('input')" },

@@ -60,7 +60,7 @@ describe.each(kinds)("%s", (_name, given) => {
     await client.send("Target.closeTarget", { targetId: page?.targetId });
     expect((await nextPage(page)).url).toBe("about:blank");
     expect(await client.targets()).toHaveLength(1);
-    await chromium.probe(1_000);
+    await chromium.probe(20_000);
   });
 
   test("stays when its last page closes itself, and the next one can be driven", async () => {
@@ -110,6 +110,6 @@ test("a headful browser's display can become as large as it was, or 2560 × 1440
     await chromium.resize({ width: 3000, height: 1440 });
     await expect(chromium.resize({ width: 3001, height: 800 })).rejects.toThrow(DisplayTooSmall);
     await expect(chromium.resize({ width: 800, height: 1441 })).rejects.toThrow("3000 × 1440");
-    await chromium.probe(1_000);
+    await chromium.probe(20_000);
   });
 });

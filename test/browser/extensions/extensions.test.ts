@@ -172,7 +172,7 @@ describe.each(withExtensions)("in %s", (_, given) => {
         message: expect.stringContaining("'version'"),
       });
 
-      expect(await seenBy(client)).toEqual(before);
+      await expect.poll(() => seenBy(client)).toEqual(before);
       expect(chromium.extensions.map(({ name }) => name)).toEqual(["kept"]);
       const session = await client.attach();
       await client.open(`${site.origin}/`, session);

@@ -23,12 +23,13 @@ import { openSecureSite, secureSiteKey, type SecureSite } from "../../support/eg
 /** HSTS is of names only (RFC 6797, 8.1.1), so this one leads to the site by a proxy. */
 const name = "held.test";
 /** Its icon keeps Chromium from asking for one, which would be a request more. */
-const page = "<!doctype html><link rel=icon href='data:,'>";
+const page = "<!doctype html><title>come</title><link rel=icon href='data:,'>";
 /** Which of the two ways each request took. */
 const schemes: string[] = [];
 let secure: SecureSite;
-const proxy = createServer((_, response) => {
-  schemes.push("http");
+const proxy = createServer((request, response) => {
+  // What Chromium asks for on its own is none.
+  if (request.headers.host === name) schemes.push("http");
   response.writeHead(200, { "content-type": "text/html" }).end(page);
 });
 proxy.on("connect", (_, socket) => {
@@ -83,11 +84,14 @@ async function open(engine: Engine) {
   };
 }
 
-/** Opens a page of the site; gives the way that its request took. */
+/** Opens a page of the site; gives the way that its request took, once Chromium has its answer. */
 async function visit(cdp: Cdp, url: string): Promise<string | undefined> {
   schemes.splice(0);
   const { targetId } = await cdp.send("Target.createTarget", { url });
-  await until("a request", () => schemes.length > 0);
+  await until("the page", async () => {
+    const { targetInfos } = await cdp.send("Target.getTargets", {});
+    return targetInfos.some((target) => target.targetId === targetId && target.title === "come");
+  });
   await cdp.send("Target.closeTarget", { targetId });
   return schemes[0];
 }

@@ -230,8 +230,10 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("clients 
         (await targets()).some(({ targetId, url: at }) => targetId === target && at === `${site.origin}/`),
       );
       // The address is there before the document is read.
-      const page = await cdp.attach(target);
-      await until("its title", async () => (await cdp.evaluate("document.title", page)) === "site");
+      await until(
+        "its title",
+        async () => (await cdp.evaluate("document.title", await cdp.attach(target))) === "site",
+      );
       await cdp.send("Target.closeTarget", { targetId: target });
       await cdp.close();
     },

@@ -13,6 +13,8 @@ export interface Knobs {
   readonly failWithCode?: number;
   /** Ends by itself so long after it has started. */
   readonly exitAfterMs?: number;
+  /** Ends by itself when it hears this CDP method. */
+  readonly exitOn?: string;
   readonly exitCode?: number;
   /** CDP methods that are never answered. */
   readonly ignore?: readonly string[];

@@ -111,6 +111,7 @@ const answer = (method, params) => {
   }
 };
 const take = ({ id, method, params, sessionId }) => {
+  if (method === knobs.exitOn) process.exit(knobs.exitCode ?? 0);
   if ((isMute && !attesting.includes(method)) || (knobs.ignore ?? []).includes(method)) return;
   const address = sessionId === undefined ? {} : { sessionId };
   // A launch has loaded its extensions when it attests.

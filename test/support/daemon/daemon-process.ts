@@ -82,9 +82,11 @@ export async function spawnDaemon(
   });
   const url = await until(
     "the daemon listening",
-    () => {
-      if (child.exitCode !== null) throw new Error(`the daemon did not start: ${said}`);
-      return urlIn(said);
+    async () => {
+      if (child.exitCode === null && child.signalCode === null) return urlIn(said);
+      // What it said last may still be in the pipe.
+      await closed;
+      throw new Error(`the daemon did not start: ${said}`);
     },
     60_000,
   );

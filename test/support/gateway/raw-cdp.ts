@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { WebSocket } from "ws";
+import { CdpFailure } from "../browser/chromium-until.js";
 
 export interface RawReply {
   readonly id?: number;
@@ -19,6 +20,7 @@ export interface RawCdp {
   message(fits: (message: RawReply) => boolean): Promise<RawReply>;
   /** Attaches to a page, the first or the given one; gives its session. */
   attach(target?: string): Promise<string>;
+  /** Its value, undefined where it throws; a page that cannot be asked is a `CdpFailure`. */
   evaluate(expression: string, sessionId: string): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -66,11 +68,12 @@ export async function connectRaw(url: string): Promise<RawCdp> {
       return String(result?.sessionId);
     },
     async evaluate(expression, sessionId) {
-      const { result } = await send(
+      const { result, error } = await send(
         "Runtime.evaluate",
         { expression, returnByValue: true, awaitPromise: true },
         sessionId,
       );
+      if (error) throw new CdpFailure(`Runtime.evaluate: ${error.message}`);
       return (result?.result as { value?: unknown } | undefined)?.value;
     },
     async close() {

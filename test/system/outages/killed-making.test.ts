@@ -79,7 +79,13 @@ const staged = ({ place }: DaemonProcess): Promise<number> =>
       Math.max(
         0,
         ...(await Promise.all(
-          names.map(async (name) => (await stat(join(place.dataDir, "staging", name))).size),
+          names.map((name) =>
+            // One may have become an archive since.
+            stat(join(place.dataDir, "staging", name)).then(
+              ({ size }) => size,
+              () => 0,
+            ),
+          ),
         )),
       ),
     () => 0,

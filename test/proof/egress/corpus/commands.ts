@@ -64,10 +64,9 @@ const documents: readonly Attempt[] = [
     const attached = await work.cdp.message(
       ({ method, sessionId }) => method === "Target.attachedToTarget" && sessionId === page.session,
     );
-    await work.cdp.evaluate(
-      `fetch(${JSON.stringify(work.url())}, { mode: "no-cors" }).then(() => 1, () => 0)`,
-      String(attached.params?.sessionId),
-    );
+    const expression = `fetch(${JSON.stringify(work.url())}, { mode: "no-cors" }).then(() => 1, () => 0)`;
+    const session = String(attached.params?.sessionId);
+    await work.cdp.send("Runtime.evaluate", { expression, awaitPromise: true }, session);
   }),
   command("download to the session's directory", async (work) => {
     const page = await work.open();

@@ -42,10 +42,8 @@ export class Page {
   async goto(url: string): Promise<RawReply> {
     const reply = await this.command("Page.navigate", { url });
     const isLoaded = `new Promise((resolve) => document.readyState === "complete" ? resolve() : addEventListener("load", resolve))`;
-    await this.cdp.evaluate(
-      `Promise.race([${isLoaded}, new Promise((resolve) => setTimeout(resolve, 3000))])`,
-      this.session,
-    );
+    const expression = `Promise.race([${isLoaded}, new Promise((resolve) => setTimeout(resolve, 3000))])`;
+    await this.command("Runtime.evaluate", { expression, awaitPromise: true });
     return reply;
   }
 

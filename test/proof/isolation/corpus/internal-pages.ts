@@ -51,10 +51,13 @@ export async function lookForOwn(work: Work): Promise<void> {
   for (const { targetId, url } of await targetsOf(work)) {
     if (!isOwn(url) || isHarmless(url) || (work.browser.isPlain && isOfWindows(url))) continue;
     const session = await work.cdp.attach(targetId);
-    const where = await work.cdp.evaluate(
-      "typeof document === 'object' ? location.href + ' ' + Object.keys(globalThis.chrome ?? {}).join() : ''",
-      session,
-    );
+    // One that cannot be asked does not obey.
+    const where = await work.cdp
+      .evaluate(
+        "typeof document === 'object' ? location.href + ' ' + Object.keys(globalThis.chrome ?? {}).join() : ''",
+        session,
+      )
+      .catch(() => undefined);
     if (typeof where === "string" && isOwn(where)) work.saw(`scripts ${where.slice(0, 120)}`);
   }
 }
@@ -105,18 +108,22 @@ async function packFromViewer(work: Work): Promise<unknown> {
   const { result } = await work.cdp.send("Target.createTarget", { url: viewer });
   if (result === undefined) return "refused";
   const session = await work.cdp.attach(String(result["targetId"]));
-  await work.cdp.evaluate(
-    "new Promise((resolve) => chrome.tabs?.create({ url: 'chrome://extensions' }, resolve) ?? resolve())",
-    session,
-  );
+  await work.cdp
+    .evaluate(
+      "new Promise((resolve) => chrome.tabs?.create({ url: 'chrome://extensions' }, resolve) ?? resolve())",
+      session,
+    )
+    .catch(() => undefined);
   await new Promise((resolve) => setTimeout(resolve, 800));
   const manager = (await targetsOf(work)).find(({ url }) => url.startsWith("chrome://extensions"));
   if (manager === undefined) return "no manager";
   const inner = await work.cdp.attach(manager.targetId);
-  const said = await work.cdp.evaluate(
-    `new Promise((resolve) => chrome.developerPrivate.packDirectory(${JSON.stringify(directory)}, "", 0, (answer) => resolve(JSON.stringify(answer))))`,
-    inner,
-  );
+  const said = await work.cdp
+    .evaluate(
+      `new Promise((resolve) => chrome.developerPrivate.packDirectory(${JSON.stringify(directory)}, "", 0, (answer) => resolve(JSON.stringify(answer))))`,
+      inner,
+    )
+    .catch(String);
   if (existsSync(`${seen}.crx`)) work.saw("packed a directory of the host and wrote beside it");
   return said;
 }
