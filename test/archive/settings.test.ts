@@ -100,7 +100,7 @@ test("a daemon deletes what is left of an interrupted put at once, and no archiv
     file: { archives: { directory, sweep_period_minutes: 1 } },
   });
   try {
-    await expect.poll(() => filesBelow(directory), { timeout: 10_000 }).toHaveLength(2);
+    await expect.poll(() => filesBelow(directory)).toHaveLength(2);
     const kept = (await allOf(archives.list())).map(({ digest }) => digest).toSorted();
     expect(kept).toEqual([old.digest, fresh.digest].toSorted());
   } finally {

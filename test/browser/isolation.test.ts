@@ -88,8 +88,7 @@ describe.each(kinds)("%s", (_name, given) => {
   });
 
   test("it knows nothing of the daemon's environment", async () => {
-    for (const pid of treeOf(chromium))
-      expect(read(pid, "environ")).not.toContain("the-secret");
+    for (const pid of treeOf(chromium)) expect(read(pid, "environ")).not.toContain("the-secret");
   });
 
   test.runIf(isRoot)("it reads no file that is the daemon's alone, nor its neighbour's", async () => {
@@ -128,7 +127,7 @@ describe.each(kinds)("%s", (_name, given) => {
         .catch(() => {});
       const isCrashed = (): boolean =>
         client.events.some(({ method }) => method === "Inspector.targetCrashed");
-      await Promise.race([until("the renderer's end", isCrashed, 20_000), chromium.exited]);
+      await Promise.race([until("the renderer's end", isCrashed), chromium.exited]);
       await neighbour.probe(20_000);
       await neighbour.kill();
       // A window's compositor allocates as well, so that the kernel may end a headful browser besides while

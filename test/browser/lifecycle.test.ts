@@ -13,10 +13,7 @@ let fake: FakeChromium;
 let host: BrowserHost;
 beforeAll(async () => {
   fake = await makeFakeChromium();
-  host = await openTestHost({
-    named: bothAre(fake.executable),
-    readablePaths: readableByFakes,
-  });
+  host = await openTestHost({ named: bothAre(fake.executable), readablePaths: readableByFakes });
 });
 afterAll(async () => {
   await host.close();

@@ -28,7 +28,7 @@ async function main(
     execFile(
       process.execPath,
       [join(compiled, "src/main.js"), ...args],
-      { env, timeout: 20_000 },
+      { env, timeout: 100_000 },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
   });

@@ -187,7 +187,7 @@ async function clear(what: string): Promise<void> {
     left = (await keysOfNow()).filter((key) => !before.includes(key));
     return left.length === 0;
   };
-  await until("everything gone", isEmpty, 40_000).catch((cause: unknown) => {
+  await until("everything gone", isEmpty).catch((cause: unknown) => {
     throw new Error(`${what}: left ${left.join(" ")}`, { cause });
   });
 }

@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { startDns } from "../support/egress/dns-server.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
@@ -33,6 +34,9 @@ fault("DNS answers nothing: pages wait for names in vain, and for nothing else",
     const client = await connectRaw((body as Lease).cdp_ws_url);
     const page = await client.attach();
     await client.send("Page.navigate", { url: site }, page);
+    await until("the site", () =>
+      client.evaluate("document.readyState === 'complete' && document.title === 'here'", page),
+    );
     return { client, page };
   };
   const [one, many] = [await acquire(), await acquire()];

@@ -39,10 +39,10 @@ fault(
     const client = await connectRaw(onA[1].cdp_ws_url);
     await failover.detach();
     a.signal("SIGTERM");
-    await until("the drain in the records", () => drains(failover.url), 20_000);
+    await until("the drain in the records", () => drains(failover.url));
     await failover.failOver();
     const watch = startWatch();
-    await until("the drain in the records of the new primary", () => drains(failover.url), 30_000);
+    await until("the drain in the records of the new primary", () => drains(failover.url));
     const recoveryMs = watch.since();
     const waiting = acquire(control, 40);
     await control.poolWhen("herd", (pool) => pool.waiting_count === 1);

@@ -15,18 +15,14 @@ async function untilLease(
   pool: string,
 ): Promise<{ lease: Lease; refused: readonly number[] }> {
   const refused: number[] = [];
-  const lease = await until(
-    "a lease",
-    async () => {
-      const { status, body } = await daemon.call(`POST /browser_pools/${pool}/acquire`, {
-        acquire_timeout_seconds: 5,
-      });
-      if (status === 200) return body as Lease;
-      if (status !== 204) refused.push(status);
-      return undefined;
-    },
-    40_000,
-  );
+  const lease = await until("a lease", async () => {
+    const { status, body } = await daemon.call(`POST /browser_pools/${pool}/acquire`, {
+      acquire_timeout_seconds: 5,
+    });
+    if (status === 200) return body as Lease;
+    if (status !== 204) refused.push(status);
+    return undefined;
+  });
   return { lease, refused };
 }
 

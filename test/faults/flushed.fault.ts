@@ -30,7 +30,6 @@ fault(
     await until(
       "none left",
       async () => (await takeCensus(all.place.scratchDirectory, new Set())).directories.length === 0,
-      60_000,
     );
     const recoveryMs = watch.since();
     await all.makePool(pool);

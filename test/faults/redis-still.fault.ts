@@ -22,7 +22,7 @@ fault("Redis stands still for 20 s (SIGSTOP)", async (tell) => {
   ).toBe("still here");
   bed.redis.signal("SIGCONT");
   const watch = startWatch();
-  await until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200, 20_000);
+  await until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200);
   const recoveryMs = watch.since();
   expect((await daemon.call("GET /browsers/held")).body).toMatchObject({ lease_id: lease.lease_id });
   expect(await client.evaluate("6 * 7", page)).toBe(42);

@@ -100,7 +100,7 @@ for (const [what, connects] of [
       });
       await until("the node taken for silent", () => control.log.includes("its browsers are not lent"));
       if (connects) expect(dead).toBeLessThanOrEqual(callers * 2);
-      await until("the node lost", () => control.log.includes('"node lost"'), 40_000);
+      await until("the node lost", () => control.log.includes('"node lost"'));
       await control.poolWhen("herd", (pool) => pool.available_count === 20);
       await fleet.again(a.daemon);
       tell({

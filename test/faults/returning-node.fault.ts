@@ -46,7 +46,7 @@ fault(
       Promise.all(all.map(({ cdp_ws_url }) => connectRaw(cdp_ws_url)));
     const [former, staying] = [await clientsOf(onA), await clientsOf(onB)];
     a.signal("SIGSTOP");
-    await until("the node lost", () => control.log.includes('"node lost"'), 30_000);
+    await until("the node lost", () => control.log.includes('"node lost"'));
     for (const { session_id } of onA) {
       await until(
         "its leases over",
@@ -67,20 +67,15 @@ fault(
       () =>
         a.log.match(/browser without a record ended|browser retired/) !== null ||
         a.log.includes("node was taken for lost"),
-      30_000,
     );
     const still = await connectRaw((next.body as Lease).cdp_ws_url);
     for (const client of [...staying, still])
       expect(await client.send("Browser.getVersion")).toHaveProperty("result");
     // It is launched on again, and its name is its own.
-    await until(
-      "browsers on both",
-      async () => {
-        await control.call("POST /browser_pools/herd/flush", {});
-        return (await spread(control, "herd"))["a"] !== undefined;
-      },
-      60_000,
-    );
+    await until("browsers on both", async () => {
+      await control.call("POST /browser_pools/herd/flush", {});
+      return (await spread(control, "herd"))["a"] !== undefined;
+    });
     await control.poolWhen("herd", (pool) => pool.available_count === 1 && pool.acquired_count === 3, 60_000);
     expect(
       (await control.browsersOf("herd"))

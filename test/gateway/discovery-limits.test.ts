@@ -23,7 +23,7 @@ test.each(["/json/list", "/json/version"])(
       if (status === 429) refused.push(status);
       return status;
     });
-    await expect.poll(() => refused.length, { timeout: 10_000 }).toBe(44);
+    await expect.poll(() => refused.length).toBe(44);
     browser.bed.newLease(browser.chromium.id);
     const next = askAll(browser.http(page), 10);
     open();

@@ -96,10 +96,7 @@ test("a node that cannot be reached is 502", async () => {
 });
 
 test("a node that takes the connection and says nothing is 503", async () => {
-  const impatient = await openGatewayBed([], {
-    limits: { answerMs: 300 },
-    findAddress: async () => address,
-  });
+  const impatient = await openGatewayBed([], { limits: { answerMs: 300 }, findAddress: async () => address });
   const mute = await listening(createServer((socket) => socket.resume().on("error", () => {})));
   address = portOf(mute);
   expect((await getJson(via(impatient, browser.http("/json/list")))).body.code).toBe("node_silent");
@@ -146,9 +143,7 @@ test.each([
   await stopped(mute);
   // Named after whatever the former was named for.
   address = gone;
-  expect(
-    (await getJson(via(patient, browser.http("/json/list")))).status,
-  ).toBe(502);
+  expect((await getJson(via(patient, browser.http("/json/list")))).status).toBe(502);
   expect(suspected).toEqual([gone]);
   client.destroy();
   await patient.close();

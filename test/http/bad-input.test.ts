@@ -1,9 +1,7 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { key, send, sharedServer } from "../support/http/http-server.js";
 import { tryBadInputs } from "../support/http/openapi-inputs.js";
 
-// Thousands of requests: a limit that ends what hangs, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 120_000 });
 const server = sharedServer({ logsRequests: false });
 const details = async (path: string, body: unknown, method = "POST"): Promise<string[]> => {
   const got = await send(`${server().url}${path}`, { method, body });

@@ -178,7 +178,7 @@ test("one with which it does not start: it is started as it was", async () => {
   ).toMatchObject({ isDone: false });
   expect([namesOf(slot), filesOf(slot).length, await pool.state(held.id)]).toEqual([["early"], 1, "leased"]);
   expect(slot.chromium.pid).not.toBe(pid);
-  await slot.chromium.probe(1000);
+  await slot.chromium.probe(20_000);
 });
 
 test("one that cannot be started again at all is over, and nothing of it is left", async () => {
@@ -220,7 +220,7 @@ test("the fence waits for a restart, and the browser is then free", async () => 
   await until("it is idle", async () => (await pool.state(held.id)) === "idle");
   expect(slot.restarting).toBeUndefined();
   expect((await adding).isDone).toBe(true);
-  await slot.chromium.probe(1000);
+  await slot.chromium.probe(20_000);
 });
 
 test.each(["leaving", "starting"])(

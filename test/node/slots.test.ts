@@ -108,13 +108,13 @@ test("a launch that hangs fails within its limit, keeps no other from its turn, 
   await node.close();
   let letGo = (): void => {};
   const holds = [new Promise<void>((resolve) => (letGo = resolve))];
-  await open({ parallelLaunches: 1, launchLimitMs: 1000, before: async () => await holds.shift() });
+  await open({ parallelLaunches: 1, launchLimitMs: 4000, before: async () => await holds.shift() });
   const pool = await PoolBed.create(node.bed, { size: 2 });
   const [hanging, next] = await pool.claim(2);
   if (!hanging || !next) throw new Error("nothing was claimed");
   await node.launch(hanging);
   expect(await pool.state(hanging.id)).toBe("gone");
-  expect((await pool.found()).fill?.last_error).toContain("the launch took longer than 1000 ms");
+  expect((await pool.found()).fill?.last_error).toContain("the launch took longer than 4000 ms");
   await node.launch(next);
   expect(await pool.state(next.id)).toBe("idle");
   letGo();

@@ -36,7 +36,7 @@ test("the table is what the installed Chromium says of itself, where it is of th
     RestoreOnStartupURLs: "list",
   });
   if (majorVersion === tableVersion) expect(types).toEqual(kept.types);
-}, 90_000);
+});
 
 test("the source is written from the table as it stands", () => {
   expect(sourceOf(kept)).toBe(readFileSync(join(root, "src/spec/policies/policy-table.ts"), "utf8"));

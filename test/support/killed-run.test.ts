@@ -53,7 +53,7 @@ test(
     run.kill("SIGKILL");
     await once(run, "exit");
     onTestFinished(() => sweep(scratchDirectories));
-    await until("their end", () => pids.every((pid) => !isLiving(pid)), 30_000).catch(() => {
+    await until("their end", () => pids.every((pid) => !isLiving(pid))).catch(() => {
       throw new Error(`left: ${pids.filter(isLiving).map(nameOf).join(", ")}`);
     });
   },

@@ -7,7 +7,7 @@ let daemon: Daemon;
 beforeAll(async () => {
   redis = await startRedis({ cluster: true });
   daemon = await startDaemon({ redisUrl: redis.clusterUrl, file: { redis: { cluster: true } } });
-}, 60_000);
+});
 afterAll(async () => {
   await daemon.stop();
   await redis.stop();

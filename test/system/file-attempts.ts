@@ -62,9 +62,7 @@ export const attempts: Readonly<Record<string, Attempt>> = {
   },
   "DOM.setFileInputFiles": async (client, page, { path, origin }) => {
     await client.send("Page.navigate", { url: origin }, page);
-    await expect
-      .poll(() => client.evaluate("document.querySelector('input') !== null", page), { timeout: 10_000 })
-      .toBe(true);
+    await expect.poll(() => client.evaluate("document.querySelector('input') !== null", page)).toBe(true);
     const { result } = await client.send(
       "Runtime.evaluate",
       { expression: "document.querySelector('input')" },

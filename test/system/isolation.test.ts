@@ -134,7 +134,7 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
       page,
     );
     const downloads = join(workspaceOf(daemon.place.scratchDirectory, session.session_id), "Downloads");
-    await expect.poll(() => readdirSync(downloads), { timeout: 10_000 }).toContain("got.txt");
+    await expect.poll(() => readdirSync(downloads)).toContain("got.txt");
     expect(readdirSync(directory)).toEqual(["open.txt"]);
     await client.close();
   });

@@ -244,7 +244,7 @@ test("a lease ends when it was inactive for its time: never early, never while a
   const [used, unused, left] = [await acquire("expire"), await acquire("expire"), await acquire("expire")];
   const [holder, leaving] = [await connectRaw(used.cdp_ws_url), await connectRaw(left.cdp_ws_url)];
   const endOf = async ({ session_id }: Lease): Promise<number> => {
-    await until("the lease over", async () => (await statusOf(session_id)) === 404, 40_000);
+    await until("the lease over", async () => (await statusOf(session_id)) === 404);
     return performance.now();
   };
   const leave = async (): Promise<number> => {

@@ -55,15 +55,11 @@ async function expectRetired(
   const [offender, neighbour] = [await startTenant(daemon), await startTenant(daemon)];
   offend(offender).catch(() => {});
   const { session_id: id } = offender.lease;
-  const over = await until(
-    "the offender's end",
-    async () => {
-      expect(await neighbour.client.evaluate("1 + 1", neighbour.page)).toBe(2);
-      const { body } = await daemon.call(`GET /browsers/${id}?include_deleted=true`);
-      return body.deleted_at && body;
-    },
-    60_000,
-  );
+  const over = await until("the offender's end", async () => {
+    expect(await neighbour.client.evaluate("1 + 1", neighbour.page)).toBe(2);
+    const { body } = await daemon.call(`GET /browsers/${id}?include_deleted=true`);
+    return body.deleted_at && body;
+  });
   expect(over).toMatchObject({ reason });
   await offender.client.closed;
   expect(await refusedUpgrade(offender.lease.cdp_ws_url)).toMatchObject({

@@ -98,7 +98,6 @@ test("a node that dies ends its leases only, and its browsers are replaced on an
   await until(
     "the lease over",
     async () => (await control.call(`GET /browsers/${lost?.session_id}`)).status === 404,
-    20_000,
   );
   expect(await refusedUpgrade(lost?.cdp_ws_url ?? "")).toMatchObject({
     status: 410,
@@ -114,13 +113,8 @@ test("a node that dies ends its leases only, and its browsers are replaced on an
   await until(
     "no key of the lost one",
     async () => (await keysAbout(redis.url, [lost?.session_id ?? ""])).length === 0,
-    20_000,
   );
-  await until(
-    "no key of its node",
-    async () => (await keysAbout(redis.url, ["node-a"])).length === 0,
-    20_000,
-  );
+  await until("no key of its node", async () => (await keysAbout(redis.url, ["node-a"])).length === 0);
   expect(second.log).not.toContain("browser crashed");
   // What the killed one has left is cleared by its next start.
   const again = await spawnDaemon(first.place);
@@ -156,14 +150,10 @@ test("a node that is told to stop lets its leases end, warms replacements elsewh
   await startNode("b");
   going.signal("SIGTERM");
   await control.poolWhen("herd", (pool) => pool.available_count === 1 && pool.acquired_count === 1);
-  await until(
-    "the idle one replaced",
-    async () => {
-      const browsers = await control.browsersOf("herd");
-      return browsers.every(({ node, state }) => node === "b" || state === "leased");
-    },
-    20_000,
-  );
+  await until("the idle one replaced", async () => {
+    const browsers = await control.browsersOf("herd");
+    return browsers.every(({ node, state }) => node === "b" || state === "leased");
+  });
   const next = await acquire(control, "herd");
   expect(await nodeOf(control, "herd", next)).toBe("b");
   expect((await client.send("Browser.getVersion")).result).toBeDefined();

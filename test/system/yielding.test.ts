@@ -8,7 +8,7 @@ import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-proces
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
-const limitMs = 30_000;
+const limitMs = 60_000;
 const isRoot = process.getuid?.() === 0;
 
 const cpuGroupOf = (pid: number): string => {

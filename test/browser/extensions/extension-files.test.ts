@@ -192,7 +192,7 @@ test("an extension whose manifest hides its key from who reads no comments has n
     ],
   });
   expect(
-    await until("what it says", async () => site.requests.find((each) => each.startsWith("/told?")), 15_000),
+    await until("what it says", async () => site.requests.find((each) => each.startsWith("/told?"))),
   ).toBe("/told?false");
   await Promise.all([rm(archive), site.close()]);
 });
@@ -259,10 +259,8 @@ test("a packed one that policy installs reads none either, whatever its own mani
       await placeExtension(directories.extensions, "packed", path),
     ],
   });
-  const told = await until(
-    "what it says",
-    async () => site.requests.find((each) => each.startsWith("/told?")),
-    15_000,
+  const told = await until("what it says", async () =>
+    site.requests.find((each) => each.startsWith("/told?")),
   );
   expectNothing(JSON.parse(decodeURIComponent(told.slice("/told?".length))) as Record<string, string>);
   await Promise.all([remove(), site.close()]);

@@ -124,7 +124,7 @@ describe.each(modes)("%s", (_, headless) => {
     const fourth = await launchChromium({ ...spec, fillWorkspace: async () => [] }, host, { adopt: without });
     expect(await effectIn(fourth, false)).toMatchObject({ marked: "", stopped: "reached" });
     await fourth.close(limitMs);
-  }, 60_000);
+  });
 });
 
 test.each(tiers)(

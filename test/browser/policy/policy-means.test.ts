@@ -40,9 +40,8 @@ test.runIf(isRoot)(
   async () => {
     expect(await said([], 0)).toEqual(["root-mounts", ...both]);
   },
-  60_000,
 );
 
 test("without root, in private roots of user namespaces: the same", async () => {
   expect(await said(asUser, uid)).toEqual(["user-namespace", ...both]);
-}, 60_000);
+});

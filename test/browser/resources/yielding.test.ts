@@ -18,7 +18,7 @@ import {
 import { until } from "../../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
-const limitMs = 30_000;
+const limitMs = 60_000;
 const most = 25;
 /** Also where the machine has little time for a test. */
 const leastBusy = 5;

@@ -127,7 +127,7 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("tabs of 
     }
     await cdp.send("Target.closeTarget", { targetId: page });
     await cdp.close();
-  }, 40_000);
+  });
 
   test("every command of the protocol, sent to each tab in its first moment, brings no session on the viewer and nothing into it", async () => {
     const answers: string[] = [];
@@ -161,5 +161,5 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("tabs of 
     ).toEqual([]);
     await cdp.send("Target.closeTarget", { targetId: page });
     await cdp.close();
-  }, 40_000);
+  });
 });

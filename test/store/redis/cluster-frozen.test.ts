@@ -21,7 +21,7 @@ import { type RedisCluster, startRedisCluster } from "../../support/store/redis-
 let cluster: RedisCluster;
 beforeEach(async () => {
   cluster = await startRedisCluster();
-}, 60_000);
+});
 afterEach(() => cluster.stop());
 
 const limitMs = 500;

@@ -181,7 +181,7 @@ test("queues and workers whose connections have died carry jobs again", async ()
       () => false,
     ),
   );
-  await until("the job", () => taken.includes("after"), 20_000);
+  await until("the job", () => taken.includes("after"));
   await worker.close();
   await queues.close();
   stopWatch();

@@ -70,17 +70,13 @@ test.each([
     await store.ask((client) => client.set("remuda:{test}:kept", "yes"));
     await pair.caughtUp();
     pair.primary.signal("SIGSTOP");
-    await until("the other one", async () => (await pair.primaryPort()) === pair.replica.port, 20_000);
-    const kept = await until(
-      "an answer",
-      () => store.ask((client) => client.get("remuda:{test}:kept")).catch(() => undefined),
-      20_000,
+    await until("the other one", async () => (await pair.primaryPort()) === pair.replica.port);
+    const kept = await until("an answer", () =>
+      store.ask((client) => client.get("remuda:{test}:kept")).catch(() => undefined),
     );
     expect(kept).toBe("yes");
-    await until(
-      "it is written",
-      () => store.ask((client) => client.set("remuda:{test}:x", "x")).catch(() => undefined),
-      20_000,
+    await until("it is written", () =>
+      store.ask((client) => client.set("remuda:{test}:x", "x")).catch(() => undefined),
     );
     const message: NodeMessage = {
       kind: "cut",
@@ -88,14 +84,10 @@ test.each([
       lease: newLeaseId(),
       why: "over",
     };
-    await until(
-      "a message",
-      async () => {
-        await new RedisMessages(store).toNode(nodeA, message).catch(() => {});
-        return heard.length > 0;
-      },
-      20_000,
-    );
+    await until("a message", async () => {
+      await new RedisMessages(store).toNode(nodeA, message).catch(() => {});
+      return heard.length > 0;
+    });
     const connection = connectForQueues(options, silentLog);
     onTestFinished(() => connection.disconnect());
     const queueOptions = {
@@ -109,16 +101,13 @@ test.each([
     const taken: string[] = [];
     const worker = await startWorker(queueOptions, nodeA, async ({ claim }) => void taken.push(claim));
     const job = { kind: "retire", node: nodeA, browser: message.browser, claim: "one" as ClaimId } as const;
-    await until(
-      "a job",
-      () =>
-        queues.add([job]).then(
-          () => true,
-          () => false,
-        ),
-      20_000,
+    await until("a job", () =>
+      queues.add([job]).then(
+        () => true,
+        () => false,
+      ),
     );
-    await until("it taken", () => taken.includes("one"), 20_000);
+    await until("it taken", () => taken.includes("one"));
     await worker.close();
     await queues.close();
     pair.primary.signal("SIGCONT");
@@ -136,11 +125,7 @@ async function trustAny(url: string): Promise<void> {
   const stopping = new AbortController();
   const opening = store.open(stopping.signal).catch(() => {});
   // A connection whose certificate is refused is closed; ioredis does not say why.
-  await until(
-    "refusals",
-    () => said.filter((text) => text.includes("Connection is closed")).length > 2,
-    20_000,
-  );
+  await until("refusals", () => said.filter((text) => text.includes("Connection is closed")).length > 2);
   expect(store.hasContact).toBe(false);
   stopping.abort();
   await opening;

@@ -7,7 +7,7 @@ export class CdpFailure extends Error {}
 export async function until<T>(
   what: string,
   holds: () => Promise<T> | T,
-  limitMs = 20_000,
+  limitMs = 60_000,
 ): Promise<NonNullable<T>> {
   const deadline = performance.now() + limitMs;
   for (;;) {

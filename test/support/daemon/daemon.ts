@@ -1,7 +1,6 @@
 import Kernel from "@onkernel/sdk";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { vi } from "vitest";
 import { type Clock, systemClock } from "../../../src/base/clock.js";
 import { nothing, takeCensus } from "../browser/chromium-census.js";
 import { until } from "../browser/chromium-until.js";
@@ -9,9 +8,6 @@ import { compiled } from "../compiled.js";
 import { isLiving } from "../living.js";
 import { clusterSecret, DaemonPlace, encryptionKey, type Wishes } from "./daemon-settings.js";
 import { type Got, key, send, type Sent } from "../http/http-server.js";
-
-// Limits here are there to end what hangs; a machine may be busy with other tests.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 /** What a test does to a daemon, wherever that runs. */
 export class DaemonClient {
@@ -36,7 +32,7 @@ export class DaemonClient {
   }
 
   /** The pool as soon as it looks so. */
-  poolWhen(pool: string, looks: (pool: PoolState) => boolean, limitMs = 30_000): Promise<PoolState> {
+  poolWhen(pool: string, looks: (pool: PoolState) => boolean, limitMs = 60_000): Promise<PoolState> {
     return until(
       `pool ${pool}`,
       async () => {

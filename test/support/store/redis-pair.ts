@@ -132,17 +132,13 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
   await until("replication", async () => (await to.info("replication")).includes("master_link_status:up"));
   const asked = ports[0] === undefined ? undefined : clientAt(ports[0]);
   if (asked) {
-    await until(
-      "the sentinels know the replica and each other",
-      async () => {
-        const [state] = (await asked.call("SENTINEL", "CKQUORUM", "herd").then(
-          () => [true],
-          () => [false],
-        )) as [boolean];
-        return state && ((await asked.call("SENTINEL", "REPLICAS", "herd")) as unknown[]).length === 1;
-      },
-      20_000,
-    );
+    await until("the sentinels know the replica and each other", async () => {
+      const [state] = (await asked.call("SENTINEL", "CKQUORUM", "herd").then(
+        () => [true],
+        () => [false],
+      )) as [boolean];
+      return state && ((await asked.call("SENTINEL", "REPLICAS", "herd")) as unknown[]).length === 1;
+    });
   }
   return {
     primary,

@@ -33,17 +33,13 @@ const narrow = (daemon: Daemon, leases: readonly Lease[]): Promise<readonly numb
   );
 
 async function proveNarrowed(daemon: Daemon, leases: readonly Lease[]): Promise<void> {
-  await until(
-    "traffic of all",
-    () => leases.every((lease) => of(lost, lease).length > 3 && of(kept, lease).length > 3),
-    30_000,
+  await until("traffic of all", () =>
+    leases.every((lease) => of(lost, lease).length > 3 && of(kept, lease).length > 3),
   );
   const repliedAt = await narrow(daemon, leases);
   const after = leases.map((lease) => of(kept, lease).length);
-  await until(
-    "traffic of all after it",
-    () => leases.every((lease, at) => of(kept, lease).length > (after[at] ?? 0) + 3),
-    30_000,
+  await until("traffic of all after it", () =>
+    leases.every((lease, at) => of(kept, lease).length > (after[at] ?? 0) + 3),
   );
   const late = leases.map(
     (lease, at) => of(lost, lease).filter((request) => request.at > (repliedAt[at] ?? 0)).length,

@@ -53,7 +53,7 @@ const wait = ({ client, page }: Opened, ms: number): Promise<unknown> =>
   client.evaluate(`new Promise((done) => setTimeout(done, ${ms}))`, page);
 const flows = (site: Site): Promise<unknown> => {
   const before = site.requests.length;
-  return until("requests again", () => site.requests.length > before + 3, 15_000);
+  return until("requests again", () => site.requests.length > before + 3);
 };
 
 test("a PATCH that the node cannot hear of through Redis is in force all the same, told directly, and the record says so", async () => {
@@ -152,7 +152,7 @@ test("a strict node that Redis does not reach closes what is open, until it does
   await way.cut();
   // A short outage costs nobody anything.
   expect(await arrivals(first.requests, () => wait(opened, 1000))).toBeGreaterThan(3);
-  await until("the egress shut", () => daemon.log.includes("egress of all browsers shut"), 10_000);
+  await until("the egress shut", () => daemon.log.includes("egress of all browsers shut"));
   // What had left before is still on its way to the site.
   await wait(opened, 200);
   expect(await arrivals(first.requests, () => wait(opened, 500))).toBe(0);

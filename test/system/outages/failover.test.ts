@@ -26,7 +26,7 @@ const acquire = async (pool: string, body: object = {}): Promise<Lease> => {
 };
 async function failOver(): Promise<void> {
   await redis.failOver();
-  await until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200, 20_000);
+  await until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200);
 }
 const isDriven = async (lease: Lease): Promise<unknown> => {
   const client = await connectRaw(lease.cdp_ws_url);
@@ -60,19 +60,15 @@ test("between strangers, a browser that a forgotten lease has used goes to nobod
   const earlier = await connectRaw(forgotten.cdp_ws_url);
   await earlier.attach();
   await failOver();
-  const lease = await until(
-    "another browser",
-    async () => {
-      const got = await acquire("strangers");
-      if (got.session_id !== forgotten.session_id) return got;
-      expect(await refusedUpgrade(got.cdp_ws_url)).toMatchObject({
-        status: 410,
-        body: { message: expect.stringContaining("not_clean") },
-      });
-      return undefined;
-    },
-    20_000,
-  );
+  const lease = await until("another browser", async () => {
+    const got = await acquire("strangers");
+    if (got.session_id !== forgotten.session_id) return got;
+    expect(await refusedUpgrade(got.cdp_ws_url)).toMatchObject({
+      status: 410,
+      body: { message: expect.stringContaining("not_clean") },
+    });
+    return undefined;
+  });
   expect(await isDriven(lease)).toBe(42);
   await earlier.closed;
 });
@@ -83,35 +79,27 @@ test("browsers that ended after the last write that was kept are granted no more
   const ended = [await acquire("whole"), await acquire("whole")];
   for (const { session_id } of ended)
     await daemon.call("POST /browser_pools/whole/release", { session_id, reuse: false });
-  await until(
-    "their replacements",
-    async () => {
-      const browsers = await daemon.browsersOf("whole");
-      return (
-        browsers.length === 2 &&
-        browsers.every(
-          ({ state, session_id }) =>
-            state === "idle" && ended.every((lease) => lease.session_id !== session_id),
-        )
-      );
-    },
-    20_000,
-  );
+  await until("their replacements", async () => {
+    const browsers = await daemon.browsersOf("whole");
+    return (
+      browsers.length === 2 &&
+      browsers.every(
+        ({ state, session_id }) =>
+          state === "idle" && ended.every((lease) => lease.session_id !== session_id),
+      )
+    );
+  });
   await failOver();
-  await until(
-    "records and browsers in step",
-    async () => {
-      const browsers = await daemon.browsersOf("whole");
-      return (
-        browsers.length === 2 &&
-        browsers.every(
-          ({ state, session_id }) =>
-            state === "idle" && ended.every((lease) => lease.session_id !== session_id),
-        )
-      );
-    },
-    20_000,
-  );
+  await until("records and browsers in step", async () => {
+    const browsers = await daemon.browsersOf("whole");
+    return (
+      browsers.length === 2 &&
+      browsers.every(
+        ({ state, session_id }) =>
+          state === "idle" && ended.every((lease) => lease.session_id !== session_id),
+      )
+    );
+  });
   for (const lease of [await acquire("whole"), await acquire("whole")])
     expect(await isDriven(lease)).toBe(42);
 });

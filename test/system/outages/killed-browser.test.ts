@@ -30,17 +30,13 @@ const idleIn = async (pool: string): Promise<string> =>
 const acquire = async (pool: string): Promise<Lease> =>
   (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 30 })).body as Lease;
 const replaced = (pool: string, session: string): Promise<unknown> =>
-  until(
-    "a replacement",
-    async () => {
-      const browsers = await daemon.browsersOf(pool);
-      return (
-        browsers.every(({ session_id }) => session_id !== session) &&
-        browsers.some(({ state }) => state === "idle")
-      );
-    },
-    20_000,
-  );
+  until("a replacement", async () => {
+    const browsers = await daemon.browsersOf(pool);
+    return (
+      browsers.every(({ session_id }) => session_id !== session) &&
+      browsers.some(({ state }) => state === "idle")
+    );
+  });
 const isGone = async (session: string): Promise<boolean> =>
   !existsSync(workspaceOf(daemon.place.scratchDirectory, session));
 

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => site.close());
 
-const limitMs = 30_000;
+const limitMs = 60_000;
 const created = async (daemon: DaemonProcess, body: object = {}): Promise<Lease> =>
   (await daemon.call("POST /browsers", { headless: true, timeout_seconds: 600, ...body })).body as Lease;
 

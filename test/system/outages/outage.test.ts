@@ -24,7 +24,7 @@ afterAll(async () => {
 const acquire = async (pool: string, body: object = {}): Promise<Lease> =>
   (await daemon.call(`POST /browser_pools/${pool}/acquire`, body)).body as Lease;
 const isBack = (): Promise<unknown> =>
-  until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200, 20_000);
+  until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200);
 
 /** A Redis of one test's own, behind a proxy. */
 async function openOwn(): Promise<{ own: TestRedis; way: RedisProxy }> {
@@ -90,14 +90,10 @@ test("a browser that dies while Redis is away is replaced when it is back", asyn
   );
   await proxy.restore();
   await isBack();
-  await until(
-    "a replacement",
-    async () => {
-      const browsers = await daemon.browsersOf("dead");
-      return browsers.length === 1 && browsers[0]?.session_id !== session && browsers[0]?.state === "idle";
-    },
-    20_000,
-  );
+  await until("a replacement", async () => {
+    const browsers = await daemon.browsersOf("dead");
+    return browsers.length === 1 && browsers[0]?.session_id !== session && browsers[0]?.state === "idle";
+  });
 });
 
 test("an acquire that waits through an outage is answered", async () => {
@@ -136,7 +132,7 @@ test("an outage longer than a node or a control may be silent ends no lease and 
     await client.evaluate("new Promise((resolve) => setTimeout(() => resolve('still here'), 5500))", page),
   ).toBe("still here");
   await way.restore();
-  await until("Redis back", async () => (await patient.call("GET /browser_pools")).status === 200, 20_000);
+  await until("Redis back", async () => (await patient.call("GET /browser_pools")).status === 200);
   await until("a beat of the node", async () =>
     (await patient.call("GET /metrics")).text.includes('remuda_nodes{state="ready"} 1'),
   );

@@ -232,10 +232,10 @@ test("clients that go away in the middle of a download leave no file open", asyn
   };
   for (const query of ["", "?format=tar"]) {
     await leave(query);
-    await expect.poll(opened, { timeout: 10_000 }).toBe(0);
+    await expect.poll(opened).toBe(0);
   }
   await Promise.all(Array.from({ length: 6 }, (_, at) => leave(at % 2 === 0 ? "" : "?format=tar")));
-  await expect.poll(opened, { timeout: 10_000 }).toBe(0);
+  await expect.poll(opened).toBe(0);
   expect((await bytesOf(await kernel.profiles.download(id, { format: "tar" }))).length).toBe(40_000_000);
   await kernel.profiles.delete(id);
 });
