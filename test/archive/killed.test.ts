@@ -77,16 +77,21 @@ test(
     const directory = await newDirectory();
     const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
     const files = [await fileOf(80)];
-    for (let round = 0; round < 4; round += 1) {
+    for (let rounds = 0; rounds < 4;) {
       const child = await startWriter("put", { directory, files });
       await until(
         "a file on its way",
         async () => (await readdir(join(directory, "archives", "coming")).catch(() => [])).length > 0,
       );
       await kill(child);
-      expect(await allOf(archives.list())).toEqual([]);
-      expect(await readdir(join(directory, "archives", "coming"))).toHaveLength(1);
+      await assertWhole(archives);
+      // Where this process has had no turn for long it came too late for the middle.
+      if ((await allOf(archives.list())).length === 0) {
+        expect(await readdir(join(directory, "archives", "coming"))).toHaveLength(1);
+        rounds += 1;
+      }
       await archives.tidy(Date.now() + 60_000);
+      for (const { digest } of await allOf(archives.list())) await archives.remove(digest);
       expect(await filesBelow(directory)).toEqual([]);
     }
   },

@@ -25,7 +25,7 @@ const fetchOf = (
   url: string,
   { signal = new AbortController().signal, ...more }: Partial<CurlRequest> & { signal?: AbortSignal } = {},
 ): Promise<CurlAnswer> =>
-  bed.egress.fetch({ url, method: "GET", headers: {}, timeoutMs: 5000, ...more }, signal);
+  bed.egress.fetch({ url, method: "GET", headers: {}, timeoutMs: 60_000, ...more }, signal);
 
 test("a request goes out with its method, headers and body; the answer comes whole", async () => {
   const { bed, url } = await open(async (asked, reply) => {

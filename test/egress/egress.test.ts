@@ -46,7 +46,7 @@ test("one egress carries plain requests, tunnels and its own requests, and count
   for await (const piece of socket) text += piece;
   expect(text).toContain("GET /t q");
   expect(bed.egress.usage()).toMatchObject({ requests: 4, denied: { private: 1 } });
-  const asked = { url: `http://127.0.0.1:${port}/c`, method: "GET", headers: {}, timeoutMs: 1000 };
+  const asked = { url: `http://127.0.0.1:${port}/c`, method: "GET", headers: {}, timeoutMs: 60_000 };
   expect(await bed.egress.fetch(asked, new AbortController().signal)).toMatchObject({
     status: 200,
     body: Buffer.from(`GET /c 127.0.0.1:${port}`),

@@ -10,7 +10,7 @@ import { connectRaw } from "../support/gateway/raw-cdp.js";
 let browser: GatewayBrowser;
 
 beforeAll(async () => {
-  browser = await openGatewayBrowser({}, { limits: { connectMs: 300, readyMs: 100 } });
+  browser = await openGatewayBrowser({}, { limits: { connectMs: 1000, readyMs: 100 } });
 });
 afterAll(async () => browser.close());
 beforeEach(() => {

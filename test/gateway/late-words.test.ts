@@ -46,7 +46,7 @@ async function fenceOf(pool: PoolBed, { id, lease }: Held, mode: "none" | "state
 
 /** What a request through the browser's way out comes to: `200`, or which rule denies it. */
 async function reach(slot: Slot): Promise<unknown> {
-  const asked = { url: site.origin, method: "GET", headers: {}, timeoutMs: 5000 };
+  const asked = { url: site.origin, method: "GET", headers: {}, timeoutMs: 60_000 };
   return await slot.curl(asked, new AbortController().signal).then(
     ({ status }) => status,
     (error: unknown) => (error instanceof CurlFailure ? error.by : error),

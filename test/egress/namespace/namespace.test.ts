@@ -31,12 +31,12 @@ async function openOne(): Promise<NamespaceListener> {
 const listenOnce =
   "const s=require('net').connect(+process.argv[2],process.argv[1]);s.setTimeout(+process.argv[3],()=>{console.log('silence');process.exit()});s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
 
-/** What a process in the namespace is told at an address, or the error it gets. */
-const heardWithin = (namespace: string, host: string, port: number): Promise<string> =>
+/** What a process in the namespace is told at an address within a time, or the error it gets. */
+const heardWithin = (namespace: string, host: string, port: number, ms = 20_000): Promise<string> =>
   new Promise((resolve) => {
     execFile(
       tools.nsenter,
-      [`--net=${namespace}`, process.execPath, "-e", listenOnce, host, `${port}`, "500"],
+      [`--net=${namespace}`, process.execPath, "-e", listenOnce, host, `${port}`, `${ms}`],
       (_, said, failure) => resolve(said.trim() || failure),
     );
   });
@@ -80,7 +80,7 @@ describe("a namespace", () => {
       "169.254.169.254",
       ...addresses(),
     ];
-    const heard = await Promise.all(hosts.map((host) => heardWithin(namespace, host, port)));
+    const heard = await Promise.all(hosts.map((host) => heardWithin(namespace, host, port, 500)));
     for (const each of heard)
       expect(each).toMatch(/^(?:ECONNREFUSED|ENETUNREACH|EHOSTUNREACH|EADDRNOTAVAIL|silence)$/);
     close();

@@ -62,7 +62,7 @@ export class NetworkBed {
 
   /** What a request through the browser's way out comes to: `200`, or which rule denies it. */
   async reach(slot: Slot): Promise<unknown> {
-    const asked = { url: this.site.origin, method: "GET", headers: {}, timeoutMs: 5000 };
+    const asked = { url: this.site.origin, method: "GET", headers: {}, timeoutMs: 60_000 };
     return await slot.curl(asked, new AbortController().signal).then(
       ({ status }) => status,
       (error: unknown) => (error instanceof CurlFailure ? error.by : error),
