@@ -32,7 +32,7 @@ async function start(options: Partial<PrivateRedisOptions> = {}): Promise<Privat
   const redis = await startPrivateRedis({
     dataDir: join(root, "data"),
     executable: "redis-server",
-    startLimitMs: 10_000,
+    startLimitMs: 60_000,
     stopLimitMs: 5000,
     environment: { PATH: "/usr/bin:/bin" },
     clock: systemClock,

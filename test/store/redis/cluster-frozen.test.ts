@@ -34,7 +34,7 @@ const options = () => ({
 const freeze = (): void => cluster.proxies.forEach((proxy) => proxy.freeze());
 /** A tag for each master. */
 const tags = ["a", "b", "c", "d", "e", "f", "g", "h"];
-const recoveryMs = 20_000;
+const recoveryMs = 60_000;
 
 async function openStore(): Promise<ScriptStore> {
   const store = new ScriptStore(connect(options()), silentLog);

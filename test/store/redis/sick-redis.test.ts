@@ -156,7 +156,7 @@ test("a Redis that still reads its file is waited for", async () => {
       { stdio: "ignore" },
     );
   const first = start();
-  const client = new Redis(port, { lazyConnect: true, retryStrategy: () => 20, maxRetriesPerRequest: 200 });
+  const client = new Redis(port, { lazyConnect: true, retryStrategy: () => 20, maxRetriesPerRequest: null });
   client.on("error", () => {});
   await client
     .call("DEBUG", "POPULATE", "2000")
