@@ -79,7 +79,6 @@ test("other requests keep the limit for the whole of them, however they trickle"
 test("an upload that sends nothing for its limit is refused and its connection closed", async () => {
   const server = await start({ uploads: { maxFileBytes: 1e6, stallMs: 300, limitMs: 60_000 } });
   const { socket, text } = open(server, uploadHead, body.subarray(0, 50_000));
-  await expect.poll(files).toHaveLength(1);
   await expect.poll(() => socket.closed).toBe(true);
   expect(text()).toMatch(/^HTTP\/1\.1 400 [\s\S]*Nothing of the body arrived for 0.3 seconds/);
 });

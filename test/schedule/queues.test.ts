@@ -23,19 +23,19 @@ const job = (claim: string): Job => ({
   browser: newBrowserId(onDemandPartition),
   claim: claim as ClaimId,
 });
-const open = (url: string) => {
+const open = (url: string, limitMs = 20_000) => {
   const connection = connectForQueues(
-    { url, isCluster: false, connectTimeoutMs: 500, commandTimeoutMs: 500 },
+    { url, isCluster: false, connectTimeoutMs: limitMs, commandTimeoutMs: limitMs },
     silentLog,
   );
   return {
     connection,
-    options: { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs: 200 },
+    options: { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs },
   };
 };
 
 test("adding a job ends within its limit where Redis cannot be reached", async () => {
-  const { connection, options } = open("/nowhere/redis.sock");
+  const { connection, options } = open("/nowhere/redis.sock", 200);
   const queues = new Queues(options);
   await expect(queues.add([job("one")])).rejects.toMatchObject({ code: "store_unavailable" });
   connection.disconnect();
