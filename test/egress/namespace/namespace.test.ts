@@ -32,7 +32,10 @@ const listenOnce =
   "const s=require('net').connect(+process.argv[2],process.argv[1]);s.setTimeout(+process.argv[3],()=>{console.log('silence');process.exit()});s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
 
 /** What a process in the namespace is told at an address within a time, or the error it gets. */
-const heardWithin = (namespace: string, host: string, port: number, ms = 20_000): Promise<string> =>
+const heardWithin = (
+  namespace: string,
+  { host = "127.0.0.1", port = 3128, ms = 20_000 } = {},
+): Promise<string> =>
   new Promise((resolve) => {
     execFile(
       tools.nsenter,
@@ -55,8 +58,8 @@ describe("a namespace", () => {
     const [one, other] = await Promise.all([openOne(), openOne()]);
     await Promise.all([one.listen(greeter("one")), other.listen(greeter("other"))]);
     expect([one.proxyUrl, other.proxyUrl]).toEqual(["http://127.0.0.1:3128", "http://127.0.0.1:3128"]);
-    expect(await heardWithin(one.namespace, "127.0.0.1", 3128)).toBe("one");
-    expect(await heardWithin(other.namespace, "127.0.0.1", 3128)).toBe("other");
+    expect(await heardWithin(one.namespace)).toBe("one");
+    expect(await heardWithin(other.namespace)).toBe("other");
     expect(await heardHere(3128)).toBe("ECONNREFUSED");
     one.close();
     other.close();
@@ -80,7 +83,7 @@ describe("a namespace", () => {
       "169.254.169.254",
       ...addresses(),
     ];
-    const heard = await Promise.all(hosts.map((host) => heardWithin(namespace, host, port, 500)));
+    const heard = await Promise.all(hosts.map((host) => heardWithin(namespace, { host, port, ms: 500 })));
     for (const each of heard)
       expect(each).toMatch(/^(?:ECONNREFUSED|ENETUNREACH|EHOSTUNREACH|EADDRNOTAVAIL|silence)$/);
     close();
