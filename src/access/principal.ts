@@ -1,15 +1,6 @@
 import type { Refusal } from "../base/errors.js";
 import type { ProjectId } from "../base/ids.js";
-
-/** One permission: an action such as `browsers:use`, and what it may be done to. */
-interface Statement {
-  readonly action: string;
-  readonly resource: string;
-}
-/** What a key may do; nothing that no statement allows. */
-export interface Policy {
-  readonly statements: readonly Statement[];
-}
+import type { Policy } from "./policy.js";
 
 /** Who answers for a request: a person, or who has made the API key. */
 export interface Person {

@@ -28,6 +28,7 @@ export type ProjectId = Branded<"ProjectId">;
 export type ProxyId = Branded<"ProxyId">;
 export type ExtensionId = Branded<"ExtensionId">;
 export type ProfileId = Branded<"ProfileId">;
+export type ApiKeyId = Branded<"ApiKeyId">;
 /** SHA-256 of an archive's bytes, 64 lower-case hexadecimal digits: what an archive is called. */
 export type Digest = Branded<"Digest">;
 
@@ -75,6 +76,7 @@ export const newRequestId = (): RequestId => randomText(idLength) as RequestId;
 export const newProxyId = (): ProxyId => randomText(idLength) as ProxyId;
 export const newExtensionId = (): ExtensionId => randomText(idLength) as ExtensionId;
 export const newProfileId = (): ProfileId => randomText(idLength) as ProfileId;
+export const newApiKeyId = (): ApiKeyId => randomText(idLength) as ApiKeyId;
 
 export const partitionOf = (id: PoolId | BrowserId): Partition => id.slice(0, partitionLength) as Partition;
 
@@ -88,6 +90,8 @@ export const findExtensionId = (text: string): ExtensionId | undefined =>
   isId(text) ? (text as ExtensionId) : undefined;
 export const findProfileId = (text: string): ProfileId | undefined =>
   isId(text) ? (text as ProfileId) : undefined;
+export const findApiKeyId = (text: string): ApiKeyId | undefined =>
+  isId(text) ? (text as ApiKeyId) : undefined;
 export const findDigest = (text: string): Digest | undefined =>
   /^[0-9a-f]{64}$/.test(text) ? (text as Digest) : undefined;
 export const findLeaseId = (text: string): LeaseId | undefined =>
@@ -104,6 +108,7 @@ export const BrowserId = idText<BrowserId>(twentyFour);
 export const LeaseId = idText<LeaseId>(twentyFour);
 export const ProfileId = idText<ProfileId>(twentyFour);
 export const ExtensionId = idText<ExtensionId>(twentyFour);
+export const ApiKeyId = idText<ApiKeyId>(twentyFour);
 export const NodeId = idText<NodeId>("^[0-9a-z-]{1,63}$");
 export const ControlId = idText<ControlId>("^[0-9a-z]{12}$");
 export const Partition = idText<Partition>("^[0-9a-z]{12}$");

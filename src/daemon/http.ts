@@ -1,7 +1,5 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeAuthenticator } from "../access/authenticator.js";
-import type { Person } from "../access/principal.js";
 import { tokenOf } from "../base/crypto/lease-token.js";
 import { textOf } from "../base/log.js";
 import type { Stops } from "../base/stops.js";
@@ -12,6 +10,7 @@ import type { HttpDeps, UploadLimits } from "../http/deps.js";
 import type { Front } from "../http/front.js";
 import { listen, type Listening } from "../http/server.js";
 import { NodeDirectory } from "../lease/node-directory.js";
+import { openAccess } from "./access.js";
 import { packageRoot, type DaemonParts } from "./shared.js";
 import { whyUnready } from "./stores.js";
 
@@ -27,10 +26,10 @@ export async function listenAsApi(
   { front, operations, unready }: ApiParts,
   stops: Stops,
 ): Promise<Listening> {
-  const { config, clock, log, stopping, stores, keys, metrics, archives } = shared;
+  const { config, clock, log, stopping, stores, metrics, archives } = shared;
   const listening = await listen(httpOptions(config), {
     ...operations,
-    authenticator: makeAuthenticator({ rootKey: keys.api, rootPerson: rootPersonOf(config) }),
+    ...openAccess(shared),
     clock,
     log,
     front,
@@ -42,12 +41,6 @@ export async function listenAsApi(
   stops.add("http", () => listening.close());
   return listening;
 }
-
-export const rootPersonOf = ({ access }: Config): Person => ({
-  id: access.rootId,
-  email: access.rootEmail,
-  name: access.rootName,
-});
 
 /** Browsers' own URLs, and messages to the node in this process where there is one, come before the API. */
 export const frontOf = (gateway: Gateway, direct?: ReturnType<typeof makeDirectMessages>): Front => ({

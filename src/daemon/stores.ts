@@ -7,6 +7,7 @@ import type { Config } from "../config/config.js";
 import type { DaemonContext } from "./boot.js";
 import type { PoolSignals } from "../pool/ports/signals.js";
 import { Queues, type QueueOptions } from "../schedule/queues.js";
+import { RedisApiKeyStore } from "../store/api-key-store.js";
 import { EffectRunner } from "../store/effects.js";
 import { RedisExtensionStore } from "../store/extension-store.js";
 import { PartitionScripts } from "../store/partition-scripts.js";
@@ -37,6 +38,7 @@ export interface Stores {
   readonly proxies: RedisProxyStore;
   readonly profiles: RedisProfileStore;
   readonly extensions: RedisExtensionStore;
+  readonly apiKeys: RedisApiKeyStore;
   readonly nodes: RedisNodeStore;
   readonly reports: RedisNodeReports;
   readonly ticks: RedisTickStore;
@@ -111,6 +113,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     proxies: new RedisProxyStore(store, project),
     profiles: new RedisProfileStore(store, project),
     extensions: new RedisExtensionStore(store, project),
+    apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs: limits.idempotencyMs }),
     nodes,
     queues,
     queueOptions,

@@ -10,6 +10,7 @@ import { refusalOfError, sendRefusal } from "./errors.js";
 import { refuseMalformed } from "./raw-reply.js";
 import { parseQuery } from "./query.js";
 import { requestIdOf } from "./request-id.js";
+import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics, addProjects } from "./routes/daemon.js";
 import { addExtensions } from "./routes/extensions.js";
 import { addPools } from "./routes/pools.js";
@@ -89,6 +90,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addProxies(keyed, deps);
     addExtensions(keyed, { ...deps, uploads: options.uploads });
     addProfiles(keyed, deps);
+    addApiKeys(keyed, deps);
     addAuth(keyed);
     addProjects(keyed);
   });

@@ -1,3 +1,4 @@
+import type { ApiKeyOperations } from "../access/api-key.js";
 import type { Authenticator } from "../access/principal.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { Log } from "../base/log.js";
@@ -55,6 +56,7 @@ interface MetricsPage {
 
 export interface HttpDeps {
   readonly authenticator: Authenticator;
+  readonly apiKeys: ApiKeyOperations;
   readonly pools: PoolOperations;
   readonly sessions: SessionOperations;
   /** Holds archives that were sent with a request, until its operation has taken them. */

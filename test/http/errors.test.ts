@@ -43,7 +43,6 @@ test("each code is declared by an operation, or is the router's or the gateway's
     .map(({ response }) => JSON.stringify(response))
     .join();
   expect(codes.filter((code) => !declared.includes(`\`${code}\``))).toEqual([
-    "not_found",
     "route_not_found",
     "projects_disabled",
     "method_not_allowed",

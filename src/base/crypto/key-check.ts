@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual } from "node:crypto";
+import { bearerOf } from "./bearer.js";
 import type { Secret } from "./secret.js";
 
 export type KeyCheck = (authorization: string | undefined) => boolean;
@@ -7,7 +8,7 @@ export type KeyCheck = (authorization: string | undefined) => boolean;
 export function makeKeyCheck(key: Secret): KeyCheck {
   const expected = digest(key.reveal());
   return (authorization) => {
-    const given = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+    const given = bearerOf(authorization);
     return given !== undefined && timingSafeEqual(digest(given), expected);
   };
 }

@@ -6,7 +6,7 @@ import { principalOf } from "../caller.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
 import { operations } from "../schemas/operations.js";
-import type { AuthContextReply } from "../schemas/replies.js";
+import type { AuthContextReply } from "../schemas/access-replies.js";
 
 /** Open to all: probes carry no key. */
 export function addHealth(app: App, { readiness }: { readiness: Readiness }): void {

@@ -68,7 +68,13 @@ const codesOf = ({ isOpen, takesBody, takesParts, failures = [] }: Operation): r
   ...failures,
 ];
 const common: readonly ErrorCode[] = ["bad_request", "internal", "draining"];
-const keyed: readonly ErrorCode[] = ["unauthorized", "project_not_found", "unavailable", "store_unavailable"];
+const keyed: readonly ErrorCode[] = [
+  "unauthorized",
+  "insufficient_scope",
+  "project_not_found",
+  "unavailable",
+  "store_unavailable",
+];
 const ofBodies: readonly ErrorCode[] = ["invalid_json", "unsupported_media_type", "body_too_large"];
 const ofParts: readonly ErrorCode[] = ["unsupported_media_type"];
 

@@ -1,3 +1,4 @@
+import { accessOperations } from "./access-operations.js";
 import { lendingOperations } from "./lending-operations.js";
 import { about, reply } from "./operation.js";
 import { registryOperations } from "./registry-operations.js";
@@ -12,6 +13,7 @@ const status = (description: string) => reply(200, "Status", description);
 export const operations = about({
   ...lendingOperations,
   ...registryOperations,
+  ...accessOperations,
   getAuthContext: {
     tag: "Authentication",
     summary: "Tell who the request is from and what it may reach",

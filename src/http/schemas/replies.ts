@@ -12,6 +12,7 @@ import {
   Telemetry,
   Viewport,
 } from "../../spec/bodies.js";
+import { ApiKeyReply, AuthContextReply, CreatedApiKeyReply } from "./access-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });
@@ -224,21 +225,6 @@ export const ExtensionReply = Type.Object(
   { $id: "Extension" },
 );
 
-const Scope = Type.Object({ project_id: Type.Union([Type.String(), Type.Null()]) });
-/** Who a key is (docs/api.md#operations). */
-export const AuthContextReply = Type.Object(
-  {
-    authentication: Type.Object({
-      method: Type.Enum(["api_key", "jwt"]),
-      source: Type.Enum(["api_key", "oauth", "dashboard"]),
-      credential_id: Type.Union([Type.String(), Type.Null()]),
-    }),
-    principal: Type.Object({ type: Type.Enum(["api_key", "user"]), id: Type.String() }),
-    organization: Type.Object({ id: Type.String() }),
-    authorization: Type.Object({ credential_scope: Scope, effective_scope: Scope }),
-  },
-  { $id: "AuthContext" },
-);
 const StatusReply = Type.Object(
   {
     status: Type.String(),
@@ -261,6 +247,8 @@ export const components = [
   ProxyReply,
   ExtensionReply,
   ProfileReply,
+  ApiKeyReply,
+  CreatedApiKeyReply,
   AuthContextReply,
   StatusReply,
 ] as const;
@@ -271,4 +259,3 @@ export type ProxyReply = Static<typeof ProxyReply>;
 export type ExtensionReply = Static<typeof ExtensionReply>;
 export type ProfileReply = Static<typeof ProfileReply>;
 export type SessionReply = Static<typeof SessionReply>;
-export type AuthContextReply = Static<typeof AuthContextReply>;

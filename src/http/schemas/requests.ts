@@ -92,6 +92,26 @@ export const ProfileDownload = Type.Object({
     Type.Enum(["tar.zst", "tar"], { default: "tar.zst", description: "`tar`: not compressed" }),
   ),
 });
+export const ApiKeyRefParams = Type.Object({ id: Type.String({ description: "The API key's id" }) });
+const includeDeleted = (description: string, more: object = {}) =>
+  Type.Optional(Type.Boolean({ default: false, description, ...more }));
+export const ApiKeyGetQuery = Type.Object({
+  include_deleted: includeDeleted("Whether a deleted key is read as well"),
+});
+export const ApiKeyQuery = Type.Object({
+  ...paging,
+  name: byName.name,
+  query: text("A part of the name, the creator or the project, or how the id or the masked key begins"),
+  sort_by: Type.Optional(Type.Enum(["created_at", "name", "expires_at"], { default: "created_at" })),
+  sort_direction: Type.Optional(Type.Enum(["asc", "desc"], { default: "desc" })),
+  status: Type.Optional(
+    Type.Enum(["active", "deleted", "all"], {
+      default: "active",
+      description: "`active`: those that are not deleted; one that has expired is listed",
+    }),
+  ),
+  include_deleted: includeDeleted("As status=all", { deprecated: true }),
+});
 export const ProxyQuery = Type.Object(paging);
 export const SessionQuery = Type.Object({
   ...paging,

@@ -76,6 +76,14 @@ export const projectIdempotencyKey = (project: ProjectId, digest: string): strin
   `${root}:{project-${project}}:idempotency:${digest}`;
 
 /**
+ * API keys, of all projects, in a slot of their own: one script admits a request. `keyDigests` leads from a
+ * key's digest to its id and the instant at which it expires.
+ */
+export type AccessPart = "keyDigests" | "apiKeys" | "livingKeys" | "deletedKeys" | "keyUses";
+export const accessKey = (part: AccessPart): string => `${root}:{access}:${part}`;
+export const accessIdempotencyKey = (digest: string): string => `${root}:{access}:idempotency:${digest}`;
+
+/**
  * What stands in a node's own slot. `room`: which browsers have a place on it, a map of browser to bytes and
  * deadline. Of one that fails launches: `rest` while it is given none, `trial` while the one is under way
  * that is to show whether it launches again.

@@ -4,6 +4,11 @@ import type { Millis } from "../../base/clock.js";
  * The words that each script answers with. Its header (REPLY) says what they mean; a test compares the two.
  */
 export const replyWords = {
+  admit: ["admitted", "expired", "unknown"],
+  "create-key": ["created", "many", "same", "mismatch"],
+  "delete-key": ["deleted", "missing"],
+  "rename-key": ["renamed", "missing"],
+  "rotate-key": ["rotated", "short", "missing", "many", "same", "mismatch"],
   "begin-launch": ["begun", "stale"],
   "browser-ready": ["freed"],
   "launch-failed": ["failed", "stale"],

@@ -121,12 +121,12 @@ export const uidsIn = (log: string): ReadonlySet<number> =>
   new Set([...log.matchAll(/"uid":(\d+)/g)].map(([, uid]) => Number(uid)));
 
 /**
- * An API key, the cluster secret, the encryption key, or the token of a lease; the log is at its most
+ * An API key, also of those that were made, the cluster secret, the encryption key, or the token of a lease; the log is at its most
  * talkative.
  */
 const secretIn = (log: string): boolean =>
   [key, clusterSecret, encryptionKey].some((secret) => log.includes(secret)) ||
-  /[0-9a-z]{24}\.[\w-]{43}/.test(log);
+  /[0-9a-z]{24}\.[\w-]{43}|rmd_[0-9A-Za-z]{40}/.test(log);
 
 export async function assertNothingLeft(place: DaemonPlace, log: string): Promise<void> {
   if (secretIn(log)) throw new Error(`a secret was logged: ${log.split("\n").find(secretIn)}`);

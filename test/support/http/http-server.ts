@@ -59,7 +59,12 @@ const fail = async (): Promise<never> => {
 const nowhere: Staging = { take: fail, directory: fail };
 
 export const makeDeps = (operations = new RecordedOperations(), log = makeLogBook().log): HttpDeps => ({
-  authenticator: makeAuthenticator({ rootKey: new Secret(key), rootPerson }),
+  authenticator: makeAuthenticator({
+    rootKey: new Secret(key),
+    rootPerson,
+    keys: { admit: async () => ({ kind: "unknown" }) },
+  }),
+  apiKeys: operations.apiKeys,
   pools: operations.pools,
   sessions: operations.sessions,
   proxies: operations.proxies,

@@ -1,6 +1,9 @@
 import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../../src/base/errors.js";
+import type { ApiKeyOperations, IssuedKey } from "../../../src/access/api-key.js";
+import { Secret } from "../../../src/base/crypto/secret.js";
 import type {
+  ApiKeyId,
   BrowserId,
   Digest,
   ExtensionId,
@@ -113,6 +116,19 @@ export const extension: Extension = {
   lastUsedAt: 1_700_000_001_000,
 };
 
+export const issuedKey: IssuedKey = {
+  key: {
+    id: "keykeykeykeykeykeykey001" as ApiKeyId,
+    name: "build",
+    digest: "not to be shown",
+    mask: "rmd_...wxyz",
+    createdAt: 1_700_000_000_000,
+    createdBy: { id: "root", email: "root@remuda.invalid", name: null },
+  },
+  projectName: null,
+  text: new Secret("rmd_the_text_of_a_key"),
+};
+
 type Answer = Done<never> | Refusal | object | Error;
 export interface Call {
   readonly operation: string;
@@ -144,6 +160,16 @@ export class RecordedOperations {
   granted(): Granted {
     return { kind: "granted", session, settle: (outcome) => this.settled.push(outcome) };
   }
+
+  readonly apiKeys: ApiKeyOperations = {
+    create: (...args) => this.#run("apiKeys.create", args, done(issuedKey)),
+    list: (...args) =>
+      this.#run("apiKeys.list", args, done({ items: [issuedKey], hasMore: false, nextOffset: 1 })),
+    get: (...args) => this.#run("apiKeys.get", args, done(issuedKey)),
+    rename: (...args) => this.#run("apiKeys.rename", args, done(issuedKey)),
+    remove: (...args) => this.#run("apiKeys.remove", args, done(null)),
+    rotate: (...args) => this.#run("apiKeys.rotate", args, done(issuedKey)),
+  };
 
   readonly pools: PoolOperations = {
     create: (...args) => this.#run("pools.create", args, done(pool)),

@@ -1,0 +1,204 @@
+import type { Millis } from "../base/clock.js";
+import { keyDigestOf, makeKeyText, maskOf, newKeySalt } from "../base/crypto/key-text.js";
+import { requestDigests } from "../base/crypto/request-digests.js";
+import type { Secret } from "../base/crypto/secret.js";
+import { type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { type ApiKeyId, findApiKeyId, newApiKeyId, type ProjectId } from "../base/ids.js";
+import type { Caller, Page } from "../spec/paging.js";
+import {
+  type ApiKey,
+  type ApiKeyOperations,
+  type ApiKeyStore,
+  type Issued,
+  keyBounds,
+  type NewApiKey,
+  type Repeatable,
+  type ShownKey,
+} from "./api-key.js";
+import { listKeys } from "./list-keys.js";
+import type { Principal } from "./principal.js";
+
+/** The projects that there are, by id. */
+export interface KnownProjects {
+  nameOf(id: string): Promise<string | undefined>;
+}
+
+export interface ApiKeyPorts {
+  readonly store: ApiKeyStore;
+  readonly projects: KnownProjects;
+  /** What keys are made of, beside a salt. */
+  readonly secret: Secret;
+}
+
+export const makeApiKeyOperations = (ports: ApiKeyPorts): ApiKeyOperations => ({
+  create: makeCreate(ports),
+  list: makeList(ports),
+  get: makeGet(ports),
+  rename: makeRename(ports),
+  remove: makeRemove(ports),
+  rotate: makeRotate(ports),
+});
+
+const notFound = refusal("not_found", { message: "There is no such API key" });
+const tooMany = refusal("limit_exceeded", { message: "There are as many API keys as there may be" });
+
+/**
+ * A key with a policy manages no keys, so that none can make one that may do more than itself; whoever has
+ * none reaches the keys of its own scope, and gives no wider one.
+ */
+const mayManage = ({ policy }: Principal): boolean => policy === undefined;
+const closed = refusal("insufficient_scope", { message: "A key with a policy manages no API keys" });
+
+const isInScope = ({ projectId }: Pick<ApiKey, "projectId">, { credentialScope }: Principal): boolean =>
+  credentialScope === null || credentialScope === projectId;
+
+/** A key that the caller may know of; of a deleted one only where it is asked for. */
+async function findKey(
+  { store }: ApiKeyPorts,
+  ref: string,
+  { principal, withDeleted = false }: { principal: Principal; withDeleted?: boolean },
+): Promise<Done<ApiKey> | Refusal> {
+  if (!mayManage(principal)) return closed;
+  const id = findApiKeyId(ref);
+  const key = id && (await store.find(id));
+  if (!key || !isInScope(key, principal)) return notFound;
+  return key.deletedAt !== undefined && !withDeleted ? notFound : done(key);
+}
+
+const shown = async ({ projects }: ApiKeyPorts, key: ApiKey): Promise<ShownKey> => ({
+  key,
+  projectName: key.projectId === undefined ? null : ((await projects.nameOf(key.projectId)) ?? null),
+});
+
+const makeCreate =
+  (ports: ApiKeyPorts): ApiKeyOperations["create"] =>
+  async (body, caller) => {
+    const { principal } = caller;
+    if (!mayManage(principal)) return closed;
+    const name = nameIn(body.name);
+    if (name.kind === "refused") return name;
+    const project = await projectFor(ports, body.project_id, principal);
+    if (project.kind === "refused") return project;
+    const how = repeatable(caller, "create an API key", body);
+    const key = {
+      ...draw(ports, how.salt, principal),
+      name: name.value,
+      ...(project.value && { projectId: project.value }),
+      ...(body.days_to_expire && { lifetimeDays: body.days_to_expire }),
+    };
+    return await issued(ports, await ports.store.create(key, how), how.salt);
+  };
+
+/** The project of a new key: that of the caller where it has only one. */
+async function projectFor(
+  { projects }: ApiKeyPorts,
+  asked: string | null | undefined,
+  { credentialScope }: Principal,
+): Promise<Done<ProjectId | undefined> | Refusal> {
+  if (asked === undefined) return done(credentialScope ?? undefined);
+  if (asked === null)
+    return credentialScope === null
+      ? done(undefined)
+      : refusal("insufficient_scope", { message: "A key of one project makes no key of the organization" });
+  const isKnown = credentialScope === null || credentialScope === asked;
+  if (!isKnown || (await projects.nameOf(asked)) === undefined) return refusal("project_not_found");
+  return done(asked as ProjectId);
+}
+
+const makeRotate =
+  (ports: ApiKeyPorts): ApiKeyOperations["rotate"] =>
+  async (ref, body, caller) => {
+    const found = await findKey(ports, ref, caller);
+    if (found.kind === "refused") return found;
+    const { id } = found.value;
+    const how = repeatable(caller, `rotate API key ${id}`, body);
+    const key = {
+      ...draw(ports, how.salt, caller.principal),
+      ...(body.days_to_expire && { lifetimeDays: body.days_to_expire }),
+    };
+    const graceMs = (body.expire_in_days ?? keyBounds.graceDays) * dayMs;
+    const got = await ports.store.rotate({ id, graceMs }, key, how);
+    if (got.kind === "missing") return notFound;
+    if (got.kind === "short")
+      return refusal("bad_request", {
+        details: [
+          {
+            code: "invalid_input",
+            message: "expire_in_days: must not be more than the days until the new key expires",
+          },
+        ],
+      });
+    return await issued(ports, got, how.salt);
+  };
+const dayMs: Millis = 24 * 60 * 60 * 1000;
+
+/** A key that nobody has yet; its text is in what it is made of, and is kept nowhere. */
+function draw(ports: ApiKeyPorts, salt: string, { person }: Principal): NewApiKey {
+  const text = makeKeyText(ports.secret, salt).reveal();
+  return { id: newApiKeyId(), digest: keyDigestOf(text), mask: maskOf(text), createdBy: person };
+}
+
+/** The scope is the caller's own, so that nobody is told what another was given. */
+function repeatable(caller: Caller, operation: string, body: unknown): Repeatable {
+  const { type, id } = caller.principal;
+  const keyed = requestDigests(caller.idempotencyKey, `${operation} as ${type} ${id}`, body);
+  return { salt: newKeySalt(), ...(keyed && { keyed }) };
+}
+
+async function issued(
+  ports: ApiKeyPorts,
+  got: Issued,
+  drawn: string,
+): ReturnType<ApiKeyOperations["create"]> {
+  if (got.kind === "many") return tooMany;
+  if (got.kind === "mismatch") return refusal("idempotency_mismatch");
+  const text = makeKeyText(ports.secret, got.kind === "same" ? got.salt : drawn);
+  return done({ ...(await shown(ports, got.key)), text });
+}
+
+const makeList =
+  (ports: ApiKeyPorts): ApiKeyOperations["list"] =>
+  async (query, principal) => {
+    if (!mayManage(principal)) return closed;
+    const page: Page<ApiKey> = await listKeys(ports, query, principal);
+    return done({ ...page, items: await Promise.all(page.items.map((key) => shown(ports, key))) });
+  };
+
+const makeGet =
+  (ports: ApiKeyPorts): ApiKeyOperations["get"] =>
+  async (ref, how) => {
+    const found = await findKey(ports, ref, how);
+    if (found.kind === "refused") return found;
+    const lastUsedAt = await ports.store.lastUsed(found.value.id);
+    return done({ ...(await shown(ports, found.value)), ...(lastUsedAt !== undefined && { lastUsedAt }) });
+  };
+
+const makeRename =
+  (ports: ApiKeyPorts): ApiKeyOperations["rename"] =>
+  async (ref, patch, principal) => {
+    const found = await findKey(ports, ref, { principal });
+    if (found.kind === "refused") return found;
+    const name = nameIn(patch.name);
+    if (name.kind === "refused") return name;
+    const key = await ports.store.rename(found.value.id, name.value);
+    return key ? done(await shown(ports, key)) : notFound;
+  };
+
+const makeRemove =
+  (ports: ApiKeyPorts): ApiKeyOperations["remove"] =>
+  async (ref, { principal, request }) => {
+    const found = await findKey(ports, ref, { principal, withDeleted: true });
+    if (found.kind === "refused") return found;
+    const id: ApiKeyId = found.value.id;
+    if (principal.credentialId === id) return refusal("cannot_delete_current_key");
+    return (await ports.store.remove(id, request)) === "missing" ? notFound : done(null);
+  };
+
+/** A label as it is kept: without white space around it. */
+function nameIn(given: string): Done<string> | Refusal {
+  const name = given.trim();
+  const fault =
+    name === "" ? "must not be empty" : /\p{Cc}/u.test(name) ? "must not have control characters" : "";
+  if (fault === "") return done(name);
+  return refusal("bad_request", { details: [{ code: "invalid_input", message: `name: ${fault}` }] });
+}

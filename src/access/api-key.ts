@@ -1,0 +1,142 @@
+import { type Static, Type } from "typebox";
+import type { Millis } from "../base/clock.js";
+import type { Secret } from "../base/crypto/secret.js";
+import type { Done, Refusal } from "../base/errors.js";
+import { ApiKeyId, type ProjectId, type RequestId } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
+import type { Caller, Page, Paging } from "../spec/paging.js";
+import { Policy } from "./policy.js";
+import type { Principal } from "./principal.js";
+
+export const keyBounds = { nameLength: 255, days: 3650, graceDays: 7 } as const;
+
+const closed = { additionalProperties: false } as const;
+const Name = Type.String({ minLength: 1, maxLength: keyBounds.nameLength });
+const lifetime = Type.Optional(
+  Type.Union([Type.Integer({ minimum: 1, maximum: keyBounds.days }), Type.Null()], {
+    description: "Days until it expires; null: never",
+  }),
+);
+/** POST /org/api_keys (docs/access.md). */
+export const ApiKeyCreate = Type.Object(
+  {
+    name: Name,
+    days_to_expire: lifetime,
+    project_id: Type.Optional(
+      Type.Union([Type.String({ minLength: 1, maxLength: 255 }), Type.Null()], {
+        description: "The only project that the key reaches; null: every project",
+      }),
+    ),
+  },
+  closed,
+);
+export const ApiKeyPatch = Type.Object({ name: Name }, closed);
+export const ApiKeyRotate = Type.Object(
+  {
+    days_to_expire: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 1, maximum: keyBounds.days }), Type.Null()], {
+        description: "Days until the new key expires; null: as many as the rotated key had",
+      }),
+    ),
+    expire_in_days: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 0, maximum: keyBounds.days }), Type.Null()], {
+        description: `Days for which the rotated key still works; null: ${keyBounds.graceDays}`,
+      }),
+    ),
+  },
+  closed,
+);
+export type ApiKeyCreate = Static<typeof ApiKeyCreate>;
+export type ApiKeyPatch = Static<typeof ApiKeyPatch>;
+export type ApiKeyRotate = Static<typeof ApiKeyRotate>;
+
+/** What is kept of an API key: everything but its text. Instants are Redis's. */
+const ApiKey = Type.Object({
+  id: ApiKeyId,
+  name: Type.String(),
+  digest: Type.String(),
+  mask: Type.String(),
+  createdAt: Type.Number(),
+  createdBy: Type.Object({
+    id: Type.String(),
+    email: Type.String(),
+    name: Type.Union([Type.String(), Type.Null()]),
+  }),
+  /** The life it was made for, which a rotation gives its successor. */
+  lifetimeDays: Type.Optional(Type.Number()),
+  expiresAt: Type.Optional(Type.Number()),
+  deletedAt: Type.Optional(Type.Number()),
+  projectId: Type.Optional(Type.Unsafe<ProjectId>(Type.String())),
+  policy: Type.Optional(Policy),
+  rotatedFrom: Type.Optional(Type.String()),
+});
+export type ApiKey = Readonly<Static<typeof ApiKey>>;
+export const apiKeyParser = parserOf("the record of an API key", ApiKey);
+
+/** A key as it is asked for; the store says when it was made and when it ends. */
+export type NewApiKey = Pick<ApiKey, "id" | "digest" | "mask" | "createdBy" | "lifetimeDays">;
+
+/** A request that may come again: digests of its idempotency key and body, and what the text is made of. */
+export interface Repeatable {
+  readonly salt: string;
+  readonly keyed?: { readonly key: string; readonly body: string };
+}
+/** `same`: the request came before, and was given the key of this salt. */
+export type Issued =
+  | { readonly kind: "issued"; readonly key: ApiKey }
+  | { readonly kind: "same"; readonly key: ApiKey; readonly salt: string }
+  | { readonly kind: "many" }
+  | { readonly kind: "mismatch" };
+
+/** Keeps API keys, of all projects. */
+export interface ApiKeyStore {
+  /** Who shows the key of this digest; one round trip, whose cost does not grow with the number of keys. */
+  admit(digest: string): Promise<{ kind: "admitted" | "expired"; key: ApiKey } | { kind: "unknown" }>;
+  create(key: NewApiKey & Pick<ApiKey, "name" | "projectId">, how: Repeatable): Promise<Issued>;
+  rotate(
+    old: { readonly id: ApiKeyId; readonly graceMs: Millis },
+    key: NewApiKey,
+    how: Repeatable,
+  ): Promise<Issued | { readonly kind: "missing" } | { readonly kind: "short" }>;
+  rename(id: ApiKeyId, name: string): Promise<ApiKey | undefined>;
+  remove(id: ApiKeyId, request: RequestId): Promise<"deleted" | "missing">;
+  /** Deleted keys too. */
+  find(id: ApiKeyId): Promise<ApiKey | undefined>;
+  /** When it was let in last, to about a minute. */
+  lastUsed(id: ApiKeyId): Promise<Millis | undefined>;
+  /** The living, the newest first. */
+  page(paging: Paging): Promise<Page<ApiKey>>;
+  /** All there are, a part at a time, in no order. */
+  all(): AsyncIterable<readonly ApiKey[]>;
+}
+
+export interface ApiKeyListQuery extends Paging {
+  readonly name?: string;
+  readonly query?: string;
+  readonly sort_by: "created_at" | "name" | "expires_at";
+  readonly sort_direction: "asc" | "desc";
+  readonly status: "active" | "deleted" | "all";
+}
+
+/** A key beside what its project is called now. */
+export interface ShownKey {
+  readonly key: ApiKey;
+  readonly projectName: string | null;
+}
+/** A key with its text, which is told this once. */
+export interface IssuedKey extends ShownKey {
+  readonly text: Secret;
+}
+
+/** What the operations of /org/api_keys do. Every refusal has changed nothing. */
+export interface ApiKeyOperations {
+  create(body: ApiKeyCreate, caller: Caller): Promise<Done<IssuedKey> | Refusal>;
+  list(query: ApiKeyListQuery, principal: Principal): Promise<Done<Page<ShownKey>> | Refusal>;
+  get(
+    ref: string,
+    how: { readonly withDeleted: boolean; readonly principal: Principal },
+  ): Promise<Done<ShownKey & { readonly lastUsedAt?: Millis }> | Refusal>;
+  rename(ref: string, patch: ApiKeyPatch, principal: Principal): Promise<Done<ShownKey> | Refusal>;
+  remove(ref: string, caller: Caller): Promise<Done<null> | Refusal>;
+  rotate(ref: string, body: ApiKeyRotate, caller: Caller): Promise<Done<IssuedKey> | Refusal>;
+}

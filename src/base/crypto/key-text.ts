@@ -1,0 +1,58 @@
+import { createHmac, hash, randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { Secret } from "./secret.js";
+
+const prefix = "rmd_";
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/** So many digits to base 62 hold 256 bits, and so many hold a CRC-32. */
+const [bodyLength, checkLength] = [43, 6];
+
+/**
+ * The form of every API key, for scanners of secrets; the last six characters are a checksum of what stands
+ * before them. Without a dot, since clients take three dotted parts for a JWT.
+ */
+export const keyPattern = `${prefix}[0-9A-Za-z]{${bodyLength + checkLength}}`;
+const keyForm = new RegExp(`^${keyPattern}$`);
+
+function toBase62(bytes: Buffer, length: number): string {
+  let left = BigInt(`0x${bytes.toString("hex")}`);
+  let text = "";
+  while (text.length < length) {
+    text = (alphabet[Number(left % 62n)] ?? "") + text;
+    left /= 62n;
+  }
+  return text;
+}
+
+function checksumOf(text: string): string {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc32(text));
+  return toBase62(bytes, checkLength);
+}
+
+/** What a key is drawn from, beside the deployment's secret. */
+export const newKeySalt = (): string => randomBytes(32).toString("base64url");
+
+/**
+ * The API key of a salt. Whoever has the salt alone, or the secret alone, cannot make the key, so that a salt
+ * may be kept for a repeat that has to answer the same key (docs/access.md#lost-replies).
+ */
+export function makeKeyText(secret: Secret, salt: string): Secret {
+  const drawn = createHmac("sha256", secret.reveal()).update(`api key ${salt}`).digest();
+  const text = prefix + toBase62(drawn, bodyLength);
+  return new Secret(text + checksumOf(text));
+}
+
+/** Whether a text can be a key at all: a typo is told by the checksum, without a look-up. */
+export function isKeyText(text: string): boolean {
+  return keyForm.test(text) && checksumOf(text.slice(0, -checkLength)) === text.slice(-checkLength);
+}
+
+/**
+ * What a key is found by. One round of SHA-256 is enough for 256 random bits, which nobody tries out: slow
+ * hashes are for passwords that people choose.
+ */
+export const keyDigestOf = (text: string): string => hash("sha256", text, "base64url");
+
+/** What is shown of a key ever after. */
+export const maskOf = (text: string): string => `${prefix}...${text.slice(-4)}`;

@@ -1,0 +1,46 @@
+import { noContent, onePage, type Operation, reply } from "./operation.js";
+
+const apiKeys = "API Keys";
+const apiKey = (description: string) => reply(200, "ApiKey", description);
+const created = (description: string) => reply(201, "CreatedApiKey", description);
+
+/** Who may do what. */
+export const accessOperations = {
+  listApiKeys: { tag: apiKeys, summary: "List API keys", success: onePage("ApiKey") },
+  createApiKey: {
+    tag: apiKeys,
+    summary: "Create an API key; its text is told this once",
+    takesBody: true,
+    success: created("The new key"),
+    failures: ["idempotency_mismatch", "limit_exceeded"],
+  },
+  getApiKey: {
+    tag: apiKeys,
+    summary: "Read an API key, masked",
+    success: apiKey(
+      "The key; the header `X-Remuda-Last-Used-At` says when it was let in last, to about a minute",
+    ),
+    failures: ["not_found"],
+  },
+  renameApiKey: {
+    tag: apiKeys,
+    summary: "Call an API key otherwise",
+    takesBody: true,
+    success: apiKey("The key as it is now"),
+    failures: ["not_found"],
+  },
+  deleteApiKey: {
+    tag: apiKeys,
+    summary: "Delete an API key; the next request that shows it is refused",
+    takesBody: true,
+    success: noContent("It lets nobody in any more"),
+    failures: ["cannot_delete_current_key", "not_found"],
+  },
+  rotateApiKey: {
+    tag: apiKeys,
+    summary: "Create a key that may do what another may, which expires after a grace",
+    takesBody: true,
+    success: created("The new key"),
+    failures: ["idempotency_mismatch", "limit_exceeded", "not_found"],
+  },
+} as const satisfies Record<string, Operation>;

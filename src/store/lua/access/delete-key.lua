@@ -1,0 +1,24 @@
+-- delete-key: let nobody in with an API key any more; its record stays, until there are too many of those.
+-- KEYS  keyDigests apiKeys livingKeys deletedKeys keyUses
+-- ARGV  id request most
+-- REPLY deleted, missing
+--- @include base
+--- @include api-keys
+
+local key = readKey(A.id)
+if not key then return plain("missing") end
+-- The same request again, whose first answer was lost on its way.
+if key.deletedIn == A.request then return plain("deleted") end
+if key.deletedAt then return plain("missing") end
+key.deletedAt, key.deletedIn = now, A.request
+redis.call("HDEL", K.keyDigests, key.digest)
+redis.call("ZREM", K.livingKeys, key.id)
+redis.call("ZADD", K.deletedKeys, microseconds, key.id)
+writeKey(key)
+local excess = redis.call("ZCARD", K.deletedKeys) - tonumber(A.most)
+for _, id in ipairs(excess > 0 and redis.call("ZRANGE", K.deletedKeys, 0, excess - 1) or {}) do
+  redis.call("ZREM", K.deletedKeys, id)
+  redis.call("HDEL", K.apiKeys, id)
+  redis.call("HDEL", K.keyUses, id)
+end
+return plain("deleted")

@@ -1,0 +1,43 @@
+-- api-keys: how the record of an API key is kept, and what a repeat under an idempotency key is told.
+
+local function readKey(id)
+  local text = redis.call("HGET", K.apiKeys, id)
+  return text and cjson.decode(text)
+end
+
+local function writeKey(key)
+  local text = cjson.encode(key)
+  redis.call("HSET", K.apiKeys, key.id, text)
+  return text
+end
+
+-- Lets whoever shows this key be found by its digest, until it expires.
+local function indexKey(key)
+  local expires = key.expiresAt and string.format(" %.0f", key.expiresAt) or ""
+  redis.call("HSET", K.keyDigests, key.digest, key.id .. expires)
+end
+
+local function addKey(key)
+  key.createdAt = now
+  key.expiresAt = key.lifetimeDays and now + key.lifetimeDays * 86400000 or nil
+  indexKey(key)
+  -- The score is in microseconds, so that two that came in one millisecond keep their order.
+  redis.call("ZADD", K.livingKeys, microseconds, key.id)
+  return writeKey(key)
+end
+
+-- What the first request under this idempotency key was given: never the key's text, but what it is made of;
+-- and whether that request had the same body.
+local function givenBefore()
+  local text = A.body ~= "" and redis.call("GET", K.idempotency)
+  if not text then return nil end
+  local given = cjson.decode(text)
+  local record = redis.call("HGET", K.apiKeys, given.id)
+  return record and given.salt .. " " .. record, given.body == A.body
+end
+
+local function rememberGiven(id)
+  if A.body == "" then return end
+  local given = cjson.encode({ body = A.body, id = id, salt = A.salt })
+  redis.call("SET", K.idempotency, given, "PX", A.keepMs)
+end

@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import {
+  isKeyText,
+  keyDigestOf,
+  keyPattern,
+  makeKeyText,
+  maskOf,
+  newKeySalt,
+} from "../../src/base/crypto/key-text.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+
+const secret = new Secret("the secret of a deployment");
+const draw = (): string => makeKeyText(secret, newKeySalt()).reveal();
+
+test("a key has its form, no dot, and a checksum that is right", () => {
+  for (let count = 0; count < 200; count += 1) {
+    const text = draw();
+    expect(text).toMatch(new RegExp(`^${keyPattern}$`));
+    expect(text).toMatch(/^rmd_[0-9A-Za-z]{49}$/);
+    expect(isKeyText(text)).toBe(true);
+  }
+});
+
+test("a wrong, missing or added character is told without a look-up", () => {
+  const text = draw();
+  for (let at = 0; at < text.length; at += 1) {
+    const other = text[at] === "a" ? "b" : "a";
+    expect(isKeyText(text.slice(0, at) + other + text.slice(at + 1)), `character ${at}`).toBe(false);
+    expect(isKeyText(text.slice(0, at) + text.slice(at + 1)), `without character ${at}`).toBe(false);
+  }
+  for (const garbage of ["", "rmd_", `${text} `, `${text}\n`, ` ${text}`, text.toUpperCase(), `${text}a`])
+    expect(isKeyText(garbage), JSON.stringify(garbage)).toBe(false);
+});
+
+test("a salt gives the same key again, under the same secret only", () => {
+  const salt = newKeySalt();
+  expect(makeKeyText(secret, salt).reveal()).toBe(makeKeyText(secret, salt).reveal());
+  expect(makeKeyText(new Secret("another secret"), salt).reveal()).not.toBe(
+    makeKeyText(secret, salt).reveal(),
+  );
+  expect(new Set(Array.from({ length: 100 }, draw)).size).toBe(100);
+});
+
+test("a mask shows the prefix and the last four characters, and a digest nothing of the key", () => {
+  const text = draw();
+  expect(maskOf(text)).toBe(`rmd_...${text.slice(-4)}`);
+  expect(keyDigestOf(text)).toMatch(/^[\w-]{43}$/);
+  expect(keyDigestOf(text)).not.toBe(keyDigestOf(draw()));
+});
