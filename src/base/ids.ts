@@ -6,12 +6,12 @@ type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 /**
  * Everything that belongs together in Redis: one pool, or the on-demand sessions of a project. 12 lower-case
- * alphanumerics.
+ * alphanumerics, after those of its project (`idPrefixOf`).
  */
 export type Partition = Branded<"Partition">;
-/** 24 lower-case alphanumerics; the first 12 are its partition. */
+/** 24 lower-case alphanumerics after those of its project; all but the last 12 are its partition. */
 export type PoolId = Branded<"PoolId">;
-/** The contract's `session_id`: 24 lower-case alphanumerics; the first 12 are its partition. */
+/** The contract's `session_id`, which is made like the id of a pool. */
 export type BrowserId = Branded<"BrowserId">;
 export type LeaseId = Branded<"LeaseId">;
 export type NodeId = Branded<"NodeId">;
@@ -23,8 +23,9 @@ export type RequestId = Branded<"RequestId">;
  * nothing.
  */
 export type ClaimId = Branded<"ClaimId">;
+/** `default`, or 12 lower-case alphanumerics. */
 export type ProjectId = Branded<"ProjectId">;
-/** 24 lower-case alphanumerics, like those of the other named things. */
+/** 24 lower-case alphanumerics after those of its project, like the ids of the other named things. */
 export type ProxyId = Branded<"ProxyId">;
 export type ExtensionId = Branded<"ExtensionId">;
 export type ProfileId = Branded<"ProfileId">;
@@ -33,6 +34,7 @@ export type ApiKeyId = Branded<"ApiKeyId">;
 export type Digest = Branded<"Digest">;
 
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
+const projectLength = 12;
 const partitionLength = 12;
 const idLength = 24;
 
@@ -59,31 +61,65 @@ const randomText = (length: number): string => {
   return text;
 };
 
-/** The one project there is until projects are built; part of every key from the start. */
+/** The project of requests that name none; it is always there. */
 export const defaultProject = "default" as ProjectId;
+/**
+ * What the ids of everything in a project begin with, so that an id says where it lives: nothing in the
+ * default project, the project's own id in every other.
+ */
+export const idPrefixOf = (project: ProjectId): string => (project.length === projectLength ? project : "");
 /** The partition of a project's on-demand sessions. */
-export const onDemandPartition = "0".repeat(partitionLength) as Partition;
+export const onDemandIn = (project: ProjectId): Partition =>
+  (idPrefixOf(project) + "0".repeat(partitionLength)) as Partition;
+/** The on-demand sessions of the default project. */
+export const onDemandPartition = onDemandIn(defaultProject);
+export const isOnDemand = (partition: Partition): boolean => partition.endsWith(onDemandPartition);
 /** What metrics and logs call it; no pool can have this name. */
 export const onDemandLabel = "(on demand)";
 
-export const newPoolId = (): PoolId => randomText(idLength) as PoolId;
+export const newProjectId = (): ProjectId => randomText(projectLength) as ProjectId;
+export const newPoolId = (project = defaultProject): PoolId => newIdIn(project) as PoolId;
 export const newBrowserId = (partition: Partition): BrowserId =>
   (partition + randomText(idLength - partitionLength)) as BrowserId;
 export const newLeaseId = (): LeaseId => randomText(idLength) as LeaseId;
 export const newNodeId = (): NodeId => randomText(partitionLength) as NodeId;
 export const newControlId = (): ControlId => randomText(partitionLength) as ControlId;
 export const newRequestId = (): RequestId => randomText(idLength) as RequestId;
-export const newProxyId = (): ProxyId => randomText(idLength) as ProxyId;
-export const newExtensionId = (): ExtensionId => randomText(idLength) as ExtensionId;
-export const newProfileId = (): ProfileId => randomText(idLength) as ProfileId;
+export const newProxyId = (project = defaultProject): ProxyId => newIdIn(project) as ProxyId;
+export const newExtensionId = (project = defaultProject): ExtensionId => newIdIn(project) as ExtensionId;
+export const newProfileId = (project = defaultProject): ProfileId => newIdIn(project) as ProfileId;
+const newIdIn = (project: ProjectId): string => idPrefixOf(project) + randomText(idLength);
 export const newApiKeyId = (): ApiKeyId => randomText(idLength) as ApiKeyId;
 
-export const partitionOf = (id: PoolId | BrowserId): Partition => id.slice(0, partitionLength) as Partition;
+/** All of the id but what is its own: a slice from the end, since what a project puts in front has a length. */
+export const partitionOf = (id: PoolId | BrowserId): Partition =>
+  id.slice(0, partitionLength - idLength) as Partition;
 
-const isId = (text: string): boolean => /^[0-9a-z]{24}$/.test(text);
+type InProject = PoolId | BrowserId | ProxyId | ExtensionId | ProfileId;
+/** The project that an id names; undefined where it names none, as in the default project. */
+export const projectNamedBy = (id: InProject): ProjectId | undefined =>
+  id.length > idLength ? (id.slice(0, projectLength) as ProjectId) : undefined;
+export const projectNamedByPartition = (partition: Partition): ProjectId | undefined =>
+  partition.length > partitionLength ? (partition.slice(0, projectLength) as ProjectId) : undefined;
+export const projectOf = (id: InProject): ProjectId => projectNamedBy(id) ?? defaultProject;
+
+const isId = (text: string): boolean => /^(?:[0-9a-z]{12})?[0-9a-z]{24}$/.test(text);
+/** What belongs to no project. */
+const isPlainId = (text: string): boolean => /^[0-9a-z]{24}$/.test(text);
+const isIdIn = (project: ProjectId, text: string): boolean => {
+  const prefix = idPrefixOf(project);
+  return isId(text) && text.length === prefix.length + idLength && text.startsWith(prefix);
+};
 export const findBrowserId = (text: string): BrowserId | undefined =>
   isId(text) ? (text as BrowserId) : undefined;
 export const findPoolId = (text: string): PoolId | undefined => (isId(text) ? (text as PoolId) : undefined);
+/** What a caller names is looked for in the caller's project only: any other's id is no id at all. */
+export const findBrowserIdIn = (project: ProjectId, text: string): BrowserId | undefined =>
+  isIdIn(project, text) ? (text as BrowserId) : undefined;
+export const findPoolIdIn = (project: ProjectId, text: string): PoolId | undefined =>
+  isIdIn(project, text) ? (text as PoolId) : undefined;
+export const findProjectId = (text: string): ProjectId | undefined =>
+  text === defaultProject || /^[0-9a-z]{12}$/.test(text) ? (text as ProjectId) : undefined;
 export const findProxyId = (text: string): ProxyId | undefined =>
   isId(text) ? (text as ProxyId) : undefined;
 export const findExtensionId = (text: string): ExtensionId | undefined =>
@@ -91,27 +127,29 @@ export const findExtensionId = (text: string): ExtensionId | undefined =>
 export const findProfileId = (text: string): ProfileId | undefined =>
   isId(text) ? (text as ProfileId) : undefined;
 export const findApiKeyId = (text: string): ApiKeyId | undefined =>
-  isId(text) ? (text as ApiKeyId) : undefined;
+  isPlainId(text) ? (text as ApiKeyId) : undefined;
 export const findDigest = (text: string): Digest | undefined =>
   /^[0-9a-f]{64}$/.test(text) ? (text as Digest) : undefined;
 export const findLeaseId = (text: string): LeaseId | undefined =>
-  isId(text) ? (text as LeaseId) : undefined;
+  isPlainId(text) ? (text as LeaseId) : undefined;
 /** A node names itself by configuration or at random; the name becomes part of keys, queues and channels. */
 export const findNodeId = (text: string): NodeId | undefined =>
   /^[0-9a-z-]{1,63}$/.test(text) ? (text as NodeId) : undefined;
 
 /** Ids as schemas of records and messages name them. */
 const idText = <Id extends string>(pattern: string) => Type.Unsafe<Id>(Type.String({ pattern }));
-const twentyFour = "^[0-9a-z]{24}$";
-export const PoolId = idText<PoolId>(twentyFour);
-export const BrowserId = idText<BrowserId>(twentyFour);
-export const LeaseId = idText<LeaseId>(twentyFour);
-export const ProfileId = idText<ProfileId>(twentyFour);
-export const ExtensionId = idText<ExtensionId>(twentyFour);
-export const ApiKeyId = idText<ApiKeyId>(twentyFour);
+const inProject = "^(?:[0-9a-z]{12})?[0-9a-z]{24}$";
+const inNone = "^[0-9a-z]{24}$";
+export const PoolId = idText<PoolId>(inProject);
+export const BrowserId = idText<BrowserId>(inProject);
+export const LeaseId = idText<LeaseId>(inNone);
+export const ProfileId = idText<ProfileId>(inProject);
+export const ExtensionId = idText<ExtensionId>(inProject);
+export const ApiKeyId = idText<ApiKeyId>(inNone);
 export const NodeId = idText<NodeId>("^[0-9a-z-]{1,63}$");
 export const ControlId = idText<ControlId>("^[0-9a-z]{12}$");
-export const Partition = idText<Partition>("^[0-9a-z]{12}$");
+export const Partition = idText<Partition>("^(?:[0-9a-z]{12}){1,2}$");
+export const ProjectId = idText<ProjectId>("^(?:default|[0-9a-z]{12})$");
 export const Digest = idText<Digest>("^[0-9a-f]{64}$");
 /** A caller may have named the request, and a claim is what the script made of it. */
 export const RequestId = idText<RequestId>("^.+$");

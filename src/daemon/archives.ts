@@ -9,6 +9,7 @@ import type { ArchiveBackend } from "../archive/kept-archives.js";
 import { type KeptProfiles, makeProfileArchives } from "../archive/profile-archives.js";
 import { openStaging } from "../archive/staging.js";
 import type { Config } from "../config/config.js";
+import type { ProfileStore } from "../registry/profiles/profile.js";
 import type { DaemonContext } from "./boot.js";
 import type { DaemonParts } from "./shared.js";
 
@@ -24,11 +25,12 @@ export interface ArchivesPart {
 
 /** States of profiles, read through `open`: from the archives themselves, or from a node's cache. */
 export const profileArchivesOf = (
-  { config, stores, keys, archives: { archives, staging } }: DaemonParts,
+  { config, keys, archives: { archives, staging } }: DaemonParts,
+  profiles: Pick<ProfileStore, "find" | "commit">,
   open: Parameters<typeof makeProfileArchives>[0]["open"],
 ): KeptProfiles =>
   makeProfileArchives({
-    profiles: stores.profiles,
+    profiles,
     archives,
     staging,
     seal: keys.streamSeal,

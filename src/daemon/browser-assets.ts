@@ -1,3 +1,4 @@
+import { type ExtensionId, type ProfileId, projectOf } from "../base/ids.js";
 import { openFrom } from "../archive/profile-archives.js";
 import { unpackExtension } from "../archive/formats/unzip.js";
 import type { BrowserHost } from "../browser/host.js";
@@ -13,6 +14,8 @@ import type { NetworkSync } from "../node/network-sync.js";
 import { ProfileSaver } from "../node/profile-saver.js";
 import { Restarts } from "../node/restarts.js";
 import type { Slots } from "../node/slots.js";
+import type { ProfileStore } from "../registry/profiles/profile.js";
+import type { RedisProjects } from "../store/projects.js";
 import { makeRefresh } from "../pool/refresh.js";
 import { profileArchivesOf } from "./archives.js";
 import { extensionLimits } from "./registries.js";
@@ -26,20 +29,34 @@ export interface AssetsPart {
   changing(slots: Slots, networkSync: NetworkSync): Pick<LeaseCommandPorts, "uploads" | "changeSession">;
 }
 
+/** What a browser is made from is found by ids alone, which name their project. */
+const registryOf = ({ of }: Pick<RedisProjects, "of">) => ({
+  extensions: {
+    find: (id: ExtensionId) => of(projectOf(id)).extensions.find(id),
+    noteUse: (id: ExtensionId) => of(projectOf(id)).extensions.noteUse(id),
+  },
+  profiles: {
+    find: (id: ProfileId) => of(projectOf(id)).profiles.find(id),
+    noteUse: (id: ProfileId) => of(projectOf(id)).profiles.noteUse(id),
+    commit: (id: ProfileId, archive: Parameters<ProfileStore["commit"]>[1]) =>
+      of(projectOf(id)).profiles.commit(id, archive),
+  },
+});
+
 /** Part of a step of the stop; the rest is for browsers that could not be saved in time. */
 const savingShare = 2 / 3;
 
 export function openBrowserAssets(shared: DaemonParts, host: BrowserHost): AssetsPart {
   const { config, clock, log, hurry, stores, metrics, archives } = shared;
   const { cache } = archives;
-  const profiles = profileArchivesOf(shared, openFrom(cache));
+  const registry = registryOf(stores.projects);
+  const profiles = profileArchivesOf(shared, registry.profiles, openFrom(cache));
   // Browsers without a private root see files of the host.
   const seesHostFiles = !hasPrivateRoot(host.walls?.rung ?? "none");
   const rules = { ...extensionLimits(config), seesHostFiles };
   const unpack = (path: string, into: string): Promise<void> => unpackExtension(path, into, rules);
   const assets = new BrowserAssets({
-    extensions: stores.extensions,
-    profiles: stores.profiles,
+    ...registry,
     archives: profiles,
     cache,
     log,
@@ -49,7 +66,7 @@ export function openBrowserAssets(shared: DaemonParts, host: BrowserHost): Asset
   const profileSaver = new ProfileSaver({
     profiles,
     pack: packProfile,
-    saved: makeRefresh(stores),
+    saved: (profile) => makeRefresh({ ...stores, ...stores.projects.of(projectOf(profile)) })(profile),
     meter: metrics,
     clock,
     log,

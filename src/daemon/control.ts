@@ -1,5 +1,5 @@
 import { rootPrincipal } from "../access/principal.js";
-import { newRequestId, onDemandPartition, type Partition } from "../base/ids.js";
+import { defaultProject, isOnDemand, newRequestId, type Partition } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
 import type { Front } from "../http/front.js";
@@ -12,8 +12,7 @@ import { browsersElsewhere, openGateway, openSilentNodes } from "./gateway.js";
 import { rootPersonOf } from "./access.js";
 import { frontOf, listenAsApi } from "./http.js";
 import { openLending } from "./lending.js";
-import { defaultsOf, makePoolOperations, makeSessionOperations, referencesOf } from "./operations.js";
-import { openRegistries } from "./registries.js";
+import { defaultsOf, makeOperationsIn } from "./operations.js";
 import { makeRole, type DaemonParts, take } from "./shared.js";
 import { startSchedules } from "./schedules.js";
 import type { Stores } from "./stores.js";
@@ -62,13 +61,9 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
   const fillSoon = makeFillSoon(fill, (partition, error) =>
     log.warn({ partition, error: textOf(error) }, "fill left to the tick"),
   );
-  const pools = makePoolOperations(shared, lending, fillSoon);
-  const sessions = makeSessionOperations(shared, lending);
-  const listening = await listenAsApi(
-    shared,
-    { ...parts, operations: { pools, sessions, ...openRegistries(shared) } },
-    stops,
-  );
+  const operationsIn = makeOperationsIn(shared, { lending, fillSoon });
+  const { pools } = operationsIn(defaultProject);
+  const listening = await listenAsApi(shared, { ...parts, operationsIn }, stops);
   const { port } = listening;
   await endpoints.add({ host: config.server.host, port });
 
@@ -77,7 +72,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     stops.add("silent nodes", parts.silentNodes.begin());
     const listener = await listenAsControl(stores.listenerParts, lending.control, lending);
     stops.add("messages", () => listener.close());
-    const refs = referencesOf(stores);
+    const refs = stores.projects.of(defaultProject);
     const defaults = defaultsOf(config);
     const principal = rootPrincipal(rootPersonOf(config));
     await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
@@ -96,7 +91,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
  */
 function fillWhereLacking({ signals }: Stores, fillSoon: (partition: Partition) => void): () => void {
   const replace = ({ partition }: { partition: Partition }): void =>
-    void (partition !== onDemandPartition && fillSoon(partition));
+    void (!isOnDemand(partition) && fillSoon(partition));
   const ends = [signals.on("browser.retiring", replace), signals.on("browser.gone", replace)];
   return () => ends.forEach((end) => end());
 }

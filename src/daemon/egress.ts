@@ -1,5 +1,5 @@
 import { Stops } from "../base/stops.js";
-import type { BrowserId } from "../base/ids.js";
+import { type BrowserId, projectOf } from "../base/ids.js";
 import { patternsOf } from "../base/net/hosts.js";
 import { within } from "../base/deadline.js";
 import { findTool } from "../browser/executable.js";
@@ -68,7 +68,8 @@ function portsOf(
     allowedProbeUrl,
     log,
     meter: metrics,
-    openUpstream: (id) => openUpstream({ store: stores.proxies, seal: keys.seal }, id),
+    openUpstream: (id) =>
+      openUpstream({ store: stores.projects.of(projectOf(id)).proxies, seal: keys.seal }, id),
     egress: {
       settings: settingsOf(config),
       reserved: makeReservedEndpoints(endpoints.places),

@@ -1,6 +1,6 @@
 import type { Config } from "../config/config.js";
 import { urlOf } from "../config/resolve.js";
-import type { BrowserId, LeaseId, NodeId } from "../base/ids.js";
+import { type BrowserId, type LeaseId, type NodeId, partitionOf } from "../base/ids.js";
 import { defaultGate } from "../gateway/gates/default-gate.js";
 import { Gateway } from "../gateway/gateway.js";
 import { defaultGatewayLimits, type GatewayLimits } from "../gateway/limits.js";
@@ -142,7 +142,7 @@ export const findLeaseEnd =
     // The record first: what it no longer tells has become a tombstone by then.
     const reason = await poolStore.findLeaseEnd(browser, lease);
     if (reason !== undefined) return reason;
-    const tombstone = await projects.findTombstone(browser);
+    const tombstone = await projects.at(partitionOf(browser)).findTombstone(browser);
     return tombstone && (tombstone.lease === lease ? tombstone.reason : "released");
   };
 

@@ -16,19 +16,19 @@ import { whyUnready } from "./stores.js";
 
 interface ApiParts {
   readonly front: Front;
-  readonly operations: Pick<HttpDeps, "pools" | "sessions" | "proxies" | "extensions" | "profiles">;
+  readonly operationsIn: HttpDeps["operationsIn"];
   unready?(): string | undefined;
 }
 
 /** Opens the API's server. */
 export async function listenAsApi(
   shared: DaemonParts,
-  { front, operations, unready }: ApiParts,
+  { front, operationsIn, unready }: ApiParts,
   stops: Stops,
 ): Promise<Listening> {
   const { config, clock, log, stopping, stores, metrics, archives } = shared;
   const listening = await listen(httpOptions(config), {
-    ...operations,
+    operationsIn,
     ...openAccess(shared),
     clock,
     log,

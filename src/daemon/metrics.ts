@@ -1,14 +1,9 @@
-import {
-  type BrowserId,
-  onDemandLabel,
-  onDemandPartition,
-  type Partition,
-  partitionOf,
-} from "../base/ids.js";
+import type { BrowserId, Partition, ProjectId } from "../base/ids.js";
 import type { Config } from "../config/config.js";
 import type { AcquireMeter } from "../lease/metered-acquire.js";
 import type { SlotPorts } from "../node/slots.js";
 import { type Gauges, Metrics, type PoolGauge } from "../observe/metrics.js";
+import { labelOf } from "../pool/pool-labels.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
 import type { DaemonContext } from "./boot.js";
 import type { DaemonParts } from "./shared.js";
@@ -38,9 +33,9 @@ export function openMetrics(
 /** A label that cannot be read costs a count, never what is counted. */
 const countAs = (label: Promise<string>, add: (pool: string) => void): void => void label.then(add, () => {});
 
-export const acquireMeter = ({ labels, metrics }: DaemonParts): AcquireMeter => ({
+export const acquireMeter = ({ labels, metrics }: DaemonParts, project: ProjectId): AcquireMeter => ({
   acquired: (ref, outcome, waitedMs) =>
-    countAs(labels.ofRef(ref), (pool) => metrics.acquired(pool, outcome, waitedMs)),
+    countAs(labels.ofRef(project, ref), (pool) => metrics.acquired(pool, outcome, waitedMs)),
 });
 
 export function slotMeter({ labels, metrics }: DaemonParts): SlotPorts["meter"] {
@@ -63,11 +58,11 @@ export const gaugesOf = ({
       const { waiting, stale: _stale, ...states } = await poolStore.counts(partition);
       return { pool, states, waiting };
     };
-    const named = (await projects.pools()).map(async (id) => {
-      const terms = await poolStore.findTerms(partitionOf(id));
-      return terms ? [await readingOf(terms.name ?? id, partitionOf(id))] : [];
+    const readings = (await projects.partitions()).map(async (partition) => {
+      const label = await labelOf(poolStore, partition);
+      return label === undefined ? [] : [await readingOf(label, partition)];
     });
-    return [...(await Promise.all(named)).flat(), await readingOf(onDemandLabel, onDemandPartition)];
+    return (await Promise.all(readings)).flat();
   },
   async nodes() {
     const living = await nodes.living();

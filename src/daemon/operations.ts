@@ -1,5 +1,6 @@
+import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
-import { type Partition, partitionOf, type PoolId } from "../base/ids.js";
+import { type Partition, partitionOf, type PoolId, type ProjectId } from "../base/ids.js";
 import { patternsOf } from "../base/net/hosts.js";
 import type { Config } from "../config/config.js";
 import { makeAcquire } from "../lease/acquire.js";
@@ -22,31 +23,61 @@ import {
   makeRemovePool,
 } from "../pool/pool-operations.js";
 import { makeUpdatePool } from "../pool/update-pool.js";
-import type { References } from "../registry/references.js";
 import type { Lending } from "./lending.js";
 import { acquireMeter } from "./metrics.js";
-import { extensionCheck } from "./registries.js";
+import type { HttpDeps, ProjectOperations } from "../http/deps.js";
+import { extensionCheck, openRegistries } from "./registries.js";
 import type { DaemonParts } from "./shared.js";
-import type { Stores } from "./stores.js";
+import type { ProjectStores } from "../store/projects.js";
 
-export function makePoolOperations(
+/** What operations have in every project. */
+export interface OperationParts {
+  readonly lending: Lending;
+  readonly fillSoon: (partition: Partition) => void;
+}
+
+/**
+ * The operations of each project, made when they are first asked for; they hold nothing that is not in Redis
+ * or may be read there again.
+ */
+export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): HttpDeps["operationsIn"] {
+  const made = new LRUCache<ProjectId, ProjectOperations>({ max: 1000 });
+  const make = (project: ProjectId): ProjectOperations => {
+    const stores = shared.stores.projects.of(project);
+    return {
+      pools: makePoolOperations(shared, stores, parts),
+      sessions: makeSessionOperations(shared, stores, parts),
+      ...openRegistries(shared, stores),
+    };
+  };
+  return (project) => {
+    const operations = made.get(project) ?? make(project);
+    made.set(project, operations);
+    return operations;
+  };
+}
+
+function makePoolOperations(
   shared: DaemonParts,
-  lending: Lending,
-  fillSoon: (partition: Partition) => void,
+  project: ProjectStores,
+  { lending, fillSoon }: OperationParts,
 ): PoolOperations {
   const { config, stores, clock } = shared;
-  const { poolStore, projects } = stores;
+  const { poolStore } = stores;
+  const { projects } = project;
   const { region } = config;
   const ports = {
     poolStore,
-    projects,
-    ...referencesOf(stores),
+    ...project,
     defaults: defaultsOf(config),
     region,
     kick: (pool: PoolId): void => fillSoon(partitionOf(pool)),
     ...config.limits,
   };
-  const acquire = makeAcquire({ ...lendingPorts(shared, lending), maxWaitMs: config.acquire.maxWaitMs });
+  const acquire = makeAcquire({
+    ...lendingPorts(shared, project, lending),
+    maxWaitMs: config.acquire.maxWaitMs,
+  });
   return {
     create: makeCreatePool(ports),
     list: makeListPools({ poolStore, projects, region }),
@@ -55,17 +86,21 @@ export function makePoolOperations(
     remove: makeRemovePool(ports),
     flush: makeFlushPool(ports),
     browsers: makePoolBrowsers(ports),
-    acquire: meterAcquire(acquire, { clock, meter: acquireMeter(shared) }),
-    release: makeRelease(releasePorts(shared)),
+    acquire: meterAcquire(acquire, { clock, meter: acquireMeter(shared, projects.project) }),
+    release: makeRelease(releasePorts(shared, project)),
   };
 }
 
-export function makeSessionOperations(shared: DaemonParts, lending: Lending): SessionOperations {
+function makeSessionOperations(
+  shared: DaemonParts,
+  project: ProjectStores,
+  { lending }: OperationParts,
+): SessionOperations {
   const { config, stores, clock, archives } = shared;
-  const { poolStore, projects, nodes, queues, reports } = stores;
+  const { poolStore, nodes, queues, reports } = stores;
+  const { projects, ...refs } = project;
   const { region } = config;
-  const refs = referencesOf(stores);
-  const ports = lendingPorts(shared, lending);
+  const ports = lendingPorts(shared, project, lending);
   const { configs } = ports;
   const restartLimitMs = config.node.launchLimitMs + answerMarginMs;
   const changing = {
@@ -91,7 +126,7 @@ export function makeSessionOperations(shared: DaemonParts, lending: Lending): Se
     list: makeListSessions({ poolStore, projects, configs, profiles: refs.profiles, region }),
     get: makeGetSession(changing),
     update: makeUpdateSession(changing),
-    remove: makeRemoveSession(releasePorts(shared)),
+    remove: makeRemoveSession(releasePorts(shared, project)),
     curl: makeCurl({ poolStore, projects, askCurl: lending.askCurl }),
     findUploadTarget: makeFindUploadTarget(changing),
     addExtensions: makeAddExtensions({
@@ -104,18 +139,18 @@ export function makeSessionOperations(shared: DaemonParts, lending: Lending): Se
   };
 }
 
-const lendingPorts = ({ stores }: DaemonParts, { control, waiters, grants }: Lending) => ({
-  poolStore: stores.poolStore,
-  projects: stores.projects,
-  configs: new SessionReader(stores.poolStore, referencesOf(stores)),
-  control,
-  waiters,
-  grants,
-});
+const lendingPorts = (
+  { stores: { poolStore } }: DaemonParts,
+  { projects, ...refs }: ProjectStores,
+  { control, waiters, grants }: Lending,
+) => ({ poolStore, projects, configs: new SessionReader(poolStore, refs), control, waiters, grants });
 
-const releasePorts = ({ config, stores, clock }: DaemonParts): Parameters<typeof makeRelease>[0] => ({
+const releasePorts = (
+  { config, stores, clock }: DaemonParts,
+  { projects }: ProjectStores,
+): Parameters<typeof makeRelease>[0] => ({
   poolStore: stores.poolStore,
-  projects: stores.projects,
+  projects,
   retryWindowMs: config.acquire.retryWindowMs,
   saveWaitMs: config.profiles.saveWaitMs,
   clock,
@@ -138,12 +173,6 @@ const answerMarginMs = 5000;
  */
 const loadWaitOf = ({ extensions, node }: Config): Millis =>
   Math.min(extensions.loadLimitMs + node.launchLimitMs + answerMarginMs, 55_000);
-
-export const referencesOf = ({ proxies, profiles, extensions }: Stores): References => ({
-  proxies,
-  profiles,
-  extensions,
-});
 
 export const defaultsOf = ({ fill, browser, egress }: Config): SpecDefaults => ({
   fillRatePerMinute: fill.defaultRatePerMinute,

@@ -13,6 +13,7 @@ import type { ProfileOperations } from "../registry/profiles/profile.js";
 import { makeProxyOperations } from "../registry/proxies/operations.js";
 import type { ProxyOperations } from "../registry/proxies/proxy.js";
 import { profileArchivesOf } from "./archives.js";
+import type { ProjectStores } from "../store/projects.js";
 import type { DaemonParts } from "./shared.js";
 
 interface Registries {
@@ -22,18 +23,21 @@ interface Registries {
 }
 
 /** What the API does with named extensions, profiles and proxies. */
-export const openRegistries = (shared: DaemonParts): Registries => ({
-  extensions: openExtensions(shared),
-  profiles: openProfiles(shared),
-  proxies: openProxies(shared),
+export const openRegistries = (shared: DaemonParts, project: ProjectStores): Registries => ({
+  extensions: openExtensions(shared, project),
+  profiles: openProfiles(shared, project),
+  proxies: openProxies(shared, project),
 });
 
-function openExtensions({ config, clock, stores, archives: { archives, staging } }: DaemonParts) {
+function openExtensions(
+  { config, clock, stores, archives: { archives, staging } }: DaemonParts,
+  { projects, extensions }: ProjectStores,
+): ExtensionOperations {
   const { maxBytes, storeUrl, storeLimitMs } = config.extensions;
   return makeExtensionOperations({
     poolStore: stores.poolStore,
-    projects: stores.projects,
-    store: stores.extensions,
+    projects,
+    store: extensions,
     archives,
     maxExtensions: config.limits.maxExtensions,
     stage: (file, signal) => stage(staging, file, { maxBytes, signal }),
@@ -42,18 +46,21 @@ function openExtensions({ config, clock, stores, archives: { archives, staging }
   });
 }
 
-function openProfiles(shared: DaemonParts): ProfileOperations {
+function openProfiles(shared: DaemonParts, { projects, profiles }: ProjectStores): ProfileOperations {
   const { config, stores, archives } = shared;
   return makeProfileOperations({
     poolStore: stores.poolStore,
-    projects: stores.projects,
-    store: stores.profiles,
-    states: profileArchivesOf(shared, (digest) => archives.archives.open(digest)),
+    projects,
+    store: profiles,
+    states: profileArchivesOf(shared, profiles, (digest) => archives.archives.open(digest)),
     maxProfiles: config.limits.maxProfiles,
   });
 }
 
-function openProxies({ config, clock, log, stores, keys, resolve, endpoints }: DaemonParts): ProxyOperations {
+function openProxies(
+  { config, clock, log, stores, keys, resolve, endpoints }: DaemonParts,
+  { projects, proxies }: ProjectStores,
+): ProxyOperations {
   const probe = makeProbe({
     clock,
     resolve,
@@ -63,8 +70,8 @@ function openProxies({ config, clock, log, stores, keys, resolve, endpoints }: D
   });
   return makeProxyOperations({
     poolStore: stores.poolStore,
-    projects: stores.projects,
-    store: stores.proxies,
+    projects,
+    store: proxies,
     seal: keys.seal,
     maxProxies: config.limits.maxProxies,
     log,

@@ -33,7 +33,8 @@ export async function startSchedules(
     clock,
     log,
     fill,
-    refresh: makeRefreshPartition(stores),
+    refresh: (partition) =>
+      makeRefreshPartition({ poolStore, ...projects.ofPartition(partition) })(partition),
     queues,
     maxLeases: config.recycle.maxLeases,
     listensMs,
@@ -52,7 +53,9 @@ export async function startSchedules(
 /** Deletes archives that neither an extension nor a profile names. */
 function sweepArchives({ config, clock, log, stores, archives: { archives } }: DaemonParts): Tick["run"] {
   const named = async (): Promise<ReadonlySet<Digest>> => {
-    const [extensions, profiles] = await Promise.all([stores.extensions.all(), stores.profiles.all()]);
+    const all = await stores.projects.all();
+    const extensions = (await Promise.all(all.map((project) => project.extensions.all()))).flat();
+    const profiles = (await Promise.all(all.map((project) => project.profiles.all()))).flat();
     return new Set([
       ...extensions.map(({ digest }) => digest),
       ...profiles.flatMap(({ archive }) => archive?.digest ?? []),

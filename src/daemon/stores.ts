@@ -9,15 +9,12 @@ import type { PoolSignals } from "../pool/ports/signals.js";
 import { Queues, type QueueOptions } from "../schedule/queues.js";
 import { RedisApiKeyStore } from "../store/api-key-store.js";
 import { EffectRunner } from "../store/effects.js";
-import { RedisExtensionStore } from "../store/extension-store.js";
 import { PartitionScripts } from "../store/partition-scripts.js";
 import { RedisPoolStore } from "../store/pool-store.js";
 import { queuePrefix } from "../store/redis/keys.js";
 import type { StoreLimits } from "../store/limits.js";
 import { RedisNodeStore } from "../store/node-store.js";
-import { RedisProfileStore } from "../store/profile-store.js";
-import { RedisProjectStore } from "../store/project-store.js";
-import { RedisProxyStore } from "../store/proxy-store.js";
+import { RedisProjects } from "../store/projects.js";
 import {
   connect,
   connectForMessages,
@@ -34,10 +31,7 @@ import { type ListenerParts, RedisMessages } from "../store/messages.js";
 /** What all roles share: the way to Redis and everything that stands on it. */
 export interface Stores {
   readonly poolStore: RedisPoolStore;
-  readonly projects: RedisProjectStore;
-  readonly proxies: RedisProxyStore;
-  readonly profiles: RedisProfileStore;
-  readonly extensions: RedisExtensionStore;
+  readonly projects: RedisProjects;
   readonly apiKeys: RedisApiKeyStore;
   readonly nodes: RedisNodeStore;
   readonly reports: RedisNodeReports;
@@ -99,20 +93,17 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   const { queues, queueOptions } = openQueues(redis, context, stops);
   const signals = new Events<PoolSignals>((error) => log.error({ error: textOf(error) }, "listener failed"));
   const limits = limitsOf(config);
-  const project = defaultProject;
-  const projects = new RedisProjectStore(store, project, limits);
-  const nodes = new RedisNodeStore(store, project, { limits, overcommit: config.node.overcommit });
+  const unnamed = defaultProject;
+  const projects = new RedisProjects(store, { limits, unnamed, others: async () => [] });
+  const nodes = new RedisNodeStore(store, unnamed, { limits, overcommit: config.node.overcommit });
   const effects = makeEffects({ projects, nodes, queues, signals, log });
   stops.add("effects", () => effects.idle());
-  const scripts = new PartitionScripts(store, effects, { project, limits });
+  const scripts = new PartitionScripts(store, effects, { unnamed, limits });
   const poolStore = new RedisPoolStore(scripts);
   const limitMs = redis.commandTimeoutMs;
   const stores: Stores = {
     poolStore,
     projects,
-    proxies: new RedisProxyStore(store, project),
-    profiles: new RedisProfileStore(store, project),
-    extensions: new RedisExtensionStore(store, project),
     apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs: limits.idempotencyMs }),
     nodes,
     queues,
@@ -184,7 +175,7 @@ const makeEffects = ({ projects, nodes, queues, signals, log }: EffectSources): 
     jobs: queues,
     log,
     signals,
-    freeName: (name, owner) => projects.freeName({ kind: "session", name, owner }),
+    freeName: (name, owner, partition) => projects.at(partition).freeName({ kind: "session", name, owner }),
     freeRoom: (node, browser) => nodes.freeRoom(node, browser),
-    moveTombstones: (partition) => projects.moveTombstones(partition),
+    moveTombstones: (partition) => projects.at(partition).moveTombstones(partition),
   });

@@ -4,6 +4,7 @@ import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFact
 import { errors, RemudaError, refusal } from "../base/errors.js";
 import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
 import { securityHeaders } from "../base/net/security-headers.js";
+import { makeInProject } from "./caller.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { acceptBodies, wrongType } from "./body.js";
 import { refusalOfError, sendRefusal } from "./errors.js";
@@ -84,12 +85,13 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   void app.register(async (scope) => {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
     addAdmission(keyed, deps);
-    addPools(keyed, { ...deps, context, policyBodyBytes: options.bodyLimitBytes });
-    addSessions(keyed, { ...deps, context, policyBodyBytes: options.bodyLimitBytes });
-    addSessionExtensions(keyed, { ...deps, uploads: options.uploads });
-    addProxies(keyed, deps);
-    addExtensions(keyed, { ...deps, uploads: options.uploads });
-    addProfiles(keyed, deps);
+    const given = { ...deps, context, inProject: makeInProject(deps) };
+    addPools(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
+    addSessions(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
+    addSessionExtensions(keyed, { ...given, uploads: options.uploads });
+    addProxies(keyed, given);
+    addExtensions(keyed, { ...given, uploads: options.uploads });
+    addProfiles(keyed, given);
     addApiKeys(keyed, deps);
     addAuth(keyed);
     addProjects(keyed);

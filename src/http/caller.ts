@@ -1,8 +1,9 @@
 import type { ServerResponse } from "node:http";
 import type { Principal } from "../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
+import { defaultProject, findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
 import type { Caller } from "../spec/paging.js";
+import type { HttpDeps, ProjectOperations } from "./deps.js";
 import { InvalidInput } from "./invalid-input.js";
 import { ownRequestId } from "./request-id.js";
 
@@ -22,6 +23,13 @@ export function principalOf({ principal }: FastifyRequest): Principal {
   if (principal === undefined) throw new Error("a route without admission asked who its caller is");
   return principal;
 }
+
+/** Gives the operations of the project that a request is about. */
+export type InProject = (request: FastifyRequest) => ProjectOperations;
+export const makeInProject =
+  ({ operationsIn }: Pick<HttpDeps, "operationsIn">): InProject =>
+  (request) =>
+    operationsIn(principalOf(request).effectiveScope ?? defaultProject);
 
 /**
  * A class for its speed: an object literal with a getter has a hidden class of its own each time. Its signal

@@ -1,6 +1,7 @@
 import type { ApiKeyOperations } from "../access/api-key.js";
 import type { Authenticator } from "../access/principal.js";
 import type { Clock, Millis } from "../base/clock.js";
+import type { ProjectId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { Staging } from "../archive/archives.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
@@ -54,16 +55,22 @@ interface MetricsPage {
   text(): Promise<string>;
 }
 
-export interface HttpDeps {
-  readonly authenticator: Authenticator;
-  readonly apiKeys: ApiKeyOperations;
+/** What the API does in one project, and with nothing of any other. */
+export interface ProjectOperations {
   readonly pools: PoolOperations;
   readonly sessions: SessionOperations;
-  /** Holds archives that were sent with a request, until its operation has taken them. */
-  readonly staging: Staging;
   readonly proxies: ProxyOperations;
   readonly extensions: ExtensionOperations;
   readonly profiles: ProfileOperations;
+}
+
+export interface HttpDeps {
+  readonly authenticator: Authenticator;
+  readonly apiKeys: ApiKeyOperations;
+  /** What the API does in a project. */
+  operationsIn(project: ProjectId): ProjectOperations;
+  /** Holds archives that were sent with a request, until its operation has taken them. */
+  readonly staging: Staging;
   readonly links: ViewContext["links"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;

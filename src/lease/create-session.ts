@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { refusal, type Refusal } from "../base/errors.js";
-import { newBrowserId, newRequestId, type NodeId, onDemandPartition } from "../base/ids.js";
+import { newBrowserId, newRequestId, type NodeId, onDemandIn, type Partition } from "../base/ids.js";
 import type { LaunchFacts } from "../pool/browser.js";
 import { memoryBytes, type SessionCreate } from "../spec/bodies.js";
 import { launchJob } from "../pool/fill.js";
@@ -37,7 +37,6 @@ export interface SessionPorts extends LendPorts, References {
   readonly launchWaitMs: Millis;
 }
 
-const partition = onDemandPartition;
 const defaultTimeoutSeconds = 60;
 
 /** POST /browsers: the machinery of pools, without a pool: a launch is claimed for a waiter bound to it. */
@@ -60,6 +59,7 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   if (refused) return refused;
   const keyed = idempotencyKeyOf(caller, "create session", body);
   const asker = { caller, ...(keyed ? { keyed } : {}) };
+  const partition = onDemandIn(ports.projects.project);
   const waiter = {
     ...waiterOf(ports, body, asker),
     timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds,
@@ -99,11 +99,11 @@ const noRoom = (obstacle: string): Refusal =>
 
 async function claim(
   ports: Creating,
-  { waiter, keyed }: LeaseRequest,
+  { partition, waiter, keyed }: LeaseRequest,
   template: LaunchTemplate,
 ): Promise<LeaseReply<Refusal>> {
   const { poolStore, nodes, jobs, placeByLook } = ports;
-  const { candidate, obstacle } = await placed(placeByLook, template);
+  const { candidate, obstacle } = await placed(placeByLook, { partition, template });
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
   const reply = await poolStore.createSession(partition, {
     waiter,
@@ -138,13 +138,13 @@ const mostLaunches = 3;
 
 async function claimElsewhere(
   { poolStore, nodes, jobs, placeByLook }: Creating,
-  { waiter }: LeaseRequest,
+  { partition, waiter }: LeaseRequest,
   { template, failures }: { template: LaunchTemplate; failures: readonly LaunchFailure[] },
 ): Promise<boolean> {
   if (failures.length >= mostLaunches) return false;
   const { candidate } = await placed(
     placeByLook,
-    template,
+    { partition, template },
     failures.map(({ node }) => node),
   );
   if (!candidate) return false;
@@ -164,7 +164,7 @@ async function claimElsewhere(
  */
 async function placed(
   placeByLook: PlaceByLook,
-  template: LaunchTemplate,
+  { partition, template }: { readonly partition: Partition; readonly template: LaunchTemplate },
   resting: readonly NodeId[] = [],
 ): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
   const { headless, stealth, kiosk_mode, memory, engine } = template;

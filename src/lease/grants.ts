@@ -14,7 +14,7 @@ import type { LeaseRequest } from "./lend.js";
 import { WaiterRecovery, type QueuedRequest } from "./waiter-recovery.js";
 import type { Waiters } from "./waiters.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
-import type { ProjectStore } from "../pool/ports/project-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 
 /** A grant to be undone; the request makes every further try a repeat of the first. */
 interface Lost {
@@ -24,7 +24,7 @@ interface Lost {
 
 interface GrantPorts {
   readonly poolStore: PoolStore;
-  readonly projects: Pick<ProjectStore, "freeName" | "reserveName">;
+  readonly projects: Pick<Projects, "at">;
   readonly waiters: Waiters;
   readonly clock: Clock;
   readonly log: Log;
@@ -137,7 +137,7 @@ export class Grants {
     if (reply.kind === "granted") this.settle(partition, stands.lease, "lost");
     const isOwn = stands.lease === waiter.lease && reply.kind !== "unknown";
     if (waiter.name !== undefined && !isOwn)
-      await projects.freeName({ kind: "session", name: waiter.name, owner: waiter.lease });
+      await projects.at(partition).freeName({ kind: "session", name: waiter.name, owner: waiter.lease });
     this.#abandoned.delete(caller.request);
   }
 

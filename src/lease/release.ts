@@ -1,6 +1,6 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { type BrowserId, findBrowserId, findPoolId, type Partition, partitionOf } from "../base/ids.js";
+import { type BrowserId, findBrowserIdIn, findPoolId, type Partition, partitionOf } from "../base/ids.js";
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
 import type { Caller } from "../spec/paging.js";
@@ -30,7 +30,7 @@ const lookMs = 50;
 export const makeRelease =
   (ports: ReleasePorts) =>
   async (ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal> => {
-    const browser = findBrowserId(body.session_id);
+    const browser = findBrowserIdIn(ports.projects.project, body.session_id);
     if (!browser) return await notFound(ports, ref);
     const partition = partitionOf(browser);
     const outcome = await ports.poolStore.release(partition, {
@@ -137,7 +137,7 @@ async function endedLately(
   { poolStore, projects, retryWindowMs }: ReleasePorts,
   ref: string,
 ): Promise<boolean> {
-  const id = findBrowserId(ref);
+  const id = findBrowserIdIn(projects.project, ref);
   const found = id && (await poolStore.findBrowser(id));
   if (found)
     return (

@@ -1,10 +1,10 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
-import { type LeaseId, onDemandPartition, type Partition, type RequestId } from "../base/ids.js";
+import { isOnDemand, type LeaseId, type Partition, type RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { RejoinReply } from "../pool/ports/store-replies.js";
-import type { ProjectStore } from "../pool/ports/project-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 import type { Waiters } from "./waiters.js";
 
 /** A request of this control that has a place in a pool's line, or a launch on demand. */
@@ -20,7 +20,7 @@ export interface QueuedRequest {
 
 interface WaiterRecoveryPorts {
   readonly poolStore: PoolStore;
-  readonly projects: Pick<ProjectStore, "reserveName">;
+  readonly projects: Pick<Projects, "at">;
   readonly waiters: Waiters;
   readonly clock: Clock;
   readonly log: Log;
@@ -75,8 +75,7 @@ export class WaiterRecovery {
       partition,
       missing.filter((one) => this.#isWaiting(one)),
     );
-    if (lost.length > 0)
-      await (partition === onDemandPartition ? this.#giveUp(lost) : this.#rejoin(partition, lost));
+    if (lost.length > 0) await (isOnDemand(partition) ? this.#giveUp(lost) : this.#rejoin(partition, lost));
   }
 
   /** Finds which waiters have a browser, and which have neither a browser nor a place. */
@@ -150,10 +149,8 @@ export class WaiterRecovery {
   /** Reserves the session's name anew, since it was given back with the place. */
   async #reserve({ partition, name, lease }: QueuedRequest): Promise<boolean> {
     if (name === undefined) return true;
-    return (
-      (await this.ports.projects.reserveName({ kind: "session", name, owner: lease, partition })) !==
-      undefined
-    );
+    const names = this.ports.projects.at(partition);
+    return (await names.reserveName({ kind: "session", name, owner: lease, partition })) !== undefined;
   }
 
   #giveUp(lost: readonly QueuedRequest[]): void {

@@ -1,17 +1,17 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type Partition, newRequestId, type NodeId, onDemandPartition } from "../base/ids.js";
+import { type Partition, newRequestId, type NodeId, isOnDemand } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import type { Browser, RetireReason } from "../pool/browser.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
-import type { ProjectStore } from "../pool/ports/project-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 import type { Slots } from "./slots.js";
 
 interface DrainPorts {
   readonly node: NodeId;
   readonly poolStore: PoolStore;
-  readonly projects: ProjectStore;
+  readonly projects: Pick<Projects, "partitions">;
   readonly nodes: NodeStore;
   readonly slots: Slots;
   readonly clock: Clock;
@@ -108,9 +108,7 @@ export class Drain {
   /** Again where a browser in service is not marked: a failover may have taken that back. */
   async #mark(own: Own, leftMs: Millis): Promise<void> {
     const { poolStore, node } = this.ports;
-    const losers = new Set(
-      partitionsWith(own, isUnmarked).filter((partition) => partition !== onDemandPartition),
-    );
+    const losers = new Set(partitionsWith(own, isUnmarked).filter((partition) => !isOnDemand(partition)));
     const unmarked = [...own.keys()].filter(
       (partition) => !this.#marked.has(partition) || losers.has(partition),
     );

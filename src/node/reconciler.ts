@@ -7,7 +7,7 @@ import { type Browser, leaseOf, type LeasedBrowser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
-import type { ProjectStore } from "../pool/ports/project-store.js";
+import type { Projects } from "../pool/ports/project-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
@@ -20,7 +20,7 @@ interface ReconcilerPorts {
   readonly tenure: Pick<Tenure, "holds">;
   readonly slots: Slots;
   readonly poolStore: PoolStore;
-  readonly projects: Pick<ProjectStore, "partitions">;
+  readonly projects: Pick<Projects, "partitions">;
   readonly nodes: Pick<NodeStore, "holdRoom" | "freeRoom">;
   readonly reports: NodeReports;
   readonly handover: LeaseHandover;

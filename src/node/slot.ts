@@ -1,5 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { type BrowserId, partitionOf, type LeaseId, onDemandPartition, type ProfileId } from "../base/ids.js";
+import { type BrowserId, partitionOf, isOnDemand, type LeaseId, type ProfileId } from "../base/ids.js";
 import type { Chromium, KeptWorkspace } from "../browser/chromium.js";
 import type { NetworkSettings, RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../spec/bodies.js";
@@ -71,13 +71,13 @@ export class Slot implements LocalBrowser {
     this.template = template;
     this.egress = egress;
     this.bornAtMs = clock.monotonic();
-    const isOnDemand = partitionOf(this.id) === onDemandPartition;
-    const leaseUsage = new LeaseUsageCount(() => egress.used(), isOnDemand);
+    const hasNoPool = isOnDemand(partitionOf(this.id));
+    const leaseUsage = new LeaseUsageCount(() => egress.used(), hasNoPool);
     this.leaseUsage = leaseUsage;
     this.activity = new Activity(clock, (lease) => leaseUsage.begin(lease));
     const { profile_id: id, profile } = template;
     // Browsers of pools never save (docs/extensions-and-profiles.md#profiles).
-    if (id !== undefined) this.profile = { id, isSaved: isOnDemand && profile?.save_changes === true };
+    if (id !== undefined) this.profile = { id, isSaved: hasNoPool && profile?.save_changes === true };
   }
 
   get chromium(): Chromium {

@@ -1,9 +1,10 @@
 import { LRUCache } from "lru-cache";
 import {
   type BrowserId,
-  findBrowserId,
+  findBrowserIdIn,
   findLeaseId,
   findPoolId,
+  findPoolIdIn,
   type Partition,
   partitionOf,
   type PoolId,
@@ -21,7 +22,7 @@ interface Ports {
 
 /** Ids win over names in `{id_or_name}` (docs/api.md#names-and-ids). */
 export async function findPool({ poolStore, projects }: Ports, ref: string): Promise<Pool | undefined> {
-  const id = findPoolId(ref);
+  const id = findPoolIdIn(projects.project, ref);
   const byId = id && (await poolStore.findPool(partitionOf(id)));
   if (byId && byId.id === id) return byId;
   const named = await projects.findName("pool", ref);
@@ -52,7 +53,7 @@ export class PoolNameCache {
    * this one is not meant.
    */
   *candidates(ref: string): Generator<PoolCandidate | Promise<PoolCandidate | undefined>, void> {
-    const id = findPoolId(ref);
+    const id = findPoolIdIn(this.projects.project, ref);
     if (id) yield { id, partition: partitionOf(id) };
     const kept = this.#kept.get(ref);
     if (kept) yield calledBy(ref, kept);
@@ -72,7 +73,7 @@ export async function findSession(
   { poolStore, projects }: Ports,
   ref: string,
 ): Promise<{ browser: LeasedBrowser; at: number } | undefined> {
-  const id = findBrowserId(ref);
+  const id = findBrowserIdIn(projects.project, ref);
   const byId = id && (await poolStore.findBrowser(id));
   if (byId?.browser.state === "leased") return { browser: byId.browser, at: byId.at };
   const named = await projects.findName("session", ref);
@@ -83,12 +84,12 @@ export async function findSession(
 /** The browser id that a reference means, live or not. */
 export async function findSessionId(ports: Ports, ref: string): Promise<BrowserId | undefined> {
   const found = await findSession(ports, ref);
-  return found?.browser.id ?? findBrowserId(ref);
+  return found?.browser.id ?? findBrowserIdIn(ports.projects.project, ref);
 }
 
 /** What is kept of a session that is over, by its id or, of several that bore the name, the last. */
 export async function findTombstone(projects: ProjectStore, ref: string): Promise<Tombstone | undefined> {
-  const id = findBrowserId(ref);
+  const id = findBrowserIdIn(projects.project, ref);
   const byId = id && (await projects.findTombstone(id));
   return byId ?? (await projects.findTombstoneNamed(ref));
 }

@@ -1,17 +1,17 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { type Partition, newRequestId, type NodeId, onDemandPartition } from "../base/ids.js";
+import { type Partition, newRequestId, type NodeId, isOnDemand } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { type FillPool, launchJob } from "./fill.js";
 import type { NodeStore } from "./ports/node-store.js";
 import { NodeCapacities } from "./placement.js";
 import type { PoolStore, Jobs } from "./ports/pool-store.js";
-import type { ProjectStore } from "./ports/project-store.js";
+import type { Projects } from "./ports/project-store.js";
 import { PartitionRounds } from "./rounds.js";
 
 export interface MaintenancePorts {
   readonly poolStore: PoolStore;
-  readonly projects: ProjectStore;
+  readonly projects: Projects;
   readonly nodes: NodeStore;
   readonly jobs: Jobs;
   readonly clock: Clock;
@@ -120,7 +120,7 @@ async function reapPartition(
 ): Promise<void> {
   const { launch, isOpen } = await poolStore.reap(partition);
   await jobs.add(launch.map(launchJob));
-  if (!isOpen && partition !== onDemandPartition) await projects.settlePartition(partition);
+  if (!isOpen && !isOnDemand(partition)) await projects.settlePartition(partition);
 }
 
 async function sweepRooms({ nodes }: MaintenancePorts): Promise<void> {

@@ -1,5 +1,5 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { findPoolId, partitionOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
+import { findPoolIdIn, partitionOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
 import type { PoolCreate } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
 import { idempotencyKeyOf } from "./idempotency.js";
@@ -65,7 +65,7 @@ async function createOnce(
   keyed: IdempotencyKey | undefined,
 ): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
-  const id = newPoolId();
+  const id = newPoolId(projects.project);
   if (!keyed) return (await writePool(ports, id, spec)) ?? (await findOne(ports, id));
   const earlier = await projects.remember(keyed, unmade + id);
   if (earlier.kind === "mismatch") return refusal("idempotency_mismatch");
@@ -169,7 +169,7 @@ export const makeRemovePool =
  * What the first attempt at a removal has left undone, where that was cut off; whether there was something.
  */
 async function finishRemoval({ projects }: PoolPorts, ref: string): Promise<boolean> {
-  const id = findPoolId(ref);
+  const id = findPoolIdIn(projects.project, ref);
   if (id && (await projects.settlePartition(partitionOf(id)))) return true;
   const named = await projects.findName("pool", ref);
   return named !== undefined && (await projects.settlePartition(named.partition));

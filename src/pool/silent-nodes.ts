@@ -4,11 +4,11 @@ import type { NodeId } from "../base/ids.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import type { LivingNode, NodeStore } from "./ports/node-store.js";
 import type { PoolStore } from "./ports/pool-store.js";
-import type { ProjectStore } from "./ports/project-store.js";
+import type { Projects } from "./ports/project-store.js";
 
 export interface SilentNodePorts {
   readonly poolStore: Pick<PoolStore, "silenceNode">;
-  readonly projects: Pick<ProjectStore, "partitions">;
+  readonly projects: Pick<Projects, "partitions">;
   readonly nodes: Pick<NodeStore, "living">;
   readonly clock: Clock;
   readonly log: Log;

@@ -30,7 +30,7 @@ export interface EffectPorts {
   readonly jobs: Jobs;
   readonly log: Log;
   readonly signals: Events<PoolSignals>;
-  freeName(name: string, owner: string): Promise<void>;
+  freeName(name: string, owner: string, partition: Partition): Promise<void>;
   freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
   moveTombstones(partition: Partition): Promise<void>;
 }
@@ -60,7 +60,7 @@ export class EffectRunner {
       );
     }
     const awaited = list(effects.names).map(({ name, owner }) =>
-      this.#background(this.ports.freeName(name, owner)),
+      this.#background(this.ports.freeName(name, owner, partition)),
     );
     if (list(effects.tombstones).length > 0)
       awaited.push(this.#background(this.ports.moveTombstones(partition)));

@@ -37,7 +37,7 @@ const rejoinedParser = parserOf(
   Type.Array(Type.Enum(["waiting", "held", "superseded", "over", "deleted"])),
 );
 
-/** Leases and waiters of the partitions of one project: one atomic script for each change of state. */
+/** Leases and waiters of partitions: one atomic script for each change of state. */
 export class RedisLeaseStore implements LeaseStore {
   constructor(protected readonly scripts: PartitionScripts) {}
 

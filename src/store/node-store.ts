@@ -8,6 +8,7 @@ import {
   partitionOf,
   NodeId,
   type ProjectId,
+  projectNamedByPartition,
 } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import { type BeatResult, type LivingNode, NodeFacts, type NodeStore } from "../pool/ports/node-store.js";
@@ -29,7 +30,8 @@ const lostParser = parserOf("a reply of lose-nodes", Type.Array(NodeId));
 export class RedisNodeStore implements NodeStore {
   constructor(
     private readonly store: ScriptStore,
-    private readonly project: ProjectId,
+    /** The project of partitions that name none. */
+    private readonly unnamed: ProjectId,
     private readonly options: { readonly limits: StoreLimits; readonly overcommit: number },
   ) {}
 
@@ -164,15 +166,16 @@ export class RedisNodeStore implements NodeStore {
     partition: Partition,
     browsers: readonly BrowserId[],
   ): Promise<readonly BrowserId[]> {
+    const project = projectNamedByPartition(partition) ?? this.unnamed;
     const places = browsers.map((browser) => `${node} ${browser}`);
     const scores = await this.store.ask((redis) =>
-      redis.zmscore(partitionKey(this.project, partition, "nodeIndex"), ...places),
+      redis.zmscore(partitionKey(project, partition, "nodeIndex"), ...places),
     );
     const unplaced = browsers.filter((_, index) => scores[index] === null);
     // The index tells quickly of those that are there; of those that are not, the record decides.
     const records = await Promise.all(
       unplaced.map((browser) =>
-        this.store.ask((redis) => redis.hexists(partitionKey(this.project, partition, "browsers"), browser)),
+        this.store.ask((redis) => redis.hexists(partitionKey(project, partition, "browsers"), browser)),
       ),
     );
     return unplaced.filter((_, index) => records[index] === 0);

@@ -1,6 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
-import type { LeaseId, Partition, ProjectId, RequestId } from "../base/ids.js";
+import {
+  type LeaseId,
+  type Partition,
+  type ProjectId,
+  projectNamedByPartition,
+  type RequestId,
+} from "../base/ids.js";
 import type { IdempotencyKey } from "../pool/ports/pool-store.js";
 import type { EffectRunner } from "./effects.js";
 import type { StoreLimits } from "./limits.js";
@@ -25,7 +31,7 @@ export interface Place {
 
 export const flag = (value: boolean): string => (value ? "1" : "0");
 
-/** Runs scripts and plain commands on the partitions of one project. */
+/** Runs scripts and plain commands on partitions. `unnamed` is the project of those that name none. */
 export class PartitionScripts {
   readonly #limits: ScriptArgs;
   readonly #keys = new LRUCache<Partition, PartitionKeys>({ max: 1000 });
@@ -33,7 +39,7 @@ export class PartitionScripts {
   constructor(
     private readonly store: ScriptStore,
     private readonly effects: EffectRunner,
-    private readonly at: { readonly project: ProjectId; readonly limits: StoreLimits },
+    private readonly at: { readonly unnamed: ProjectId; readonly limits: StoreLimits },
   ) {
     this.#limits = limitArgs(at.limits);
   }
@@ -62,11 +68,11 @@ export class PartitionScripts {
   }
 
   idempotencyKey(partition: Partition, digest: string): string {
-    return idempotencyKey(this.at.project, partition, digest);
+    return idempotencyKey(this.#projectOf(partition), partition, digest);
   }
 
   #keysIn({ partition, request, keyed }: Place, script: string): (key: string) => string {
-    const { project } = this.at;
+    const project = this.#projectOf(partition);
     const keys = this.#keysOf(partition);
     return (key) => {
       if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
@@ -78,9 +84,13 @@ export class PartitionScripts {
   #keysOf(partition: Partition): PartitionKeys {
     const kept = this.#keys.get(partition);
     if (kept) return kept;
-    const made = partitionKeys(this.at.project, partition);
+    const made = partitionKeys(this.#projectOf(partition), partition);
     this.#keys.set(partition, made);
     return made;
+  }
+
+  #projectOf(partition: Partition): ProjectId {
+    return projectNamedByPartition(partition) ?? this.at.unnamed;
   }
 }
 

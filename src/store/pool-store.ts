@@ -39,7 +39,7 @@ const reapedParser = parserOf(
 );
 
 /**
- * The partitions of one project, each in a slot of its own: what their leases do, and what their pools do.
+ * Partitions, each in a slot of its own: what their leases do, and what their pools do.
  */
 export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
   readonly #overview: RedisPartitionOverview;

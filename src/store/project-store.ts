@@ -2,7 +2,7 @@ import { forEachConcurrently } from "../base/concurrently.js";
 import {
   type BrowserId,
   findPoolId,
-  onDemandPartition,
+  onDemandIn,
   type Partition,
   partitionOf,
   type PoolId,
@@ -20,8 +20,6 @@ import type { ScriptStore } from "./redis/redis.js";
 import { RedisTombstones } from "./tombstones.js";
 
 const partitionsAtOnce = 64;
-/** Redis keeps streams in pieces of 100: less would save nothing. */
-const leastEvents = 100;
 
 /** What spans the partitions of one project, in a slot of its own. */
 export class RedisProjectStore implements ProjectStore {
@@ -31,7 +29,7 @@ export class RedisProjectStore implements ProjectStore {
 
   constructor(
     store: ScriptStore,
-    project: ProjectId,
+    readonly project: ProjectId,
     private readonly limits: StoreLimits,
   ) {
     this.#scripts = new ProjectScripts(store, project);
@@ -105,7 +103,7 @@ export class RedisProjectStore implements ProjectStore {
 
   async partitions(): Promise<readonly Partition[]> {
     const all = await this.#scripts.ask((redis) => redis.hkeys(this.#scripts.key("pools")));
-    return [onDemandPartition, ...all.map((id) => partitionOf(id as PoolId)).filter(isPartition)];
+    return [onDemandIn(this.project), ...all.map((id) => partitionOf(id as PoolId)).filter(isPartition)];
   }
 
   async sweepPools(): Promise<void> {
@@ -163,16 +161,10 @@ export class RedisProjectStore implements ProjectStore {
     return { kind: reply.kind === "new" ? "new" : "mismatch" };
   }
 
-  async sweepEvents(): Promise<void> {
-    const partitions = await this.partitions();
-    const share = Math.max(leastEvents, Math.floor(this.limits.eventsKeptInAll / partitions.length));
-    await Promise.all(
-      partitions.map((partition) =>
-        this.#scripts.ask((redis) =>
-          redis.xtrim(this.#scripts.partitionKey(partition, "events"), "MAXLEN", share),
-        ),
-      ),
-    );
+  /** Cuts a partition's stream of events to that many. */
+  async cutEvents(partition: Partition, most: number): Promise<void> {
+    const key = this.#scripts.partitionKey(partition, "events");
+    await this.#scripts.ask((redis) => redis.xtrim(key, "MAXLEN", most));
   }
 
   /**

@@ -79,4 +79,4 @@ function holdOf(
   return { reason: reasonParser.value(record.hold), ...(isObstructed && { last_error: record.obstacle }) };
 }
 
-export const isPartition = (text: string): text is Partition => /^[0-9a-z]{12}$/.test(text);
+export const isPartition = (text: string): text is Partition => /^(?:[0-9a-z]{12}){1,2}$/.test(text);

@@ -119,6 +119,7 @@ test("a save whose word was lost is found by the recycle tick, also for what was
   await save(control.bed, login);
   const maintenance = makeMaintenance({
     ...control.bed,
+    projects: control.bed.allProjects,
     jobs: { add: async (more) => void control.bed.jobs.push(...more) },
     clock: systemClock,
     log: silentLog,

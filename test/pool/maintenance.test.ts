@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { newPoolId, type NodeId } from "../../src/base/ids.js";
 import { makeMaintenance, type MaintenancePorts } from "../../src/pool/maintenance.js";
+import type { Projects } from "../../src/pool/ports/project-store.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { ageKeys } from "../support/store/age.js";
 import { type Broken, failing } from "../support/failing.js";
@@ -28,7 +29,7 @@ afterEach(async () => {
 const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof makeMaintenance> =>
   makeMaintenance({
     poolStore: bed.poolStore,
-    projects: failing(bed.projects, broken),
+    projects: failing<Projects>(bed.allProjects, broken),
     nodes: bed.nodes,
     jobs: { add: async () => {} },
     clock: systemClock,

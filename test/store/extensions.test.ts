@@ -47,7 +47,7 @@ onBoth("extensions", ({ bed }) => {
   });
 
   test("of several creates with one name a single one is made", async () => {
-    const ids = times(6, newExtensionId);
+    const ids = times(6, () => newExtensionId());
     const made = await Promise.all(
       ids.map((id) => bed().extensions.create({ id, name: "ads", digest, sizeBytes: 7, most: 10 })),
     );
@@ -74,7 +74,7 @@ onBoth("extensions", ({ bed }) => {
   });
 
   test("no more are made than there may be, and one that is removed makes room", async () => {
-    const ids = times(5, newExtensionId);
+    const ids = times(5, () => newExtensionId());
     const made = await Promise.all(
       ids.map((id) => bed().extensions.create({ id, digest, sizeBytes: 7, most: 3 })),
     );

@@ -29,7 +29,7 @@ onBoth("a lease", ({ bed }) => {
 
   test("why a lease is over is told from the moment it is, whatever becomes of its browser", async () => {
     const pool = await PoolBed.filled(bed(), { size: 2 });
-    const find = findLeaseEnd(bed());
+    const find = findLeaseEnd({ ...bed(), projects: bed().allProjects });
     const [crashed, first] = [await pool.lend(), await pool.lend()];
     await bed().reports.end(crashed.id, "crashed", "SIGSEGV");
     expect(await bed().poolStore.findLeaseEnd(crashed.id, crashed.lease)).toBe("crashed");
@@ -61,10 +61,10 @@ onBoth("a lease", ({ bed }) => {
     await pool.release(held, { reuse: false, why: "deleted" });
     await pool.clear();
     projects.moveTombstones = move;
-    expect([await projects.findTombstone(held.id), await findLeaseEnd(bed())(held.id, held.lease)]).toEqual([
-      undefined,
-      "deleted",
-    ]);
+    expect([
+      await projects.findTombstone(held.id),
+      await findLeaseEnd({ ...bed(), projects: bed().allProjects })(held.id, held.lease),
+    ]).toEqual([undefined, "deleted"]);
   });
 
   describe("expire", () => {

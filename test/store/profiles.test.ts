@@ -35,7 +35,7 @@ onBoth("profiles", ({ bed }) => {
   });
 
   test("of several creates with one name a single one is made", async () => {
-    const ids = times(6, newProfileId);
+    const ids = times(6, () => newProfileId());
     const made = await Promise.all(ids.map((id) => bed().profiles.create({ id, name: "me", most: 10 })));
     expect(made.toSorted()).toEqual(["created", ...times(5, () => "taken")]);
     const winner = ids[made.indexOf("created")];
@@ -56,7 +56,7 @@ onBoth("profiles", ({ bed }) => {
   });
 
   test("no more are made than there may be, and one that is removed makes room", async () => {
-    const ids = times(5, newProfileId);
+    const ids = times(5, () => newProfileId());
     const made = await Promise.all(ids.map((id) => bed().profiles.create({ id, most: 3 })));
     expect(made.toSorted()).toEqual(["created", "created", "created", "many", "many"]);
     await bed().profiles.remove(ids[made.indexOf("created")] ?? newProfileId());
@@ -83,7 +83,7 @@ onBoth("profiles", ({ bed }) => {
   });
 
   test("many are read to the last", async () => {
-    const ids = times(1203, newProfileId);
+    const ids = times(1203, () => newProfileId());
     await Promise.all(ids.map((id) => bed().profiles.create({ id, most: 2000 })));
     expect((await bed().profiles.all()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
   });

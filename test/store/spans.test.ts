@@ -3,6 +3,7 @@ import { partitionOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from ".
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import type { ProjectBounds } from "../../src/pool/ports/project-store.js";
 import { RedisProjectStore } from "../../src/store/project-store.js";
+import { RedisProjects } from "../../src/store/projects.js";
 import { age } from "../support/store/age.js";
 import { onBoth } from "../support/store/on-both.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
@@ -184,10 +185,16 @@ onBoth("what spans partitions", ({ bed }) => {
     }
     for (const busy of pools.slice(0, 1)) await cycles(busy, 150);
     const before = await lengths();
-    await new RedisProjectStore(store, project, { ...defaultLimits, eventsKeptInAll: 800 }).sweepEvents();
+    const sweep = (eventsKeptInAll: number): Promise<void> =>
+      new RedisProjects(store, {
+        limits: { ...defaultLimits, eventsKeptInAll },
+        unnamed: project,
+        others: async () => [],
+      }).sweepEvents();
+    await sweep(800);
     // The partition of sessions on demand has a share as well.
     expect(await lengths()).toEqual([200, ...before.slice(1)]);
-    await new RedisProjectStore(store, project, { ...defaultLimits, eventsKeptInAll: 100 }).sweepEvents();
+    await sweep(100);
     expect(await lengths()).toEqual([100, ...before.slice(1)]);
   });
 

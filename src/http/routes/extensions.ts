@@ -1,8 +1,8 @@
 import type { Static } from "typebox";
 import type { Clock } from "../../base/clock.js";
-import type { Extension, ExtensionOperations, NamedQuery } from "../../registry/extensions/extension.js";
+import type { Extension, NamedQuery } from "../../registry/extensions/extension.js";
 import type { App } from "../app.js";
-import { callerOf } from "../caller.js";
+import { callerOf, type InProject } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { openUpload } from "../uploads/extension-upload.js";
@@ -21,7 +21,7 @@ import type { ExtensionReply } from "../schemas/replies.js";
 import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
-  readonly extensions: ExtensionOperations;
+  readonly inProject: InProject;
   readonly uploads: UploadLimits;
   readonly clock: Clock;
 }
@@ -34,13 +34,14 @@ export function addExtensions(app: App, deps: Deps): void {
   addUpload(app, deps);
 }
 
-function addReads(app: App, { extensions }: Deps): void {
+function addReads(app: App, { inProject }: Deps): void {
   app.get(
     "/extensions",
     { schema: { ...operations.listExtensions, querystring: ExtensionQuery } },
-    async ({ query }, reply) => {
+    async (request, reply) => {
+      const { query } = request;
       const asked = listQueryOf(query);
-      const page = await extensions.list(asked);
+      const page = await inProject(request).extensions.list(asked);
       return reply.headers(pagingHeaders(page, asked)).send(page.items.map(extensionView));
     },
   );
@@ -48,8 +49,9 @@ function addReads(app: App, { extensions }: Deps): void {
   app.get(
     "/extensions/:id_or_name/metadata",
     { schema: { ...operations.getExtension, params: ExtensionRefParams } },
-    async ({ params }, reply) => {
-      const got = await extensions.get(parseExtensionRef(params));
+    async (request, reply) => {
+      const { params } = request;
+      const got = await inProject(request).extensions.get(parseExtensionRef(params));
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(extensionView(got.value));
     },
   );
@@ -62,12 +64,13 @@ const archiveHeaders = (sizeBytes: number) => ({
   "content-length": sizeBytes,
 });
 
-function addDownloads(app: App, { extensions }: Deps): void {
+function addDownloads(app: App, { inProject }: Deps): void {
   app.get(
     "/extensions/:id_or_name",
     { ...streamed, schema: { ...operations.downloadExtension, params: ExtensionRefParams } },
-    async ({ params }, reply) => {
-      const got = await extensions.download(parseExtensionRef(params));
+    async (request, reply) => {
+      const { params } = request;
+      const got = await inProject(request).extensions.download(parseExtensionRef(params));
       if (got.kind === "refused") return sendRefusal(reply, got);
       return reply.headers(archiveHeaders(got.value.extension.sizeBytes)).send(got.value.bytes);
     },
@@ -78,19 +81,23 @@ function addDownloads(app: App, { extensions }: Deps): void {
     { ...streamed, schema: { ...operations.downloadExtensionFromChromeStore, querystring: StoreQuery } },
     async (request, reply) => {
       const { url, os = "linux" } = request.query;
-      const got = await extensions.fromStore({ url, os, signal: callerOf(request, reply).gone });
+      const got = await inProject(request).extensions.fromStore({
+        url,
+        os,
+        signal: callerOf(request, reply).gone,
+      });
       if (got.kind === "refused") return sendRefusal(reply, got);
       return reply.headers(archiveHeaders(got.value.sizeBytes)).send(got.value.bytes);
     },
   );
 }
 
-function addRemove(app: App, { extensions }: Deps): void {
+function addRemove(app: App, { inProject }: Deps): void {
   app.delete(
     "/extensions/:id_or_name",
     { schema: { ...operations.deleteExtension, params: ExtensionRefParams, body: NoFields } },
     async (request, reply) => {
-      const got = await extensions.remove(parseExtensionRef(request.params));
+      const got = await inProject(request).extensions.remove(parseExtensionRef(request.params));
       return sendRemoved(reply, got, callerOf(request, reply));
     },
   );
@@ -100,7 +107,7 @@ function addRemove(app: App, { extensions }: Deps): void {
 const maxParts = 10;
 const maxFieldBytes = 1024;
 
-function addUpload(app: App, { extensions, uploads, clock }: Deps): void {
+function addUpload(app: App, { inProject, uploads, clock }: Deps): void {
   app.post(
     "/extensions",
     {
@@ -118,7 +125,11 @@ function addUpload(app: App, { extensions, uploads, clock }: Deps): void {
       );
       try {
         const { file, name } = await openUpload(parts);
-        const made = await extensions.create({ file, name, signal: callerOf(request, reply).gone });
+        const made = await inProject(request).extensions.create({
+          file,
+          name,
+          signal: callerOf(request, reply).gone,
+        });
         return made.kind === "refused"
           ? sendRefusal(reply, made)
           : reply.code(201).send(extensionView(made.value));

@@ -1,9 +1,8 @@
 import type { Static } from "typebox";
 import { AcquireBody, PoolCreate, PoolPatch, ReleaseBody } from "../../spec/bodies.js";
-import type { PoolOperations } from "../../pool/operations.js";
 import type { PoolListQuery } from "../../spec/paging.js";
 import type { App } from "../app.js";
-import { callerOf } from "../caller.js";
+import { callerOf, type InProject } from "../caller.js";
 import { sendDone, sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { parsePoolRef } from "../refs.js";
@@ -13,7 +12,7 @@ import { settleWithReply } from "../settle.js";
 import { pagingHeaders, poolBrowserView, poolView, sessionView, type ViewContext } from "../views/views.js";
 
 interface Deps {
-  readonly pools: PoolOperations;
+  readonly inProject: InProject;
   readonly context: ViewContext;
   readonly policyBodyBytes: number;
 }
@@ -24,13 +23,14 @@ export function addPools(app: App, deps: Deps): void {
   addLeases(app, deps);
 }
 
-function addReads(app: App, { pools, context }: Deps): void {
+function addReads(app: App, { inProject, context }: Deps): void {
   app.get(
     "/browser_pools",
     { schema: { ...operations.listBrowserPools, querystring: PoolQuery } },
-    async ({ query }, reply) => {
+    async (request, reply) => {
+      const { query } = request;
       const asked = listQueryOf(query);
-      const page = await pools.list(asked);
+      const page = await inProject(request).pools.list(asked);
       return reply
         .headers(pagingHeaders(page, asked))
         .send(page.items.map((item) => poolView(item, context)));
@@ -40,8 +40,9 @@ function addReads(app: App, { pools, context }: Deps): void {
   app.get(
     "/browser_pools/:id_or_name",
     { schema: { ...operations.getBrowserPool, params: PoolRef } },
-    async ({ params }, reply) => {
-      const got = await pools.get(parsePoolRef(params));
+    async (request, reply) => {
+      const { params } = request;
+      const got = await inProject(request).pools.get(parsePoolRef(params));
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(poolView(got.value, context));
     },
   );
@@ -49,19 +50,20 @@ function addReads(app: App, { pools, context }: Deps): void {
   app.get(
     "/browser_pools/:id_or_name/browsers",
     { schema: { ...operations.listPoolBrowsers, params: PoolRef } },
-    async ({ params }, reply) => {
-      const got = await pools.browsers(parsePoolRef(params));
+    async (request, reply) => {
+      const { params } = request;
+      const got = await inProject(request).pools.browsers(parsePoolRef(params));
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value.map(poolBrowserView));
     },
   );
 }
 
-function addWrites(app: App, { pools, context, policyBodyBytes }: Deps): void {
+function addWrites(app: App, { inProject, context, policyBodyBytes }: Deps): void {
   app.post(
     "/browser_pools",
     { bodyLimit: policyBodyBytes, schema: { ...operations.createBrowserPool, body: PoolCreate } },
     async (request, reply) => {
-      const made = await pools.create(request.body, callerOf(request, reply));
+      const made = await inProject(request).pools.create(request.body, callerOf(request, reply));
       return made.kind === "refused"
         ? sendRefusal(reply, made)
         : reply.code(201).send(poolView(made.value, context));
@@ -75,7 +77,11 @@ function addWrites(app: App, { pools, context, policyBodyBytes }: Deps): void {
       schema: { ...operations.updateBrowserPool, params: PoolRef, body: PoolPatch },
     },
     async (request, reply) => {
-      const made = await pools.update(parsePoolRef(request.params), request.body, callerOf(request, reply));
+      const made = await inProject(request).pools.update(
+        parsePoolRef(request.params),
+        request.body,
+        callerOf(request, reply),
+      );
       return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(poolView(made.value, context));
     },
   );
@@ -86,17 +92,25 @@ function addWrites(app: App, { pools, context, policyBodyBytes }: Deps): void {
     async (request, reply) => {
       const { force = false } = request.body;
       const caller = callerOf(request, reply);
-      return sendRemoved(reply, await pools.remove(parsePoolRef(request.params), { force }, caller), caller);
+      return sendRemoved(
+        reply,
+        await inProject(request).pools.remove(parsePoolRef(request.params), { force }, caller),
+        caller,
+      );
     },
   );
 }
 
-function addLeases(app: App, { pools, context }: Deps): void {
+function addLeases(app: App, { inProject, context }: Deps): void {
   app.post(
     "/browser_pools/:id_or_name/acquire",
     { schema: { ...operations.acquireBrowser, params: PoolRef, body: AcquireBody } },
     async (request, reply) => {
-      const got = await pools.acquire(parsePoolRef(request.params), request.body, callerOf(request, reply));
+      const got = await inProject(request).pools.acquire(
+        parsePoolRef(request.params),
+        request.body,
+        callerOf(request, reply),
+      );
       if (got.kind === "refused") return sendRefusal(reply, got);
       if (got.kind === "timed-out") return reply.code(204).header("retry-after", "0").send();
       settleWithReply(reply, got);
@@ -110,7 +124,11 @@ function addLeases(app: App, { pools, context }: Deps): void {
     async (request, reply) =>
       sendDone(
         reply,
-        await pools.release(parsePoolRef(request.params), request.body, callerOf(request, reply)),
+        await inProject(request).pools.release(
+          parsePoolRef(request.params),
+          request.body,
+          callerOf(request, reply),
+        ),
       ),
   );
 
@@ -118,7 +136,10 @@ function addLeases(app: App, { pools, context }: Deps): void {
     "/browser_pools/:id_or_name/flush",
     { schema: { ...operations.flushBrowserPool, params: PoolRef, body: NoFields } },
     async (request, reply) =>
-      sendDone(reply, await pools.flush(parsePoolRef(request.params), callerOf(request, reply))),
+      sendDone(
+        reply,
+        await inProject(request).pools.flush(parsePoolRef(request.params), callerOf(request, reply)),
+      ),
   );
 }
 

@@ -1,8 +1,7 @@
 import type { Static } from "typebox";
 import type { NamedQuery } from "../../registry/extensions/extension.js";
-import type { ProfileOperations } from "../../registry/profiles/profile.js";
 import type { App } from "../app.js";
-import { callerOf } from "../caller.js";
+import { callerOf, type InProject } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { profileView } from "../views/profile-view.js";
@@ -19,7 +18,7 @@ import {
 import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
-  readonly profiles: ProfileOperations;
+  readonly inProject: InProject;
 }
 
 /** docs/extensions-and-profiles.md#profiles. */
@@ -29,13 +28,14 @@ export function addProfiles(app: App, deps: Deps): void {
   addDownload(app, deps);
 }
 
-function addReads(app: App, { profiles }: Deps): void {
+function addReads(app: App, { inProject }: Deps): void {
   app.get(
     "/profiles",
     { schema: { ...operations.listProfiles, querystring: ProfileQuery } },
-    async ({ query }, reply) => {
+    async (request, reply) => {
+      const { query } = request;
       const asked = listQueryOf(query);
-      const page = await profiles.list(asked);
+      const page = await inProject(request).profiles.list(asked);
       return reply.headers(pagingHeaders(page, asked)).send(page.items.map(profileView));
     },
   );
@@ -43,19 +43,21 @@ function addReads(app: App, { profiles }: Deps): void {
   app.get(
     "/profiles/:id_or_name",
     { schema: { ...operations.getProfile, params: ProfileRefParams } },
-    async ({ params }, reply) => {
-      const got = await profiles.get(parseProfileRef(params));
+    async (request, reply) => {
+      const { params } = request;
+      const got = await inProject(request).profiles.get(parseProfileRef(params));
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(profileView(got.value));
     },
   );
 }
 
-function addWrites(app: App, { profiles }: Deps): void {
+function addWrites(app: App, { inProject }: Deps): void {
   app.post(
     "/profiles",
     { schema: { ...operations.createProfile, body: ProfileCreate } },
-    async ({ body }, reply) => {
-      const made = await profiles.create(body);
+    async (request, reply) => {
+      const { body } = request;
+      const made = await inProject(request).profiles.create(body);
       return made.kind === "refused"
         ? sendRefusal(reply, made)
         : reply.code(201).send(profileView(made.value));
@@ -65,8 +67,9 @@ function addWrites(app: App, { profiles }: Deps): void {
   app.patch(
     "/profiles/:id_or_name",
     { schema: { ...operations.updateProfile, params: ProfileRefParams, body: ProfilePatch } },
-    async ({ params, body }, reply) => {
-      const made = await profiles.rename(parseProfileRef(params), body.name);
+    async (request, reply) => {
+      const { params, body } = request;
+      const made = await inProject(request).profiles.rename(parseProfileRef(params), body.name);
       return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(profileView(made.value));
     },
   );
@@ -75,13 +78,13 @@ function addWrites(app: App, { profiles }: Deps): void {
     "/profiles/:id_or_name",
     { schema: { ...operations.deleteProfile, params: ProfileRefParams, body: NoFields } },
     async (request, reply) => {
-      const got = await profiles.remove(parseProfileRef(request.params));
+      const got = await inProject(request).profiles.remove(parseProfileRef(request.params));
       return sendRemoved(reply, got, callerOf(request, reply));
     },
   );
 }
 
-function addDownload(app: App, { profiles }: Deps): void {
+function addDownload(app: App, { inProject }: Deps): void {
   app.get(
     "/profiles/:id_or_name/download",
     {
@@ -89,8 +92,12 @@ function addDownload(app: App, { profiles }: Deps): void {
       exposeHeadRoute: false,
       schema: { ...operations.downloadProfile, params: ProfileRefParams, querystring: ProfileDownload },
     },
-    async ({ params, query }, reply) => {
-      const got = await profiles.download(parseProfileRef(params), query.format === "tar" ? "tar" : "zstd");
+    async (request, reply) => {
+      const { params, query } = request;
+      const got = await inProject(request).profiles.download(
+        parseProfileRef(params),
+        query.format === "tar" ? "tar" : "zstd",
+      );
       if (got.kind === "refused") return sendRefusal(reply, got);
       if (!got.value) return reply.code(202).send();
       // The framework destroys the stream when the client goes away, and cuts the connection when the stream

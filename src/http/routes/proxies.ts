@@ -1,12 +1,6 @@
-import {
-  type Proxy,
-  ProxyCheckBody,
-  ProxyCreate,
-  type ProxyOperations,
-  ProxyPatch,
-} from "../../registry/proxies/proxy.js";
+import { type Proxy, ProxyCheckBody, ProxyCreate, ProxyPatch } from "../../registry/proxies/proxy.js";
 import type { App } from "../app.js";
-import { callerOf } from "../caller.js";
+import { callerOf, type InProject } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { operations } from "../schemas/operations.js";
@@ -15,7 +9,7 @@ import { NoFields, ProxyQuery, ProxyRefParams } from "../schemas/requests.js";
 import { pagingHeaders } from "../views/views.js";
 
 interface Deps {
-  readonly proxies: ProxyOperations;
+  readonly inProject: InProject;
 }
 
 /** docs/egress.md#proxies; proxies go by their ids only. */
@@ -24,13 +18,14 @@ export function addProxies(app: App, deps: Deps): void {
   addWrites(app, deps);
 }
 
-function addReads(app: App, { proxies }: Deps): void {
+function addReads(app: App, { inProject }: Deps): void {
   app.get(
     "/proxies",
     { schema: { ...operations.listProxies, querystring: ProxyQuery } },
-    async ({ query }, reply) => {
+    async (request, reply) => {
+      const { query } = request;
       const asked = pagingOf(query);
-      const page = await proxies.list(asked);
+      const page = await inProject(request).proxies.list(asked);
       return reply.headers(pagingHeaders(page, asked)).send(page.items.map(proxyView));
     },
   );
@@ -38,19 +33,21 @@ function addReads(app: App, { proxies }: Deps): void {
   app.get(
     "/proxies/:id",
     { schema: { ...operations.getProxy, params: ProxyRefParams } },
-    async ({ params }, reply) => {
-      const got = await proxies.get(params.id);
+    async (request, reply) => {
+      const { params } = request;
+      const got = await inProject(request).proxies.get(params.id);
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(proxyView(got.value));
     },
   );
 }
 
-function addWrites(app: App, { proxies }: Deps): void {
+function addWrites(app: App, { inProject }: Deps): void {
   app.post(
     "/proxies",
     { schema: { ...operations.createProxy, body: ProxyCreate } },
-    async ({ body }, reply) => {
-      const made = await proxies.create(body);
+    async (request, reply) => {
+      const { body } = request;
+      const made = await inProject(request).proxies.create(body);
       return made.kind === "refused" ? sendRefusal(reply, made) : reply.code(201).send(proxyView(made.value));
     },
   );
@@ -58,8 +55,9 @@ function addWrites(app: App, { proxies }: Deps): void {
   app.patch(
     "/proxies/:id",
     { schema: { ...operations.updateProxy, params: ProxyRefParams, body: ProxyPatch } },
-    async ({ params, body }, reply) => {
-      const made = await proxies.rename(params.id, body);
+    async (request, reply) => {
+      const { params, body } = request;
+      const made = await inProject(request).proxies.rename(params.id, body);
       return made.kind === "refused" ? sendRefusal(reply, made) : reply.send(proxyView(made.value));
     },
   );
@@ -68,7 +66,7 @@ function addWrites(app: App, { proxies }: Deps): void {
     "/proxies/:id",
     { schema: { ...operations.deleteProxy, params: ProxyRefParams, body: NoFields } },
     async (request, reply) => {
-      const got = await proxies.remove(request.params.id);
+      const got = await inProject(request).proxies.remove(request.params.id);
       return sendRemoved(reply, got, callerOf(request, reply));
     },
   );
@@ -77,7 +75,11 @@ function addWrites(app: App, { proxies }: Deps): void {
     "/proxies/:id/check",
     { schema: { ...operations.checkProxy, params: ProxyRefParams, body: ProxyCheckBody } },
     async (request, reply) => {
-      const got = await proxies.check(request.params.id, request.body, callerOf(request, reply).gone);
+      const got = await inProject(request).proxies.check(
+        request.params.id,
+        request.body,
+        callerOf(request, reply).gone,
+      );
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(proxyView(got.value));
     },
   );

@@ -1,8 +1,7 @@
 import type { Clock } from "../../base/clock.js";
 import type { Staging } from "../../archive/archives.js";
-import type { SessionOperations } from "../../pool/operations.js";
 import type { App } from "../app.js";
-import { callerOf } from "../caller.js";
+import { callerOf, type InProject } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal } from "../errors.js";
 import { type MultipartLimits, readParts } from "../uploads/multipart.js";
@@ -12,7 +11,7 @@ import { operations } from "../schemas/operations.js";
 import { SessionExtensions, SessionRef } from "../schemas/requests.js";
 
 interface Deps {
-  readonly sessions: SessionOperations;
+  readonly inProject: InProject;
   readonly staging: Staging;
   readonly clock: Clock;
   readonly uploads: UploadLimits;
@@ -30,7 +29,7 @@ const maxFieldBytes = 64 * 1024;
  * docs/extensions-and-profiles.md#into-a-running-browser; the body is read once it is
  * known that there is such a session.
  */
-export function addSessionExtensions(app: App, { sessions, staging, clock, uploads }: Deps): void {
+export function addSessionExtensions(app: App, { inProject, staging, clock, uploads }: Deps): void {
   const limits: MultipartLimits = { maxParts, maxFieldBytes, ...uploads };
   app.post(
     "/browsers/:id_or_name/extensions",
@@ -47,13 +46,18 @@ export function addSessionExtensions(app: App, { sessions, staging, clock, uploa
     },
     async (request, reply) => {
       const caller = callerOf(request, reply);
-      const target = await sessions.findUploadTarget(parseSessionRef(request.params), caller);
+      const target = await inProject(request).sessions.findUploadTarget(
+        parseSessionRef(request.params),
+        caller,
+      );
       if (target.kind === "refused") return sendRefusal(reply, target);
       const parts = readParts({ request: request.raw, response: reply.raw }, limits, clock);
       const received = await receiveExtensions(parts, { staging, maxBytes: uploads.maxFileBytes });
       if (received.kind === "refused") return sendRefusal(reply, received);
       const { items, discard } = received.value;
-      const added = await sessions.addExtensions(target.value, items, caller).finally(discard);
+      const added = await inProject(request)
+        .sessions.addExtensions(target.value, items, caller)
+        .finally(discard);
       return added.kind === "refused" ? sendRefusal(reply, added) : reply.code(201).send();
     },
   );

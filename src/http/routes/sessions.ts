@@ -1,10 +1,9 @@
 import type { Static } from "typebox";
 import { SessionCreate, SessionPatch } from "../../spec/bodies.js";
 import { CurlBody } from "../../spec/curl.js";
-import type { SessionOperations } from "../../pool/operations.js";
 import type { SessionListQuery } from "../../spec/paging.js";
 import type { App } from "../app.js";
-import { callerOf } from "../caller.js";
+import { callerOf, type InProject } from "../caller.js";
 import { sendDone, sendRefusal } from "../errors.js";
 import { pagingOf } from "../paging.js";
 import { parseSessionRef } from "../refs.js";
@@ -14,7 +13,7 @@ import { settleWithReply } from "../settle.js";
 import { anySessionView, pagingHeaders, sessionView, type ViewContext } from "../views/views.js";
 
 interface Deps {
-  readonly sessions: SessionOperations;
+  readonly inProject: InProject;
   readonly context: ViewContext;
   readonly policyBodyBytes: number;
 }
@@ -24,13 +23,14 @@ export function addSessions(app: App, deps: Deps): void {
   addWrites(app, deps);
 }
 
-function addReads(app: App, { sessions, context }: Deps): void {
+function addReads(app: App, { inProject, context }: Deps): void {
   app.get(
     "/browsers",
     { schema: { ...operations.listBrowsers, querystring: SessionQuery } },
-    async ({ query }, reply) => {
+    async (request, reply) => {
+      const { query } = request;
       const asked = listQueryOf(query);
-      const page = await sessions.list(asked);
+      const page = await inProject(request).sessions.list(asked);
       return reply
         .headers(pagingHeaders(page, asked))
         .send(page.items.map((item) => anySessionView(item, context)));
@@ -40,8 +40,9 @@ function addReads(app: App, { sessions, context }: Deps): void {
   app.get(
     "/browsers/:id_or_name",
     { schema: { ...operations.getBrowser, params: SessionRef, querystring: SessionGetQuery } },
-    async ({ params, query }, reply) => {
-      const got = await sessions.get(parseSessionRef(params), {
+    async (request, reply) => {
+      const { params, query } = request;
+      const got = await inProject(request).sessions.get(parseSessionRef(params), {
         includeDeleted: query.include_deleted ?? false,
       });
       return got.kind === "refused"
@@ -51,12 +52,12 @@ function addReads(app: App, { sessions, context }: Deps): void {
   );
 }
 
-function addWrites(app: App, { sessions, context, policyBodyBytes }: Deps): void {
+function addWrites(app: App, { inProject, context, policyBodyBytes }: Deps): void {
   app.post(
     "/browsers",
     { bodyLimit: policyBodyBytes, schema: { ...operations.createBrowser, body: SessionCreate } },
     async (request, reply) => {
-      const got = await sessions.create(request.body, callerOf(request, reply));
+      const got = await inProject(request).sessions.create(request.body, callerOf(request, reply));
       if (got.kind === "refused") return sendRefusal(reply, got);
       settleWithReply(reply, got);
       return reply.send(sessionView(got.session, context));
@@ -67,7 +68,7 @@ function addWrites(app: App, { sessions, context, policyBodyBytes }: Deps): void
     "/browsers/:id_or_name",
     { schema: { ...operations.updateBrowser, params: SessionRef, body: SessionPatch } },
     async (request, reply) => {
-      const got = await sessions.update(
+      const got = await inProject(request).sessions.update(
         parseSessionRef(request.params),
         request.body,
         callerOf(request, reply),
@@ -80,7 +81,7 @@ function addWrites(app: App, { sessions, context, policyBodyBytes }: Deps): void
     "/browsers/:id_or_name/curl",
     { bodyLimit: policyBodyBytes, schema: { ...operations.curlBrowser, params: SessionRef, body: CurlBody } },
     async (request, reply) => {
-      const got = await sessions.curl(
+      const got = await inProject(request).sessions.curl(
         parseSessionRef(request.params),
         request.body,
         callerOf(request, reply),
@@ -94,7 +95,10 @@ function addWrites(app: App, { sessions, context, policyBodyBytes }: Deps): void
     "/browsers/:id_or_name",
     { schema: { ...operations.deleteBrowser, params: SessionRef, body: NoFields } },
     async (request, reply) =>
-      sendDone(reply, await sessions.remove(parseSessionRef(request.params), callerOf(request, reply))),
+      sendDone(
+        reply,
+        await inProject(request).sessions.remove(parseSessionRef(request.params), callerOf(request, reply)),
+      ),
   );
 }
 

@@ -1,5 +1,5 @@
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, Partition, PoolId } from "../../base/ids.js";
+import type { BrowserId, Partition, PoolId, ProjectId } from "../../base/ids.js";
 import type { Tombstone } from "../session.js";
 import type { IdempotencyKey } from "./pool-store.js";
 
@@ -22,6 +22,7 @@ export interface ProjectBounds {
  * deadline (docs/deployment.md#redis).
  */
 export interface ProjectStore {
+  readonly project: ProjectId;
   /**
    * Reserves a name for an owner; undefined where another owner has it. Reserving again is harmless.
    * `takesOver`: what was reserved under the same `key` is its own.
@@ -89,6 +90,20 @@ export interface ProjectStore {
   tombstones(from: number, count: number): Promise<readonly Tombstone[]>;
   countTombstones(): Promise<number>;
   sweepTombstones(): Promise<void>;
+}
+
+/** What is done in all projects together. */
+export interface Projects extends Pick<
+  ProjectStore,
+  | "partitions"
+  | "settlePartition"
+  | "sweepNames"
+  | "sweepPools"
+  | "sweepPendingTombstones"
+  | "sweepTombstones"
+> {
+  /** The store of the project to which the partition belongs. */
+  at(partition: Partition): ProjectStore;
   /** Cuts streams of events to what all of them may have together. */
   sweepEvents(): Promise<void>;
 }

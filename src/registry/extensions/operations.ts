@@ -97,12 +97,12 @@ async function register(
   { path, digest, sizeBytes }: StagedFile,
   name: string | undefined,
 ): Promise<Done<Extension> | Refusal> {
-  const { store, archives, maxExtensions } = ports;
+  const { store, projects, archives, maxExtensions } = ports;
   // Nothing that is refused anyhow is put into the archives; the store decides who comes first.
   if (name !== undefined && (await store.findNamed(name))) return refusal("name_taken");
   const checked = await ports.check(path);
   if (checked.kind === "faulty") return fileFaults(checked.faults);
-  const id = newExtensionId();
+  const id = newExtensionId(projects.project);
   await archives.put(digest, path);
   const created = await store.create({
     id,

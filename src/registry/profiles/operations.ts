@@ -66,9 +66,9 @@ const makeList =
   };
 
 const makeCreate =
-  ({ store, maxProfiles }: ProfilePorts): ProfileOperations["create"] =>
+  ({ store, projects, maxProfiles }: ProfilePorts): ProfileOperations["create"] =>
   async ({ name }) => {
-    const id = newProfileId();
+    const id = newProfileId(projects.project);
     const created = await store.create({ id, most: maxProfiles, ...(name === undefined ? {} : { name }) });
     if (created === "many")
       return refusal("limit_exceeded", { message: "There are as many profiles as there may be" });

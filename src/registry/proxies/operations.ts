@@ -67,7 +67,7 @@ const makeCreate =
     const parsed = parseProxy(body);
     if (parsed.kind === "refused") return parsed;
     const { secrets, ...rest } = parsed.value;
-    const id = newProxyId();
+    const id = newProxyId(ports.projects.project);
     const sealed =
       Object.keys(secrets).length > 0 ? { sealed: ports.seal.close(JSON.stringify(secrets), id) } : {};
     const created = await ports.store.create({ id, ...rest, ...sealed, most: ports.maxProxies });

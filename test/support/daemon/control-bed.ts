@@ -51,7 +51,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
   const waiters = new Waiters(clock);
   const grants = new Grants(control, {
     poolStore,
-    projects,
+    projects: { at: () => projects },
     waiters,
     clock,
     log: silentLog,

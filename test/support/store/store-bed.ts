@@ -15,14 +15,15 @@ import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { LaunchCandidate, Job, PoolWrite } from "../../../src/pool/ports/pool-store.js";
 import type { PoolSignals } from "../../../src/pool/ports/signals.js";
 import { EffectRunner } from "../../../src/store/effects.js";
-import { RedisExtensionStore } from "../../../src/store/extension-store.js";
+import type { RedisExtensionStore } from "../../../src/store/extension-store.js";
 import { PartitionScripts } from "../../../src/store/partition-scripts.js";
 import { RedisPoolStore } from "../../../src/store/pool-store.js";
 import type { StoreLimits } from "../../../src/store/limits.js";
 import { RedisNodeStore } from "../../../src/store/node-store.js";
-import { RedisProfileStore } from "../../../src/store/profile-store.js";
-import { RedisProjectStore } from "../../../src/store/project-store.js";
-import { RedisProxyStore } from "../../../src/store/proxy-store.js";
+import type { RedisProfileStore } from "../../../src/store/profile-store.js";
+import { RedisProjects } from "../../../src/store/projects.js";
+import type { RedisProjectStore } from "../../../src/store/project-store.js";
+import type { RedisProxyStore } from "../../../src/store/proxy-store.js";
 import { connectAlone } from "../../../src/store/redis/connect.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { RedisNodeReports } from "../../../src/store/node-reports.js";
@@ -38,6 +39,7 @@ export interface StoreBed {
   readonly poolStore: RedisPoolStore;
   readonly reports: RedisNodeReports;
   readonly projects: RedisProjectStore;
+  readonly allProjects: RedisProjects;
   readonly proxies: RedisProxyStore;
   readonly profiles: RedisProfileStore;
   readonly extensions: RedisExtensionStore;
@@ -73,7 +75,8 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   if (options.database !== undefined) await redis.select(options.database);
   const unlessLost = <Value>(work: () => Promise<Value>): Promise<Value | void> =>
     options.isEffectLost?.() ? Promise.resolve() : work();
-  const projects = new RedisProjectStore(store, project, limits);
+  const allProjects = new RedisProjects(store, { limits, unnamed: project, others: async () => [] });
+  const { projects, proxies, profiles, extensions } = allProjects.of(project);
   const nodes = new RedisNodeStore(store, project, { limits, overcommit: 1 });
   const jobs: Job[] = [];
   const ended: PoolSignals["lease.ended"][] = [];
@@ -89,7 +92,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     freeRoom: (node, browser) => unlessLost(() => nodes.freeRoom(node, browser)),
     moveTombstones: (partition) => unlessLost(() => projects.moveTombstones(partition)),
   });
-  const scripts = new PartitionScripts(store, effects, { project, limits });
+  const scripts = new PartitionScripts(store, effects, { unnamed: project, limits });
   const poolStore = new RedisPoolStore(scripts);
   return {
     redis,
@@ -97,9 +100,10 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     poolStore,
     reports: new RedisNodeReports(scripts),
     projects,
-    proxies: new RedisProxyStore(store, project),
-    profiles: new RedisProfileStore(store, project),
-    extensions: new RedisExtensionStore(store, project),
+    allProjects,
+    proxies,
+    profiles,
+    extensions,
     nodes,
     effects,
     jobs,
