@@ -6,7 +6,7 @@ type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 /**
  * Everything that belongs together in Redis: one pool, or the on-demand sessions of a project. 12 lower-case
- * alphanumerics, after those of its project (`idPrefixOf`).
+ * alphanumerics, after those of its project.
  */
 export type Partition = Branded<"Partition">;
 /** 24 lower-case alphanumerics after those of its project; all but the last 12 are its partition. */
@@ -67,7 +67,7 @@ export const defaultProject = "default" as ProjectId;
  * What the ids of everything in a project begin with, so that an id says where it lives: nothing in the
  * default project, the project's own id in every other.
  */
-export const idPrefixOf = (project: ProjectId): string => (project.length === projectLength ? project : "");
+const idPrefixOf = (project: ProjectId): string => (project.length === projectLength ? project : "");
 /** The partition of a project's on-demand sessions. */
 export const onDemandIn = (project: ProjectId): Partition =>
   (idPrefixOf(project) + "0".repeat(partitionLength)) as Partition;
@@ -77,7 +77,6 @@ export const isOnDemand = (partition: Partition): boolean => partition.endsWith(
 /** What metrics and logs call it; no pool can have this name. */
 export const onDemandLabel = "(on demand)";
 
-export const newProjectId = (): ProjectId => randomText(projectLength) as ProjectId;
 export const newPoolId = (project = defaultProject): PoolId => newIdIn(project) as PoolId;
 export const newBrowserId = (partition: Partition): BrowserId =>
   (partition + randomText(idLength - partitionLength)) as BrowserId;
@@ -97,7 +96,7 @@ export const partitionOf = (id: PoolId | BrowserId): Partition =>
 
 type InProject = PoolId | BrowserId | ProxyId | ExtensionId | ProfileId;
 /** The project that an id names; undefined where it names none, as in the default project. */
-export const projectNamedBy = (id: InProject): ProjectId | undefined =>
+const projectNamedBy = (id: InProject): ProjectId | undefined =>
   id.length > idLength ? (id.slice(0, projectLength) as ProjectId) : undefined;
 export const projectNamedByPartition = (partition: Partition): ProjectId | undefined =>
   partition.length > partitionLength ? (partition.slice(0, projectLength) as ProjectId) : undefined;
@@ -118,8 +117,6 @@ export const findBrowserIdIn = (project: ProjectId, text: string): BrowserId | u
   isIdIn(project, text) ? (text as BrowserId) : undefined;
 export const findPoolIdIn = (project: ProjectId, text: string): PoolId | undefined =>
   isIdIn(project, text) ? (text as PoolId) : undefined;
-export const findProjectId = (text: string): ProjectId | undefined =>
-  text === defaultProject || /^[0-9a-z]{12}$/.test(text) ? (text as ProjectId) : undefined;
 export const findProxyId = (text: string): ProxyId | undefined =>
   isId(text) ? (text as ProxyId) : undefined;
 export const findExtensionId = (text: string): ExtensionId | undefined =>
@@ -149,7 +146,6 @@ export const ApiKeyId = idText<ApiKeyId>(inNone);
 export const NodeId = idText<NodeId>("^[0-9a-z-]{1,63}$");
 export const ControlId = idText<ControlId>("^[0-9a-z]{12}$");
 export const Partition = idText<Partition>("^(?:[0-9a-z]{12}){1,2}$");
-export const ProjectId = idText<ProjectId>("^(?:default|[0-9a-z]{12})$");
 export const Digest = idText<Digest>("^[0-9a-f]{64}$");
 /** A caller may have named the request, and a claim is what the script made of it. */
 export const RequestId = idText<RequestId>("^.+$");

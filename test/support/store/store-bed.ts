@@ -88,9 +88,10 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     jobs: { add: async (more) => void (await unlessLost(async () => jobs.push(...more))) },
     log: silent,
     signals,
-    freeName: (name, owner) => unlessLost(() => projects.freeName({ kind: "session", name, owner })),
+    freeName: (name, owner, at) =>
+      unlessLost(() => allProjects.at(at).freeName({ kind: "session", name, owner })),
     freeRoom: (node, browser) => unlessLost(() => nodes.freeRoom(node, browser)),
-    moveTombstones: (partition) => unlessLost(() => projects.moveTombstones(partition)),
+    moveTombstones: (partition) => unlessLost(() => allProjects.at(partition).moveTombstones(partition)),
   });
   const scripts = new PartitionScripts(store, effects, { unnamed: project, limits });
   const poolStore = new RedisPoolStore(scripts);
