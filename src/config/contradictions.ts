@@ -109,6 +109,7 @@ const boundsOf = ({ fill, browser, egress, region, limits }: ConfigFile): Declar
   maxPoolSize: limits.max_pool_size,
   maxPools: limits.max_pools,
   pooledSessions: limits.pooled_sessions,
+  concurrentSessions: limits.concurrent_sessions,
 });
 
 /**
@@ -126,6 +127,7 @@ const anyBounds: DeclaredPoolBounds = {
   maxPoolSize: Infinity,
   maxPools: Infinity,
   pooledSessions: null,
+  concurrentSessions: null,
 };
 
 /** Finds faults of the declared pools in a file whose other settings are refused. */

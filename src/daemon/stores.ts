@@ -64,6 +64,7 @@ export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Mill
 const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones }: Config): StoreLimits => ({
   maxWaiters: acquire.maxWaiters,
   maxSessions: limits.maxSessions,
+  concurrentSessions: limits.concurrentSessions,
   idempotencyMs: acquire.idempotencyMs,
   keyedGraceMs: acquire.keyedGraceMs,
   controlLostMs: acquire.controlLostAfterMs,
@@ -176,6 +177,7 @@ const makeEffects = ({ projects, nodes, queues, signals, log }: EffectSources): 
     log,
     signals,
     freeName: (name, owner, partition) => projects.at(partition).freeName({ kind: "session", name, owner }),
+    freeSession: (lease, partition) => projects.at(partition).freeSession(lease),
     freeRoom: (node, browser) => nodes.freeRoom(node, browser),
     moveTombstones: (partition) => projects.at(partition).moveTombstones(partition),
   });

@@ -21,7 +21,8 @@ import type { Granted } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
 import { makePlaceByLook, Placement, type PlaceByLook } from "../pool/placement.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
-import type { LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
+import type { CreateRequest, LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
+import type { SessionReservation } from "../pool/ports/project-store.js";
 import { profileOf } from "../pool/session-profile.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
@@ -75,7 +76,9 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
         failures: (failures.push(failed), failures),
       }),
   });
-  return lent.kind === "unserved" ? refusedLaunch(lent, failures) : lent;
+  if (lent.kind !== "unserved") return lent;
+  await ports.projects.settleSession(waiter.lease, waiter.id);
+  return refusedLaunch(lent, failures);
 }
 
 function refusedHere(
@@ -97,17 +100,42 @@ const noRoom = (obstacle: string): Refusal =>
     ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
   });
 
+const tooMany = (): Refusal => refusal("too_many_sessions", { retryAfterSeconds: 5 });
+
+/**
+ * A session is reserved before it is claimed, and given back where nothing was claimed for it: what a key was
+ * given before has a reservation of its own.
+ */
 async function claim(
   ports: Creating,
-  { partition, waiter, keyed }: LeaseRequest,
+  wanted: LeaseRequest,
   template: LaunchTemplate,
 ): Promise<LeaseReply<Refusal>> {
-  const { poolStore, nodes, jobs, placeByLook } = ports;
-  const { candidate, obstacle } = await placed(placeByLook, { partition, template });
+  const { lease } = wanted.waiter;
+  const reserved = await ports.projects.reserveSession(lease);
+  if (reserved.kind === "concurrent" && !wanted.keyed) return finalAnswer(tooMany());
+  const reply = await claimReserved(ports, wanted, { template, ...untilOf(reserved) });
+  const isOwn = reply.kind === "waiting" && reply.lease === lease;
+  if (!isOwn && reserved.kind === "reserved") await ports.projects.freeSession(lease);
+  return reply;
+}
+
+/** What is void from the start claims nothing; a repeat is answered all the same. */
+const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUntil"> =>
+  reserved.kind === "unlimited"
+    ? {}
+    : { reservedUntil: reserved.kind === "reserved" ? reserved.deadline : 0 };
+
+async function claimReserved(
+  { poolStore, nodes, jobs, placeByLook }: Creating,
+  { partition, waiter, keyed }: LeaseRequest,
+  wanted: Pick<CreateRequest, "template" | "reservedUntil">,
+): Promise<LeaseReply<Refusal>> {
+  const { candidate, obstacle } = await placed(placeByLook, { partition, template: wanted.template });
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
   const reply = await poolStore.createSession(partition, {
+    ...wanted,
     waiter,
-    template,
     ...(candidate ? { candidate } : {}),
     ...(keyed ? { keyed } : {}),
   });
@@ -123,7 +151,7 @@ async function claim(
     case "none":
       return finalAnswer(noRoom(obstacle));
     case "full":
-      return finalAnswer(refusal("too_many_sessions", { retryAfterSeconds: 5 }));
+      return finalAnswer(tooMany());
     case "mismatch":
       return finalAnswer(refusal("idempotency_mismatch"));
     case "over":

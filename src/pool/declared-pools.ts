@@ -20,6 +20,7 @@ export interface DeclaredPoolBounds {
   readonly maxPoolSize: number;
   readonly maxPools: number;
   readonly pooledSessions: number | null;
+  readonly concurrentSessions: number | null;
 }
 
 /**
@@ -74,15 +75,19 @@ function faultsOfOne(
 
 function faultsOfAll(
   bodies: readonly PoolCreate[],
-  { maxPools, pooledSessions }: DeclaredPoolBounds,
+  { maxPools, pooledSessions, concurrentSessions }: DeclaredPoolBounds,
 ): readonly string[] {
   const faults: string[] = [];
   const names = bodies.flatMap(({ name }) => name ?? []);
   for (const name of new Set(names.filter((one, index) => names.indexOf(one) !== index)))
     faults.push(`pools: two have the name ${JSON.stringify(name)}`);
   const sum = bodies.reduce((sizes, { size }) => sizes + size, 0);
-  if (pooledSessions !== null && sum > pooledSessions)
-    faults.push(`pools: their sizes are ${sum} together, and limits.pooled_sessions is ${pooledSessions}`);
+  for (const [setting, limit] of [
+    ["pooled_sessions", pooledSessions],
+    ["concurrent_sessions", concurrentSessions],
+  ] as const)
+    if (limit !== null && sum > limit)
+      faults.push(`pools: their sizes are ${sum} together, and limits.${setting} is ${limit}`);
   if (bodies.length > maxPools)
     faults.push(`pools: there are ${bodies.length}, and limits.max_pools is ${maxPools}`);
   return faults;

@@ -86,6 +86,7 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
         names: () => projects.sweepNames(),
         tombstones: () => projects.sweepTombstones(),
         pools: () => projects.sweepPools(),
+        reservations: () => projects.sweepReservations(),
       });
     },
     async recycle() {

@@ -10,7 +10,7 @@ import type { Caller } from "../spec/paging.js";
 import { isWanted, type Page, pageOf, type PoolListQuery } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js";
-import type { ProjectBounds, ProjectStore } from "./ports/project-store.js";
+import type { ProjectBounds, ProjectStore, ReservedSize } from "./ports/project-store.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { unsupportedFields } from "../spec/unsupported-fields.js";
@@ -95,13 +95,13 @@ async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<
   const isNamed =
     name === undefined ||
     (await projects.reserveName({ kind: "pool", name, owner: id, partition: partitionOf(id) }));
-  const refused = isNamed
-    ? refusedSize(await projects.reserveSize(id, spec.size, ports))
+  const reserved = isNamed
+    ? await reserveSize(ports, id, spec.size)
     : refusal("name_taken", { message: `A pool named ${name} exists` });
-  if (refused) {
+  if (reserved.kind === "refused") {
     if (name !== undefined) await projects.freeName({ kind: "pool", name, owner: id });
     await projects.forgetPool(id);
-    return refused;
+    return reserved;
   }
   await poolStore.createPool(partitionOf(id), { id, write: writeOf(spec), request: newRequestId() });
   await projects.openPool(id);
@@ -109,13 +109,23 @@ async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<
   return undefined;
 }
 
-export function refusedSize(reserved: "reserved" | "over" | "many"): Refusal | undefined {
-  switch (reserved) {
+export async function reserveSize(
+  ports: PoolPorts,
+  pool: PoolId,
+  size: number,
+): Promise<ReservedSize | Refusal> {
+  const reserved = await ports.projects.reserveSize(pool, size, ports);
+  switch (reserved.kind) {
     case "reserved":
-      return undefined;
-    case "over":
+      return reserved;
+    case "pooled":
       return refusal("limit_exceeded", {
         message: "The sizes of all pools together would exceed the limit of pooled sessions",
+      });
+    case "concurrent":
+      return refusal("limit_exceeded", {
+        message:
+          "Sessions on demand and the sizes of all pools would exceed the limit of concurrent sessions",
       });
     case "many":
       return refusal("limit_exceeded", { message: "There are as many pools as there may be" });

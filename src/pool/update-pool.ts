@@ -8,8 +8,8 @@ import type { Caller } from "../spec/paging.js";
 import { findPool } from "./lookup.js";
 import { mergePoolSpec } from "./merge-spec.js";
 import type { Pool } from "./pool.js";
-import { findOne, type PoolPorts, refusedSize, sizeRefusal, writeOf } from "./pool-operations.js";
-import type { Reservation } from "./ports/project-store.js";
+import { findOne, type PoolPorts, reserveSize, sizeRefusal, writeOf } from "./pool-operations.js";
+import type { Reservation, ReservedSize } from "./ports/project-store.js";
 import { changesLaunch, changesNetwork, isExpectedNetwork, startsRefresh } from "./spec-changes.js";
 
 const updateTries = 10;
@@ -75,30 +75,33 @@ async function updateOnce(
   });
   const after = merged.value;
   await giveBackName(ports, pool, { ...reserved, after, isWritten: written === "updated" });
-  if (written !== "updated" && after.size !== pool.spec.size) await ports.projects.settleSize(pool.id);
+  // Where another change came before, its reservation is in this one: the next try settles both, or the tick.
+  if (reserved.size && written !== "changed") await ports.projects.settleSize(pool.id, reserved.size);
   if (written === "missing") return refusal("pool_not_found");
   if (written === "updated") ports.kick(pool.id);
   return written === "updated" ? "written" : "changed";
 }
 
-/** What a change has reserved: the new name, where there is one, and what of the old one it may give back. */
-interface Renaming {
+/**
+ * What a change has reserved: the new name, where there is one, and what of the old one it may give back; the
+ * new size, where it is another.
+ */
+interface Reserved {
   readonly kind: "reserved";
+  readonly size?: ReservedSize;
   readonly old?: Pick<Reservation, "deadline">;
   readonly fresh?: Reservation;
 }
 
-async function reserve(ports: PoolPorts, pool: Pool, after: PoolSpec): Promise<Refusal | Renaming> {
-  const { projects } = ports;
+async function reserve(ports: PoolPorts, pool: Pool, after: PoolSpec): Promise<Refusal | Reserved> {
   const owner = pool.id;
   const renaming = after.name === pool.name ? {} : await rename(ports, pool, after.name ?? "");
   if (!renaming) return refusal("name_taken", { message: `A pool named ${after.name} exists` });
-  const refused =
-    after.size === pool.spec.size
-      ? undefined
-      : refusedSize(await projects.reserveSize(owner, after.size, ports));
-  if (refused) await giveBackName(ports, pool, { ...renaming, after, isWritten: false });
-  return refused ?? { kind: "reserved", ...renaming };
+  if (after.size === pool.spec.size) return { kind: "reserved", ...renaming };
+  const size = await reserveSize(ports, owner, after.size);
+  if (size.kind === "reserved") return { kind: "reserved", ...renaming, size };
+  await giveBackName(ports, pool, { ...renaming, after, isWritten: false });
+  return size;
 }
 
 /** Undefined where the new name is another pool's. */
@@ -106,7 +109,7 @@ async function rename(
   { projects }: PoolPorts,
   { id: owner, name: before }: Pool,
   name: string,
-): Promise<Pick<Renaming, "old" | "fresh"> | undefined> {
+): Promise<Pick<Reserved, "old" | "fresh"> | undefined> {
   // Looked at before: whoever gives the pool its old name again after this change has reserved it anew.
   const old = before === undefined ? undefined : await projects.findName("pool", before);
   const fresh = await projects.reserveName({ kind: "pool", name, owner, partition: partitionOf(owner) });
@@ -120,7 +123,7 @@ async function rename(
 async function giveBackName(
   { projects }: PoolPorts,
   { id: owner, name: before }: Pool,
-  change: Pick<Renaming, "old" | "fresh"> & { after: PoolSpec; isWritten: boolean },
+  change: Pick<Reserved, "old" | "fresh"> & { after: PoolSpec; isWritten: boolean },
 ): Promise<void> {
   const { after, isWritten, old, fresh } = change;
   if (isWritten && old && before !== undefined)

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from "typebox";
-import { BrowserId, ClaimId, LeaseId, NodeId, type Partition } from "../base/ids.js";
+import { BrowserId, ClaimId, isOnDemand, LeaseId, NodeId, type Partition } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import type { Events } from "../base/events.js";
 import { type Log, textOf } from "../base/log.js";
@@ -31,6 +31,8 @@ export interface EffectPorts {
   readonly log: Log;
   readonly signals: Events<PoolSignals>;
   freeName(name: string, owner: string, partition: Partition): Promise<void>;
+  /** Gives back the place of a session on demand that is over. */
+  freeSession(lease: LeaseId, partition: Partition): Promise<void>;
   freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
   moveTombstones(partition: Partition): Promise<void>;
 }
@@ -43,7 +45,7 @@ export class EffectRunner {
 
   constructor(private readonly ports: EffectPorts) {}
 
-  /** Resolves when names and tombstones are in place; jobs and rooms follow in the background. */
+  /** Resolves when names, places and tombstones are in place; jobs and rooms follow in the background. */
   async carryOut(partition: Partition, text: string): Promise<void> {
     if (text === "") return;
     const effects = effectsParser.json(text);
@@ -62,6 +64,8 @@ export class EffectRunner {
     const awaited = list(effects.names).map(({ name, owner }) =>
       this.#background(this.ports.freeName(name, owner, partition)),
     );
+    if (isOnDemand(partition))
+      awaited.push(...ended.map(({ lease }) => this.#background(this.ports.freeSession(lease, partition))));
     if (list(effects.tombstones).length > 0)
       awaited.push(this.#background(this.ports.moveTombstones(partition)));
     if (awaited.length > 0) await Promise.all(awaited);

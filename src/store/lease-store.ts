@@ -72,6 +72,7 @@ export class RedisLeaseStore implements LeaseStore {
         config: JSON.stringify(ask.template),
         body: ask.keyed?.body ?? "",
         isRelaunch: flag(ask.relaunch !== undefined),
+        reservedUntil: ask.reservedUntil ?? "",
       },
     );
     if (reply.kind === "granted")

@@ -5,6 +5,8 @@ export interface StoreLimits {
   readonly maxWaiters: number;
   /** The most on-demand sessions at once; null: no limit. */
   readonly maxSessions: number | null;
+  /** The most browsers of the organization: sessions on demand and the sizes of pools; null: no limit. */
+  readonly concurrentSessions: number | null;
   readonly idempotencyMs: Millis;
   readonly keyedGraceMs: Millis;
   readonly controlLostMs: Millis;

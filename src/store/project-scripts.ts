@@ -1,7 +1,9 @@
-import type { Millis } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import type { Partition, ProjectId } from "../base/ids.js";
 import type { RedisClient } from "./redis/connect.js";
 import {
+  organizationKey,
+  type OrganizationPart,
   partitionKey,
   type PartitionPart,
   projectIdempotencyKey,
@@ -18,11 +20,20 @@ export const graceMs: Millis = 120_000;
 export class ProjectScripts {
   constructor(
     private readonly store: ScriptStore,
-    private readonly project: ProjectId,
+    readonly project: ProjectId,
   ) {}
+
+  get clock(): Clock {
+    return this.store.clock;
+  }
 
   run<const Name extends ScriptName>(name: Name, args: ScriptArgs): Promise<ScriptReply<Name>> {
     return this.store.run(name, (key) => this.key(key as ProjectPart), args);
+  }
+
+  /** Runs a script on what all projects share. */
+  runShared<const Name extends ScriptName>(name: Name, args: ScriptArgs): Promise<ScriptReply<Name>> {
+    return this.store.run(name, (key) => organizationKey(key as OrganizationPart), args);
   }
 
   runKeyed<const Name extends ScriptName>(

@@ -9,7 +9,7 @@ import {
   type ProjectId,
 } from "../base/ids.js";
 import type { IdempotencyKey } from "../pool/ports/pool-store.js";
-import type { ProjectBounds, ProjectStore } from "../pool/ports/project-store.js";
+import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { Tombstone } from "../pool/session.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
@@ -17,6 +17,7 @@ import { fieldOf, RedisProjectNames } from "./project-names.js";
 import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { isPartition } from "./records.js";
 import type { ScriptStore } from "./redis/redis.js";
+import { RedisReservations } from "./reservations.js";
 import { RedisTombstones } from "./tombstones.js";
 
 const partitionsAtOnce = 64;
@@ -26,6 +27,7 @@ export class RedisProjectStore implements ProjectStore {
   readonly #scripts: ProjectScripts;
   readonly #names: RedisProjectNames;
   readonly #tombstones: RedisTombstones;
+  readonly #reservations: RedisReservations;
 
   constructor(
     store: ScriptStore,
@@ -35,6 +37,7 @@ export class RedisProjectStore implements ProjectStore {
     this.#scripts = new ProjectScripts(store, project);
     this.#names = new RedisProjectNames(this.#scripts);
     this.#tombstones = new RedisTombstones(this.#scripts, limits);
+    this.#reservations = new RedisReservations(this.#scripts, limits);
   }
 
   reserveName: ProjectStore["reserveName"] = (ask) => this.#names.reserve(ask);
@@ -49,30 +52,12 @@ export class RedisProjectStore implements ProjectStore {
   sweepTombstones = (): Promise<void> => this.#tombstones.sweep();
   moveTombstones = (partition: Partition): Promise<void> => this.#tombstones.move(partition);
 
-  async reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<"reserved" | "over" | "many"> {
-    const limit = most.pooledSessions ?? "";
-    const reply = await this.#scripts.run("reserve-size", {
-      pool,
-      size,
-      limit,
-      mostPools: most.maxPools,
-      graceMs,
-    });
-    return reply.kind;
-  }
-
-  async settleSize(pool: PoolId): Promise<void> {
-    const before = await this.#scripts.ask((redis) => redis.hget(this.#scripts.key("sizes"), pool));
-    if (before === null) return;
-    const [size, deadline] = before.split(" ");
-    const record = await this.#scripts.poolRecord(partitionOf(pool));
-    if (record.size !== size)
-      await this.#scripts.run("settle-size", {
-        pool,
-        before,
-        after: record.size ? `${record.size} ${deadline}` : "",
-      });
-  }
+  reserveSize: ProjectStore["reserveSize"] = (...given) => this.#reservations.reserveSize(...given);
+  settleSize: ProjectStore["settleSize"] = (...given) => this.#reservations.settleSize(...given);
+  reserveSession: ProjectStore["reserveSession"] = (lease) => this.#reservations.reserveSession(lease);
+  freeSession: ProjectStore["freeSession"] = (lease) => this.#reservations.freeSession(lease);
+  settleSession: ProjectStore["settleSession"] = (...given) => this.#reservations.settleSession(...given);
+  sweepReservations = async (): Promise<void> => this.#reservations.sweep(await this.pools());
 
   async addPool(pool: PoolId): Promise<void> {
     const at = await this.#scripts.now();
@@ -87,13 +72,13 @@ export class RedisProjectStore implements ProjectStore {
 
   async dropPool(pool: PoolId, name?: string): Promise<void> {
     await this.#scripts.run("drop-pool", { pool, field: name === undefined ? "" : fieldOf("pool", name) });
+    await this.#reservations.freeSize(pool);
   }
 
   async forgetPool(pool: PoolId): Promise<void> {
     await this.moveTombstones(partitionOf(pool));
-    await this.#scripts.ask((redis) =>
-      redis.multi().hdel(this.#scripts.key("pools"), pool).hdel(this.#scripts.key("sizes"), pool).exec(),
-    );
+    await this.#reservations.freeSize(pool);
+    await this.#scripts.ask((redis) => redis.hdel(this.#scripts.key("pools"), pool));
   }
 
   async pools(): Promise<readonly PoolId[]> {
@@ -114,7 +99,6 @@ export class RedisProjectStore implements ProjectStore {
       const mayCome = state === "creating" && isPending(Number(since) + graceMs, now, graceMs);
       if (state !== "open") await this.#settlePool(id as PoolId, noted, mayCome);
     }
-    await this.#sweepSizes(now);
   }
 
   async settlePartition(partition: Partition): Promise<boolean> {
@@ -175,13 +159,5 @@ export class RedisProjectStore implements ProjectStore {
     const { state } = await this.#scripts.poolRecord(partitionOf(pool));
     if (!state) return mayCome ? undefined : await this.forgetPool(pool);
     if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
-  }
-
-  async #sweepSizes(now: number): Promise<void> {
-    const all = await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("sizes")));
-    for (const [pool, before] of Object.entries(all)) {
-      const [, deadline] = before.split(" ");
-      if (!isPending(Number(deadline), now, graceMs)) await this.settleSize(pool as PoolId);
-    }
   }
 }

@@ -69,6 +69,7 @@ export class RedisProjects implements Projects {
 
   sweepNames = (): Promise<void> => this.#each(({ projects }) => projects.sweepNames());
   sweepPools = (): Promise<void> => this.#each(({ projects }) => projects.sweepPools());
+  sweepReservations = (): Promise<void> => this.#each(({ projects }) => projects.sweepReservations());
   sweepTombstones = (): Promise<void> => this.#each(({ projects }) => projects.sweepTombstones());
   sweepPendingTombstones = (): Promise<void> =>
     this.#each(({ projects }) => projects.sweepPendingTombstones());

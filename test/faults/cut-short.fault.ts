@@ -179,7 +179,9 @@ const keyed = new Set(["POST /browser_pools", "acquire", "POST /browsers"]);
 /** Everything there is, is deleted, whatever it takes: nothing may be in the way of that, or be left. */
 async function clear(what: string): Promise<void> {
   // Reservations of whoever died on the way are void after two minutes.
-  const spanning = (await redis.keys("remuda:*")).filter((key) => /:(names|sizes|pools|room)$/.test(key));
+  const spanning = (await redis.keys("remuda:*")).filter((key) =>
+    /:(names|reservations|usage|pools|room)$/.test(key),
+  );
   await ageKeys(redis, spanning, 121_000);
   let left: readonly string[] = [];
   const isEmpty = async (): Promise<boolean> => {

@@ -165,6 +165,7 @@ const deciding = {
   maxPoolSize: 10,
   maxPools: 2,
   pooledSessions: 15,
+  concurrentSessions: null,
 };
 test.each<[string, readonly unknown[], readonly RegExp[]]>([
   [

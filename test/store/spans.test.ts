@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { partitionOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
-import type { ProjectBounds } from "../../src/pool/ports/project-store.js";
 import { RedisProjectStore } from "../../src/store/project-store.js";
 import { RedisProjects } from "../../src/store/projects.js";
 import { age } from "../support/store/age.js";
@@ -61,45 +60,6 @@ onBoth("what spans partitions", ({ bed }) => {
       await later(121_000);
       await projects.sweepNames();
       expect(await names()).toEqual(["pool:pool", "session:held", "session:waiting"]);
-    });
-  });
-
-  describe("sizes", () => {
-    const upTo = (pooledSessions: number | null, maxPools = 1000): ProjectBounds => ({
-      pooledSessions,
-      maxPools,
-    });
-
-    test("the sum stays within the limit; shrinking always may", async () => {
-      const { projects } = bed();
-      const [one, two] = [newPoolId(), newPoolId()];
-      expect(await projects.reserveSize(one, 6, upTo(10))).toBe("reserved");
-      expect(await projects.reserveSize(two, 5, upTo(10))).toBe("over");
-      expect(await projects.reserveSize(two, 4, upTo(10))).toBe("reserved");
-      expect(await projects.reserveSize(one, 7, upTo(10))).toBe("over");
-      expect(await projects.reserveSize(one, 6, upTo(5))).toBe("reserved");
-      expect(await projects.reserveSize(one, 5, upTo(3))).toBe("reserved");
-      expect(await projects.reserveSize(two, 100, upTo(null))).toBe("reserved");
-    });
-
-    test("there are at most so many pools; one that is there may still be resized", async () => {
-      const { projects } = bed();
-      const one = newPoolId();
-      expect(await projects.reserveSize(one, 1, upTo(null, 1))).toBe("reserved");
-      expect(await projects.reserveSize(newPoolId(), 1, upTo(null, 1))).toBe("many");
-      expect(await projects.reserveSize(one, 2, upTo(null, 1))).toBe("reserved");
-    });
-
-    test("a reservation that no record bears out is put right after its deadline", async () => {
-      const { projects } = bed();
-      const pool = await PoolBed.create(bed(), { size: 2 });
-      await projects.reserveSize(pool.id, 9, upTo(10));
-      await projects.reserveSize(newPoolId(), 1, upTo(10));
-      await projects.sweepPools();
-      expect(await projects.reserveSize(newPoolId(), 1, upTo(10))).toBe("over");
-      await later(121_000);
-      await projects.sweepPools();
-      expect(await projects.reserveSize(newPoolId(), 8, upTo(10))).toBe("reserved");
     });
   });
 

@@ -60,6 +60,11 @@ export const tombstonesSection = Type.Object({
 export const limitsSection = Type.Object({
   max_pool_size: count("largest size of one pool", "browsers", [1, 100_000])(1000),
   pooled_sessions: countOr("sum of the sizes of all pools", "browsers")("no limit"),
+  concurrent_sessions: countOr(
+    "sessions on demand and the sizes of all pools together",
+    "browsers",
+    [0, 1_000_000],
+  )("no limit"),
   max_pools: count("pools of one project", "pools")(1000),
   max_extensions: count("extensions of one project", "extensions", [0, 100_000])(1000),
   max_profiles: count("profiles of one project", "profiles", [0, 1_000_000])(10_000),

@@ -89,6 +89,8 @@ export interface CreateRequest {
   readonly keyed?: IdempotencyKey;
   /** Names a request of a waiter whose launch has failed: another is claimed for its place alone. */
   readonly relaunch?: RequestId;
+  /** From then on the reservation of the session is void, where there is one: nothing is claimed under it. */
+  readonly reservedUntil?: Millis;
 }
 
 export interface ReleaseRequest {

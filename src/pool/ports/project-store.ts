@@ -1,5 +1,5 @@
 import type { Millis } from "../../base/clock.js";
-import type { BrowserId, Partition, PoolId, ProjectId } from "../../base/ids.js";
+import type { BrowserId, LeaseId, Partition, PoolId, ProjectId, RequestId } from "../../base/ids.js";
 import type { Tombstone } from "../session.js";
 import type { IdempotencyKey } from "./pool-store.js";
 
@@ -10,10 +10,20 @@ export interface Reservation {
   readonly isNew: boolean;
 }
 
-/** What all pools of a project may have together. */
+/** Browsers that are reserved, until a deadline unless a record bears them out. */
+export interface ReservedSize {
+  readonly kind: "reserved";
+  readonly deadline: Millis;
+}
+/** Or the limit that is reached. */
+export type SizeReservation = ReservedSize | { readonly kind: "many" | "pooled" | "concurrent" };
+export type SessionReservation = ReservedSize | { readonly kind: "unlimited" | "concurrent" };
+
+/** What pools may have together. */
 export interface ProjectBounds {
-  /** The sum of their sizes, null without a limit. */
+  /** The sum of the sizes of all the organization's pools, null without a limit. */
   readonly pooledSessions: number | null;
+  /** Pools of one project. */
   readonly maxPools: number;
 }
 
@@ -46,13 +56,21 @@ export interface ProjectStore {
     kind: "pool" | "session",
     name: string,
   ): Promise<{ owner: string; partition: Partition; deadline: Millis } | undefined>;
-  /** Reserves a pool's size within the project's limit. */
-  reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<"reserved" | "over" | "many">;
+  /** Reserves a pool's size. One that is to shrink holds its old size until the new one is settled. */
+  reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<SizeReservation>;
   /**
-   * Makes the size that is reserved the one of the pool's record, or gives it back where there is no such
-   * pool.
+   * Makes what is reserved the size of the pool's record, or gives it back where there is no such pool.
+   * `only`: no other reservation than this one.
    */
-  settleSize(pool: PoolId): Promise<void>;
+  settleSize(pool: PoolId, only?: ReservedSize): Promise<void>;
+  /** Reserves a session on demand, by the lease that it will have; `unlimited` where nothing limits them. */
+  reserveSession(lease: LeaseId): Promise<SessionReservation>;
+  /** Gives a session back that is over, or was never claimed. */
+  freeSession(lease: LeaseId): Promise<void>;
+  /** Gives a session back whose caller was not served, unless a retry may still have it. */
+  settleSession(lease: LeaseId, waiter: RequestId): Promise<void>;
+  /** Makes reservations what the records of pools and leases say, where they are not pending. */
+  sweepReservations(): Promise<void>;
   /** Notes a pool that is being created; void after a while unless it is opened. */
   addPool(pool: PoolId): Promise<void>;
   openPool(pool: PoolId): Promise<void>;
@@ -99,6 +117,7 @@ export interface Projects extends Pick<
   | "settlePartition"
   | "sweepNames"
   | "sweepPools"
+  | "sweepReservations"
   | "sweepPendingTombstones"
   | "sweepTombstones"
 > {

@@ -52,7 +52,6 @@ export const idempotencyKey = (project: ProjectId, partition: Partition, digest:
 export const projectParts = [
   "pools",
   "names",
-  "sizes",
   "tombstones",
   "tombstoneOrder",
   "tombstoneNames",
@@ -82,6 +81,13 @@ export const projectIdempotencyKey = (project: ProjectId, digest: string): strin
 export type AccessPart = "keyDigests" | "apiKeys" | "livingKeys" | "deletedKeys" | "keyUses";
 export const accessKey = (part: AccessPart): string => `${root}:{access}:${part}`;
 export const accessIdempotencyKey = (digest: string): string => `${root}:{access}:idempotency:${digest}`;
+
+/**
+ * What all projects share, in a slot of its own: who holds how many browsers, the sums of that, and what the
+ * API has set as limits.
+ */
+export type OrganizationPart = "reservations" | "usage" | "limits";
+export const organizationKey = (part: OrganizationPart): string => `${root}:{organization}:${part}`;
 
 /**
  * What stands in a node's own slot. `room`: which browsers have a place on it, a map of browser to bytes and

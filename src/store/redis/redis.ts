@@ -59,7 +59,7 @@ export class ScriptStore {
   constructor(
     readonly redis: RedisClient,
     private readonly log: Log,
-    private readonly clock: Clock = systemClock,
+    readonly clock: Clock = systemClock,
   ) {
     redis.on("error", (error: Error) => log.warn({ error: error.message }, "redis connection failed"));
     redis.on("ready", () => {

@@ -18,12 +18,13 @@ import { makeRelease, makeRemoveSession } from "../../../src/lease/release.js";
 import { makeCreateSession } from "../../../src/lease/create-session.js";
 import { makeGetSession, makeUpdateSession } from "../../../src/lease/update-session.js";
 import { makeListSessions } from "../../../src/lease/list-sessions.js";
+import type { StoreLimits } from "../../../src/store/limits.js";
 import { listenAsControl } from "../../../src/store/messages.js";
 import { connectForMessages } from "../../../src/store/redis/connect.js";
 import { systemClock } from "../../../src/base/clock.js";
 import { silentLog } from "../browser/chromium-host.js";
 import { DrivenClock } from "../driven-clock.js";
-import { startRedis } from "../store/redis.js";
+import { startRedis, type TestRedis } from "../store/redis.js";
 import { openStoreBed, type StoreBed } from "../store/store-bed.js";
 import { type Broken, failing } from "../failing.js";
 import { patternsOf } from "../../../src/base/net/hosts.js";
@@ -36,13 +37,23 @@ const maxWaitMs = 50_000;
  */
 export type ControlBed = Awaited<ReturnType<typeof openControlBed>>;
 
-export async function openControlBed(project: string, options: { maxSessions?: number | null } = {}) {
-  const server = await startRedis();
+interface ControlBedOptions extends Partial<StoreLimits> {
+  /** A Redis that several controls share; else the bed starts one. */
+  readonly server?: TestRedis;
+  /** Which calls fail; else the bed makes a set. */
+  readonly broken?: Broken;
+  /** Whether its process has died before it carried out what a script left to be done. */
+  readonly isEffectLost?: () => boolean;
+}
+
+export async function openControlBed(project: string, options: ControlBedOptions = {}) {
+  const { server: shared, broken = new Set(), isEffectLost, ...limits } = options;
+  const server = shared ?? (await startRedis());
   const bed: StoreBed = await openStoreBed(server, {
     project,
-    limits: { maxSessions: options.maxSessions ?? null },
+    limits,
+    ...(isEffectLost && { isEffectLost }),
   });
-  const broken: Broken = new Set();
   const poolStore = failing<PoolStore>(bed.poolStore, broken);
   const projects = failing<ProjectStore>(bed.projects, broken);
   const jobs = failing<Jobs>({ add: async (more) => void bed.jobs.push(...more) }, broken);
@@ -163,7 +174,7 @@ export async function openControlBed(project: string, options: { maxSessions?: n
       await grants.close();
       listener.close();
       await bed.close();
-      await server.stop();
+      if (!shared) await server.stop();
     },
   };
 }

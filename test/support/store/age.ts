@@ -56,7 +56,7 @@ local how = {
     end
   end,
   ticks = function(key) each(key, earlier) end,
-  sizes = function(key) each(key, deadline) end,
+  reservations = function(key) each(key, deadline) end,
   pools = function(key) each(key, deadline) end,
   room = function(key) each(key, deadline) end,
   ageIndex = scores, launching = scores, resetting = scores, retiring = scores, leased = scores, provisional = scores, endedLeases = scores, beats = scores, tombstoneOrder = scores,

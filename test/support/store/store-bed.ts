@@ -90,6 +90,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     signals,
     freeName: (name, owner, at) =>
       unlessLost(() => allProjects.at(at).freeName({ kind: "session", name, owner })),
+    freeSession: (lease, partition) => unlessLost(() => allProjects.at(partition).freeSession(lease)),
     freeRoom: (node, browser) => unlessLost(() => nodes.freeRoom(node, browser)),
     moveTombstones: (partition) => unlessLost(() => allProjects.at(partition).moveTombstones(partition)),
   });

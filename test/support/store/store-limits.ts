@@ -4,6 +4,7 @@ import type { StoreLimits } from "../../../src/store/limits.js";
 export const defaultLimits: StoreLimits = {
   maxWaiters: 1000,
   maxSessions: null,
+  concurrentSessions: null,
   idempotencyMs: 600_000,
   keyedGraceMs: 10_000,
   controlLostMs: 5000,

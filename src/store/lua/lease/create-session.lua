@@ -1,11 +1,12 @@
 -- create-session: claim the launch of an on-demand browser for a caller who waits for it; or another launch
 -- for a caller whose first has failed.
 -- KEYS  pool templates browsers launching leases waiterRecords provisional controls endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer idempotency
--- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isRelaunch
--- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching), granted (the browser), mismatch, over, full (as many sessions as may be), none (no room), superseded (the place is another connection's, or was given up)
+-- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isRelaunch reservedUntil
+-- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching), granted (the browser), mismatch, over, full (as many sessions as may be, or their reservation is void), none (no room), superseded (the place is another connection's, or was given up)
 -- `browser` and `waiter` are JSON; the waiter is bound to the browser and is in no queue. `browser` is empty
 -- where no node has room: then only a repeat is answered. `isRelaunch` is set for a waiter whose launch has
--- failed and whose record is still there.
+-- failed and whose record is still there. `reservedUntil`: when the caller's reservation of a session becomes
+-- void, empty without one.
 --- @include repeats
 --- @include events
 --- @include index
@@ -50,5 +51,6 @@ if answered then return answered end
 
 if A.browser == "" then return plain("none") end
 if A.most ~= "" and redis.call("HLEN", K.browsers) >= tonumber(A.most) then return plain("full") end
+if A.reservedUntil ~= "" and now > tonumber(A.reservedUntil) then return plain("full") end
 remember(waiter)
 return claimFor(waiter)

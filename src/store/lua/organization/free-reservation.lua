@@ -1,0 +1,9 @@
+-- free-reservation: give back all that an owner holds.
+-- KEYS  reservations usage
+-- ARGV  owner
+-- REPLY freed
+--- @include base
+--- @include reservations
+
+setReservation(A.owner, nil)
+return plain("freed")

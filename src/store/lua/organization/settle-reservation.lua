@@ -1,0 +1,13 @@
+-- settle-reservation: make a reservation what its owner's record says, unless it was reserved anew meanwhile.
+-- KEYS  reservations usage
+-- ARGV  owner project kind before size
+-- REPLY settled, kept
+-- `before` is the text that was read, empty where there was none. Without a record `size` is 0.
+--- @include base
+--- @include reservations
+
+if (redis.call("HGET", K.reservations, A.owner) or "") ~= A.before then return plain("kept") end
+local before = readReservation(A.owner)
+local size, deadline = tonumber(A.size), before and before.deadline or now
+setReservation(A.owner, size > 0 and { kind = A.kind, project = A.project, size = size, deadline = deadline } or nil)
+return plain("settled")
