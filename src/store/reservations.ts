@@ -1,13 +1,6 @@
 import { Type } from "typebox";
 import type { Millis } from "../base/clock.js";
-import {
-  findPoolId,
-  LeaseId,
-  onDemandIn,
-  partitionOf,
-  type PoolId,
-  type RequestId,
-} from "../base/ids.js";
+import { findPoolId, LeaseId, onDemandIn, partitionOf, type PoolId, type RequestId } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import type {
   ProjectBounds,
