@@ -16,6 +16,7 @@ import {
   type ShownKey,
 } from "./api-key.js";
 import { listKeys } from "./list-keys.js";
+import { policyFaults, type PolicyTargets } from "./policy.js";
 import type { Principal } from "./principal.js";
 
 /** The projects that there are, by id. */
@@ -26,6 +27,8 @@ export interface KnownProjects {
 export interface ApiKeyPorts {
   readonly store: ApiKeyStore;
   readonly projects: KnownProjects;
+  /** What policies may name. */
+  readonly targets: PolicyTargets;
   /** What keys are made of, beside a salt. */
   readonly secret: Secret;
 }
@@ -79,11 +82,15 @@ const makeCreate =
     if (name.kind === "refused") return name;
     const project = await projectFor(ports, body.project_id, principal);
     if (project.kind === "refused") return project;
+    const scope = project.value ?? null;
+    const faults = body.policy ? await policyFaults(body.policy, scope, ports.targets) : [];
+    if (faults.length > 0) return refusal("bad_request", { details: faults });
     const how = repeatable(caller, "create an API key", body);
     const key = {
       ...draw(ports, how.salt, principal),
       name: name.value,
       ...(project.value && { projectId: project.value }),
+      ...(body.policy && { policy: body.policy }),
       ...(body.days_to_expire && { lifetimeDays: body.days_to_expire }),
     };
     return await issued(ports, await ports.store.create(key, how), how.salt);

@@ -5,7 +5,7 @@ import type { Done, Refusal } from "../base/errors.js";
 import { ApiKeyId, type ProjectId, type RequestId } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import type { Caller, Page, Paging } from "../spec/paging.js";
-import { Policy } from "./policy.js";
+import { Policy, PolicyBody } from "./policy.js";
 import type { Principal } from "./principal.js";
 
 export const keyBounds = { nameLength: 255, days: 3650, graceDays: 7 } as const;
@@ -22,6 +22,7 @@ export const ApiKeyCreate = Type.Object(
   {
     name: Name,
     days_to_expire: lifetime,
+    policy: Type.Optional(PolicyBody),
     project_id: Type.Optional(
       Type.Union([Type.String({ minLength: 1, maxLength: 255 }), Type.Null()], {
         description: "The only project that the key reaches; null: every project",
@@ -92,7 +93,7 @@ export type Issued =
 export interface ApiKeyStore {
   /** Who shows the key of this digest; one round trip, whose cost does not grow with the number of keys. */
   admit(digest: string): Promise<{ kind: "admitted" | "expired"; key: ApiKey } | { kind: "unknown" }>;
-  create(key: NewApiKey & Pick<ApiKey, "name" | "projectId">, how: Repeatable): Promise<Issued>;
+  create(key: NewApiKey & Pick<ApiKey, "name" | "projectId" | "policy">, how: Repeatable): Promise<Issued>;
   rotate(
     old: { readonly id: ApiKeyId; readonly graceMs: Millis },
     key: NewApiKey,

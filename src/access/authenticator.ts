@@ -77,13 +77,15 @@ function principalOfKey({ id, createdBy, projectId, policy }: ApiKey): Principal
 }
 
 /** A key of one project is about that project, whether the request names it or not. */
-function inProject(principal: Principal, project: string | undefined): Admitted {
-  if (project === undefined) return { kind: "admitted", principal };
-  if (principal.credentialScope !== null && principal.credentialScope !== project)
+function inProject(principal: Principal, named: string | undefined): Admitted {
+  const { credentialScope } = principal;
+  if (named !== undefined && credentialScope !== null && credentialScope !== named)
     return {
       ...refusal("insufficient_scope", { message: "This API key reaches another project only" }),
       principal,
     };
+  const project = named ?? credentialScope;
+  if (project === null) return { kind: "admitted", principal };
   if (project !== defaultProject) return { ...refusal("project_not_found"), principal };
   return { kind: "admitted", principal: { ...principal, effectiveScope: defaultProject } };
 }

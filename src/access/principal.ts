@@ -1,5 +1,5 @@
 import type { Refusal } from "../base/errors.js";
-import type { ProjectId } from "../base/ids.js";
+import { defaultProject, type ProjectId } from "../base/ids.js";
 import type { Policy } from "./policy.js";
 
 /** Who answers for a request: a person, or who has made the API key. */
@@ -24,6 +24,12 @@ export interface Principal {
   readonly effectiveScope: ProjectId | null;
   /** Absent: everything within the scope is allowed. */
   readonly policy?: Policy;
+}
+
+/** Something that a policy may name; of a browser also the profile that it holds. */
+export interface Guarded {
+  readonly id: string;
+  readonly profile?: { readonly id: string; readonly save: boolean };
 }
 
 /** What a request shows of itself: two of its headers. */
@@ -54,3 +60,7 @@ export const rootPrincipal = (person: Person): Principal => ({
   credentialScope: null,
   effectiveScope: null,
 });
+
+/** The project whose things a request is about: that of the key or the header, else the default one. */
+export const projectOfRequest = ({ effectiveScope }: Principal): ProjectId =>
+  effectiveScope ?? defaultProject;

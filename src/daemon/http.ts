@@ -29,7 +29,7 @@ export async function listenAsApi(
   const { config, clock, log, stopping, stores, metrics, archives } = shared;
   const listening = await listen(httpOptions(config), {
     operationsIn,
-    ...openAccess(shared),
+    ...openAccess(shared, operationsIn),
     clock,
     log,
     front,

@@ -6,6 +6,7 @@ import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
 import { securityHeaders } from "../base/net/security-headers.js";
 import { makeInProject } from "./caller.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
+import { addAuthorization, refuseClosed } from "./authorization.js";
 import { acceptBodies, wrongType } from "./body.js";
 import { refusalOfError, sendRefusal } from "./errors.js";
 import { refuseMalformed } from "./raw-reply.js";
@@ -68,6 +69,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   app.setErrorHandler((error, request, reply) => fail(deps, error, { request, reply }));
   acceptBodies(app);
   app.decorateRequest("principal", undefined);
+  app.decorateRequest("sees", undefined);
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
   app.setNotFoundHandler((request, reply) => sendRefusal(reply, notFound(routes, request)));
@@ -85,6 +87,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   void app.register(async (scope) => {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
     addAdmission(keyed, deps);
+    addAuthorization(keyed, deps);
     const given = { ...deps, context, inProject: makeInProject(deps) };
     addPools(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
     addSessions(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
@@ -114,8 +117,9 @@ function addAdmission(app: App, { authenticator }: HttpDeps): void {
   app.addHook("onRequest", (request, reply, next) => {
     const settle = (got: Admitted): void => {
       request.principal = got.principal;
-      if (got.kind === "admitted") next();
-      else sendRefusal(reply, got);
+      const refused = got.kind === "admitted" ? refuseClosed(request) : got;
+      if (refused) sendRefusal(reply, refused);
+      else next();
     };
     const { authorization, "x-kernel-project-id": project } = request.headers;
     const got = authenticator.admit({ authorization, project: project?.toString() });

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
-import type { Principal } from "../access/principal.js";
+import { type Principal, projectOfRequest } from "../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { defaultProject, findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
+import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
 import type { Caller } from "../spec/paging.js";
 import type { HttpDeps, ProjectOperations } from "./deps.js";
 import { InvalidInput } from "./invalid-input.js";
@@ -29,7 +29,7 @@ export type InProject = (request: FastifyRequest) => ProjectOperations;
 export const makeInProject =
   ({ operationsIn }: Pick<HttpDeps, "operationsIn">): InProject =>
   (request) =>
-    operationsIn(principalOf(request).effectiveScope ?? defaultProject);
+    operationsIn(projectOfRequest(principalOf(request)));
 
 /**
  * A class for its speed: an object literal with a getter has a hidden class of its own each time. Its signal

@@ -1,4 +1,5 @@
 import type { ApiKeyOperations } from "../access/api-key.js";
+import type { GuardedThings } from "../access/authorize.js";
 import type { Authenticator } from "../access/principal.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { ProjectId } from "../base/ids.js";
@@ -66,6 +67,8 @@ export interface ProjectOperations {
 
 export interface HttpDeps {
   readonly authenticator: Authenticator;
+  /** What policies name in a project. */
+  thingsIn(project: ProjectId): GuardedThings;
   readonly apiKeys: ApiKeyOperations;
   /** What the API does in a project. */
   operationsIn(project: ProjectId): ProjectOperations;

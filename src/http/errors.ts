@@ -24,6 +24,9 @@ export function errorHeaders(refused: Refusal): Record<string, string> {
   const afterSeconds = refused.retryAfterSeconds ?? (asksForRetryAfter.has(status) ? 1 : undefined);
   if (afterSeconds !== undefined) headers["retry-after"] = String(Math.ceil(afterSeconds));
   if (!retry && isRepeatedByClients(status)) headers["x-should-retry"] = "false";
+  // RFC 6750, 3.1.
+  if (refused.code === "insufficient_scope")
+    headers["www-authenticate"] = 'Bearer error="insufficient_scope"';
   if (status === 401) headers["www-authenticate"] = "Bearer";
   return headers;
 }

@@ -189,7 +189,34 @@ async function viewOf({ configs }: Ports, row: Row): Promise<SessionOrTombstone 
   return session && { kind: "session", session };
 }
 
-function makeMatches({ profiles }: Ports, query: SessionListQuery): Matches {
+function makeMatches(ports: Ports, query: SessionListQuery): Matches {
+  const found = makeFinds(ports, query);
+  const { sees } = query;
+  if (sees === undefined) return found;
+  return async (rows) => {
+    const seen = await Promise.all(rows.map((row) => isSeen(ports, row, sees)));
+    const left = rows.filter((_, at) => seen[at]);
+    return found ? await found(left) : left;
+  };
+}
+
+/** Judges a session by the profile it has now, as a read of it does. */
+async function isSeen(
+  { configs }: Ports,
+  row: Row,
+  sees: NonNullable<SessionListQuery["sees"]>,
+): Promise<boolean> {
+  const id = profileIdOf(row);
+  if (!("browser" in row)) return sees({ id: row.id, ...(id && { profile: { id, save: false } }) });
+  if (id === undefined) return sees(row.browser);
+  const session = await configs.findSession(row.browser, row.at);
+  return (
+    session !== undefined &&
+    sees({ id: row.browser.id, ...(session.profile && { profile: session.profile }) })
+  );
+}
+
+function makeFinds({ profiles }: Ports, query: SessionListQuery): Matches {
   if (query.query === undefined && Object.keys(query.tags ?? {}).length === 0) return undefined;
   const names = new Map<ProfileId, string | undefined>();
   return async (rows) => {

@@ -1,4 +1,4 @@
-import type { Principal } from "../access/principal.js";
+import type { Guarded, Principal } from "../access/principal.js";
 import type { LeaseId, RequestId } from "../base/ids.js";
 
 /** What an operation needs to know of the request: who sent it, and how. */
@@ -23,6 +23,8 @@ export interface Page<Item> {
 export interface Paging {
   readonly limit: number;
   readonly offset: number;
+  /** Whether the caller may see a thing; absent: all of them. Others are on no page and count nowhere. */
+  readonly sees?: ((thing: Guarded) => boolean) | undefined;
 }
 
 export interface PoolListQuery extends Paging {

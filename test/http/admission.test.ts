@@ -1,7 +1,9 @@
+import Fastify from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Authenticator, Admitted } from "../../src/access/principal.js";
 import { rootPrincipal } from "../../src/access/principal.js";
 import { refusal } from "../../src/base/errors.js";
+import { addAuthorization } from "../../src/http/authorization.js";
 import { makeApp, type App } from "../../src/http/app.js";
 import { httpOptions, makeDeps, rootPerson } from "../support/http/http-server.js";
 
@@ -18,6 +20,8 @@ const authenticator: Authenticator = {
     if (authorization === "Bearer now") return { kind: "admitted", principal: root };
     if (authorization === "Bearer late")
       return Promise.resolve({ kind: "admitted", principal: { ...root, id: "late" } });
+    if (authorization === "Bearer narrow")
+      return { kind: "admitted", principal: { ...root, policy: { statements: [] } } };
     if (authorization === "Bearer elsewhere") return { ...refusal("project_not_found"), principal: root };
     if (authorization === "Bearer broken") return Promise.reject(new Error("the store is on fire"));
     return refusal("unauthorized");
@@ -60,4 +64,23 @@ test.each([
 test("the context names the project that the request is about", async () => {
   const reply = await app.inject({ url: "/auth/context", headers: { authorization: "Bearer late" } });
   expect(reply.json()).toMatchObject({ principal: { type: "api_key", id: "late" } });
+});
+
+test("metrics need a key that reaches everything, but for who comes by a loopback name", async () => {
+  const statusFor = async (key: string, host: string): Promise<number> =>
+    (await app.inject({ url: "/metrics", headers: { host, authorization: `Bearer ${key}` } })).statusCode;
+  expect(await statusFor("now", "somewhere.example")).toBe(200);
+  expect(await statusFor("narrow", "somewhere.example")).toBe(403);
+  expect(await statusFor("nobody", "somewhere.example")).toBe(401);
+  expect(await statusFor("nobody", "localhost")).toBe(200);
+});
+
+test("a route for which nobody has said what it needs keeps the daemon from starting", () => {
+  const made = Fastify() as unknown as App;
+  addAuthorization(made, makeDeps());
+  const add = (schema?: { operationId: string }) => () =>
+    made.get(`/${schema?.operationId ?? "none"}`, schema ? { schema } : {}, async () => "");
+  expect(add({ operationId: "forgotten" })).toThrow("operation forgotten has no row");
+  expect(add()).toThrow("no row");
+  expect(add({ operationId: "getProfile" })).not.toThrow();
 });

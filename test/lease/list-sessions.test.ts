@@ -81,3 +81,16 @@ test("a page after the last is empty and says that there is no more", async () =
     nextOffset: 500,
   });
 });
+
+test("what the caller may not see is on no page and counts nowhere", async () => {
+  const idsOf = async (query: Partial<SessionListQuery>): Promise<readonly string[]> => {
+    const { items } = await control.listSessions({ limit: 100, offset: 0, status: "all", ...query });
+    return items.map((item) => (item.kind === "session" ? item.session.browser.id : item.tombstone.id));
+  };
+  const all = await idsOf({});
+  const mine = new Set(all.filter((_, place) => place % 3 === 0));
+  const sees = ({ id }: { readonly id: string }): boolean => mine.has(id);
+  expect(await idsOf({ sees })).toEqual([...mine]);
+  expect(await idsOf({ sees, limit: 3, offset: 2 })).toEqual([...mine].slice(2, 5));
+  expect(await idsOf({ sees: () => false })).toEqual([]);
+});

@@ -24,11 +24,16 @@ interface MetricsParts extends Pick<HttpDeps, "authenticator" | "metrics"> {
   isOpen(host: string | undefined): boolean;
 }
 
+/** Metrics tell of every project, and of what no policy speaks. */
+const isOfAll = ({ policy, credentialScope }: Principal): boolean =>
+  policy === undefined && credentialScope === null;
+
 export function addMetrics(app: App, { authenticator, metrics, isOpen }: MetricsParts): void {
   app.get("/metrics", { schema: operations.getMetrics }, async ({ headers }, reply) => {
     if (!isOpen(headers.host)) {
       const got = await authenticator.admit({ authorization: headers.authorization, project: undefined });
       if (got.kind === "refused") return sendRefusal(reply, got);
+      if (!isOfAll(got.principal)) return sendRefusal(reply, refusal("insufficient_scope"));
     }
     return reply.type(metrics.contentType).send(await metrics.text());
   });
@@ -63,6 +68,7 @@ export function addProjects(app: App): void {
     app.route({
       method: ["GET", "POST", "PUT", "PATCH", "DELETE"],
       url,
+      config: { isForEverybody: true },
       schema: { hide: true },
       // Before the body is looked at, so that no body changes the answer.
       onRequest: async (_request, reply) => sendRefusal(reply, refusal("projects_disabled")),

@@ -33,8 +33,7 @@ function addReads(app: App, { inProject }: Deps): void {
     "/profiles",
     { schema: { ...operations.listProfiles, querystring: ProfileQuery } },
     async (request, reply) => {
-      const { query } = request;
-      const asked = listQueryOf(query);
+      const asked = { ...listQueryOf(request.query), ...pagingOf(request.query, request) };
       const page = await inProject(request).profiles.list(asked);
       return reply.headers(pagingHeaders(page, asked)).send(page.items.map(profileView));
     },

@@ -23,8 +23,7 @@ function addReads(app: App, { inProject }: Deps): void {
     "/proxies",
     { schema: { ...operations.listProxies, querystring: ProxyQuery } },
     async (request, reply) => {
-      const { query } = request;
-      const asked = pagingOf(query);
+      const asked = pagingOf(request.query, request);
       const page = await inProject(request).proxies.list(asked);
       return reply.headers(pagingHeaders(page, asked)).send(page.items.map(proxyView));
     },

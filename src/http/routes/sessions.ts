@@ -28,8 +28,7 @@ function addReads(app: App, { inProject, context }: Deps): void {
     "/browsers",
     { schema: { ...operations.listBrowsers, querystring: SessionQuery } },
     async (request, reply) => {
-      const { query } = request;
-      const asked = listQueryOf(query);
+      const asked = { ...listQueryOf(request.query), ...pagingOf(request.query, request) };
       const page = await inProject(request).sessions.list(asked);
       return reply
         .headers(pagingHeaders(page, asked))

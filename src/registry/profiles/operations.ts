@@ -53,9 +53,11 @@ async function findProfile(
 const makeList =
   ({ store }: ProfilePorts): ProfileOperations["list"] =>
   async (query) => {
-    if (query.name === undefined && query.query === undefined) return await store.page(query);
+    const { sees = () => true } = query;
+    if (query.name === undefined && query.query === undefined && query.sees === undefined)
+      return await store.page(query);
     const page = pageOf(
-      (await store.index()).filter((profile) => isWanted(profile, query)),
+      (await store.index()).filter((profile) => sees(profile) && isWanted(profile, query)),
       query,
     );
     const items = (await Promise.all(page.items.map(({ id }) => store.find(id)))).flatMap(

@@ -3,6 +3,7 @@ import { findProxyId, newProxyId, type ProxyId } from "../../base/ids.js";
 import type { Log } from "../../base/log.js";
 import type { Seal } from "../../base/crypto/seal.js";
 import { Secret } from "../../base/crypto/secret.js";
+import { type Page, pageOf, type Paging } from "../../spec/paging.js";
 import type { FieldFaults } from "../../spec/field-checks.js";
 import { parseHostPattern } from "../../base/net/hosts.js";
 import type { PoolStore } from "../../pool/ports/pool-store.js";
@@ -42,7 +43,7 @@ export interface ProxyPorts extends Keeping {
 
 export const makeProxyOperations = (ports: ProxyPorts): ProxyOperations => ({
   create: makeCreate(ports),
-  list: (paging) => ports.store.page(paging),
+  list: (paging) => (paging.sees ? pageSeen(ports, paging, paging.sees) : ports.store.page(paging)),
   get: (ref) => found(ports, findProxyId(ref)),
   async rename(ref, { name }) {
     const faults: FieldFaults = [];
@@ -55,6 +56,22 @@ export const makeProxyOperations = (ports: ProxyPorts): ProxyOperations => ({
   remove: makeRemove(ports),
   check: makeCheck(ports),
 });
+
+/** A page of those that the caller may see, which are counted before they are paged. */
+async function pageSeen(
+  { store }: Keeping,
+  paging: Paging,
+  sees: NonNullable<Paging["sees"]>,
+): Promise<Page<Proxy>> {
+  const seen: Proxy[] = [];
+  for (let offset = 0, hasMore = true; hasMore;) {
+    const page = await store.page({ limit: readAtOnce, offset });
+    seen.push(...page.items.filter(sees));
+    [offset, hasMore] = [offset + readAtOnce, page.hasMore];
+  }
+  return pageOf(seen, paging);
+}
+const readAtOnce = 100;
 
 async function found({ store }: Keeping, id: ProxyId | undefined): Promise<Done<Proxy> | Refusal> {
   const proxy = id && (await store.find(id));

@@ -64,6 +64,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
     rootPerson,
     keys: { admit: async () => ({ kind: "unknown" }) },
   }),
+  thingsIn: () => ({ find: async () => undefined, choose: async () => undefined }),
   apiKeys: operations.apiKeys,
   operationsIn: () => operations,
   staging: nowhere,

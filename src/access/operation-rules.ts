@@ -1,0 +1,91 @@
+import type { Action, Kind } from "./policy.js";
+
+/**
+ * What a key with a policy needs for an operation. `everybody`: nothing. `unrestricted`: such a key may not,
+ * whatever its policy says. `project`: the actions in the project as a whole. `list`: the actions on each
+ * thing that is shown. `thing`: the actions on the one that the path names. What a browser's body names
+ * (`attaches`) is asked for as well.
+ */
+export type OperationRule =
+  | { readonly of: "everybody" }
+  | { readonly of: "unrestricted" }
+  | { readonly of: "project"; readonly needs: readonly Action[]; readonly attaches?: true }
+  | {
+      readonly of: "list" | "thing";
+      readonly kind: Kind;
+      readonly needs: readonly Action[];
+      readonly attaches?: true;
+    };
+
+const everybody = { of: "everybody" } as const;
+const unrestricted = { of: "unrestricted" } as const;
+const create = (...needs: Action[]) => ({ of: "project", needs }) as const;
+const list = (kind: Kind, ...needs: Action[]) => ({ of: "list", kind, needs }) as const;
+const on = (kind: Kind, ...needs: Action[]) => ({ of: "thing", kind, needs }) as const;
+
+/**
+ * The one table of what each operation needs, by its operationId (docs/access.md#policies). A daemon with an
+ * operation that has no row does not start.
+ */
+export const operationRules = {
+  getHealth: everybody,
+  getReadiness: everybody,
+  getAuthContext: everybody,
+  getMetrics: unrestricted,
+
+  listBrowsers: list("browsers", "browsers:use"),
+  // The answer has the URLs by which the browser is used.
+  createBrowser: { ...create("browsers:create", "browsers:use"), attaches: true },
+  getBrowser: on("browsers", "browsers:use"),
+  updateBrowser: { ...on("browsers", "browsers:write", "browsers:use"), attaches: true },
+  curlBrowser: on("browsers", "browsers:use"),
+  deleteBrowser: on("browsers", "browsers:delete"),
+  addBrowserExtensions: unrestricted,
+
+  listProfiles: list("profiles", "profiles:read"),
+  createProfile: create("profiles:create"),
+  getProfile: on("profiles", "profiles:read"),
+  updateProfile: on("profiles", "profiles:write"),
+  deleteProfile: on("profiles", "profiles:delete"),
+  // Its state has the cookies of whoever was logged in.
+  downloadProfile: on("profiles", "profiles:read", "profiles:use"),
+
+  listProxies: list("proxies", "proxies:read"),
+  createProxy: create("proxies:create"),
+  getProxy: on("proxies", "proxies:read"),
+  updateProxy: on("proxies", "proxies:write"),
+  deleteProxy: on("proxies", "proxies:delete"),
+  checkProxy: on("proxies", "proxies:use", "proxies:read"),
+
+  // An acquire hands out whatever the pool holds: profile, proxy, extensions.
+  listBrowserPools: unrestricted,
+  createBrowserPool: unrestricted,
+  getBrowserPool: unrestricted,
+  updateBrowserPool: unrestricted,
+  deleteBrowserPool: unrestricted,
+  listPoolBrowsers: unrestricted,
+  acquireBrowser: unrestricted,
+  releaseBrowser: unrestricted,
+  flushBrowserPool: unrestricted,
+
+  listExtensions: unrestricted,
+  uploadExtension: unrestricted,
+  getExtension: unrestricted,
+  downloadExtension: unrestricted,
+  deleteExtension: unrestricted,
+  downloadExtensionFromChromeStore: unrestricted,
+
+  listApiKeys: unrestricted,
+  createApiKey: unrestricted,
+  getApiKey: unrestricted,
+  renameApiKey: unrestricted,
+  deleteApiKey: unrestricted,
+  rotateApiKey: unrestricted,
+} as const satisfies Readonly<Record<string, OperationRule>>;
+
+/** Throws where an operation has no row: nobody would know who may do it. */
+export function ruleOf(operation: string | undefined): OperationRule {
+  if (operation === undefined || !Object.hasOwn(operationRules, operation))
+    throw new Error(`operation ${operation} has no row in the table of what operations need`);
+  return operationRules[operation as keyof typeof operationRules];
+}

@@ -1,0 +1,77 @@
+import type { FastifyRequest } from "fastify";
+import { authorize, type GuardedThings } from "../access/authorize.js";
+import { type OperationRule, ruleOf } from "../access/operation-rules.js";
+import { type Guarded, type Principal, projectOfRequest } from "../access/principal.js";
+import { refusal, type Refusal } from "../base/errors.js";
+import type { App } from "./app.js";
+import type { HttpDeps } from "./deps.js";
+import { sendRefusal } from "./errors.js";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Which things a list may show; undefined: all of them. */
+    sees: ((thing: Guarded) => boolean) | undefined;
+  }
+  interface FastifyContextConfig {
+    /** Set on routes that stand for no operation and answer everybody the same. */
+    isForEverybody?: true;
+  }
+}
+
+type Restricted = Principal & Required<Pick<Principal, "policy">>;
+const isRestricted = (principal: Principal | undefined): principal is Restricted =>
+  principal?.policy !== undefined;
+
+const everybody: OperationRule = { of: "everybody" };
+const ruleFor = (
+  schema: { readonly operationId?: string } | undefined,
+  isForEverybody = false,
+): OperationRule => (isForEverybody ? everybody : ruleOf(schema?.operationId));
+
+/** What a key with a policy is refused before anything of its request is read. */
+export function refuseClosed({
+  principal,
+  routeOptions: { schema, config },
+}: FastifyRequest): Refusal | undefined {
+  if (!isRestricted(principal)) return undefined;
+  const { of } = ruleFor(schema, config.isForEverybody);
+  return of === "unrestricted" ? refusal("insufficient_scope") : undefined;
+}
+
+/**
+ * Holds requests with a policy against it, once they are known to be valid. Throws at the start where a route
+ * has no rule.
+ */
+export function addAuthorization(app: App, { thingsIn }: Pick<HttpDeps, "thingsIn">): void {
+  app.addHook("onRoute", ({ schema, config }) => void ruleFor(schema, config?.isForEverybody));
+  app.addHook("preHandler", (request, reply, next) => {
+    const { principal } = request;
+    if (!isRestricted(principal)) return next();
+    const settle = (refused: Refusal | undefined): void => {
+      if (refused) sendRefusal(reply, refused);
+      else next();
+    };
+    judge(thingsIn(projectOfRequest(principal)), request, principal).then(settle, next);
+  });
+}
+
+/** Refuses, or puts what was judged in the place of what was named. */
+async function judge(
+  things: GuardedThings,
+  request: FastifyRequest,
+  principal: Restricted,
+): Promise<Refusal | undefined> {
+  const { schema, config } = request.routeOptions;
+  const rule = ruleFor(schema, config.isForEverybody);
+  const params = request.params as Record<string, string>;
+  const [place] = Object.keys(params);
+  const ref = place === undefined ? undefined : params[place];
+  const body = (request.body ?? undefined) as Parameters<typeof authorize>[1]["body"];
+  const got = await authorize(things, { principal, rule, ref, body });
+  if (got.kind === "refused") return got;
+  const { id, body: resolved, sees } = got.value;
+  if (place !== undefined && id !== undefined) params[place] = id;
+  if (resolved !== undefined) request.body = resolved;
+  request.sees = sees;
+  return undefined;
+}

@@ -1,0 +1,56 @@
+import type { ApiKey, ApiKeyStore } from "../../../src/access/api-key.js";
+import type { GuardedThings } from "../../../src/access/authorize.js";
+import { makeAuthenticator } from "../../../src/access/authenticator.js";
+import { keyDigestOf, makeKeyText } from "../../../src/base/crypto/key-text.js";
+import { Secret } from "../../../src/base/crypto/secret.js";
+import { newApiKeyId } from "../../../src/base/ids.js";
+import { key, rootPerson } from "../http/http-server.js";
+
+const secret = new Secret("the secret of this suite");
+/** Keys as the store gives them, by digest; `expired` are judged so. */
+const records = new Map<string, Awaited<ReturnType<ApiKeyStore["admit"]>>>();
+
+/** The text of a key that the store knows. */
+export function knownKey(more: Partial<ApiKey> = {}, kind: "admitted" | "expired" = "admitted"): string {
+  const text = makeKeyText(secret, String(records.size)).reveal();
+  const record: ApiKey = {
+    id: newApiKeyId(),
+    name: "known",
+    digest: keyDigestOf(text),
+    mask: "rmd_...",
+    createdAt: 1,
+    createdBy: rootPerson,
+    ...more,
+  };
+  records.set(record.digest, { kind, key: record });
+  return text;
+}
+/** The text of a key that the store does not know: a deleted one, or one of another deployment. */
+export const unknownKey = (): string => makeKeyText(secret, "nobody's").reveal();
+
+export const keyWith = (...pairs: readonly (readonly [action: string, resource: string])[]): string =>
+  knownKey({ policy: { statements: pairs.map(([action, resource]) => ({ action, resource })) } });
+
+export const authenticator = makeAuthenticator({
+  rootKey: new Secret(key),
+  rootPerson,
+  keys: { admit: async (digest) => records.get(digest) ?? { kind: "unknown" } },
+});
+
+/** Names that things go by besides their ids. */
+export const ids = {
+  browsers: "browser1",
+  profiles: "profile1",
+  proxies: "proxy1",
+  vaults: "vault1",
+} as const;
+/** One thing of each kind: `mine`, or its id. The browser holds the profile where a test says so. */
+export function thingsWith(held: { id: string; save: boolean } | undefined): GuardedThings {
+  return {
+    find: async (kind, ref) =>
+      kind === "vaults" || !["mine", ids[kind]].includes(ref)
+        ? undefined
+        : { id: ids[kind], ...(kind === "browsers" && held && { profile: held }) },
+    choose: async (kind, { id, name }) => (name === "mine" || id === ids[kind] ? ids[kind] : undefined),
+  };
+}
