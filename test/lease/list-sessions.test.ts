@@ -6,7 +6,7 @@ import { PoolBed } from "../support/store/pool-bed.js";
 let control: ControlBed;
 const names: string[] = [];
 beforeAll(async () => {
-  control = await openControlBed("session-list");
+  control = await openControlBed("listed");
   for (let made = 0; made < 3; made += 1) {
     const pool = await PoolBed.filled(control.bed, { size: 14 });
     await control.bed.projects.addPool(pool.id);
