@@ -61,7 +61,7 @@ describe.each(tiers)("in the %s tier", (tier) => {
       });
       expect(made.egress.usage().denied).toMatchObject({ metadata: 1, remuda: 1 });
       expect(chromium.isolation.network).toBe(tier);
-      expect(await chromium.reset(25_000)).toEqual({ differences: [] });
+      expect(await chromium.reset(100_000)).toEqual({ differences: [] });
     },
   );
 

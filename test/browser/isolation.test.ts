@@ -135,7 +135,7 @@ describe.each(kinds)("%s", (_name, given) => {
       if (given.headless === false && !(await isAlive(chromium)))
         return expect((await chromium.exited).signal).toBe("SIGKILL");
       await chromium.probe(20_000);
-      expect(await chromium.reset(25_000)).toEqual({ differences: [] });
+      expect(await chromium.reset(100_000)).toEqual({ differences: [] });
     },
   );
 });

@@ -22,6 +22,7 @@ import {
 import { kinds } from "../support/browser/chromium-kinds.js";
 import { withoutPrivateRoot } from "../support/browser/rungs.js";
 import { until } from "../support/browser/chromium-until.js";
+import { signalLiving } from "../support/living.js";
 
 const isRoot = process.getuid?.() === 0;
 const script = daemonScript("browser/daemon-of-browsers.mjs");
@@ -78,7 +79,7 @@ test("a browser that was stopped by a signal ends with its daemon too, every pro
   const { child } = await script.start(scratchDirectory, "all");
   const { processes } = await takeCensus(scratchDirectory, new Set());
   expect(processes.length).toBeGreaterThan(8);
-  for (const line of processes) process.kill(Number(line.split(" ")[0]), "SIGSTOP");
+  for (const line of processes) signalLiving(Number(line.split(" ")[0]), "SIGSTOP");
   child.kill("SIGKILL");
   await once(child, "exit");
   const owners = ownersIn(scratchDirectory);
@@ -194,7 +195,7 @@ test.runIf(process.platform === "linux")(
       (await Promise.all(tree.map(isLiving))).every((isAlive) => !isAlive),
     );
     expect(other.exitCode).toBe(null);
-    for (const pid of await processTreeOf(other.pid ?? 0)) process.kill(pid, "SIGKILL");
+    for (const pid of await processTreeOf(other.pid ?? 0)) signalLiving(pid, "SIGKILL");
     rmSync(foreign, { recursive: true });
     await Promise.all([uids?.close(), host.close()]);
   },

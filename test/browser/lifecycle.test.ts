@@ -39,7 +39,7 @@ test("a fake process launches, is probed, reset and closed like a browser", asyn
   await fake.turn({});
   const chromium = await launchChromium(launchSpec(), host);
   await chromium.probe(20_000);
-  expect(await chromium.reset(20_000)).toEqual({ differences: [] });
+  expect(await chromium.reset(100_000)).toEqual({ differences: [] });
   await chromium.close(20_000);
   expect(await census()).toEqual(nothing);
 });

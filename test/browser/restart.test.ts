@@ -43,7 +43,7 @@ afterAll(async () => {
   await Promise.all([host.close(), site.close()]);
 });
 
-const limitMs = 20_000;
+const limitMs = 100_000;
 function kept(chromium: Chromium): Chromium {
   started.push(chromium);
   return chromium;

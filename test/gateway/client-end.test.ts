@@ -3,6 +3,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { ownRenderers } from "../support/browser/renderers.js";
+import { signalLiving } from "../support/living.js";
 
 let browser: GatewayBrowser;
 
@@ -15,7 +16,7 @@ afterEach(async () => browser.close());
 function killRenderers(): void {
   const renderers = ownRenderers();
   expect(renderers.length).toBeGreaterThan(0);
-  for (const pid of renderers) process.kill(pid, "SIGKILL");
+  for (const pid of renderers) signalLiving(pid, "SIGKILL");
 }
 
 test("a renderer killed while a command is pending: every client's pending command gets an error, under its own id and session", async () => {

@@ -20,6 +20,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { controlA, nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { claimOf, poolConfig, request } from "../support/store/store-bed.js";
+import { signal } from "../support/living.js";
 
 let node: NodeBed;
 let count = 0;
@@ -138,7 +139,7 @@ test("one without save_changes, and one that crashed, save nothing", async () =>
     await remove(reading)
   )();
   const crashing = await session(profile);
-  process.kill(crashing.slot.chromium.pid, "SIGKILL");
+  signal(crashing.slot.chromium.pid, "SIGKILL");
   await until("its end", async () => (await stateOf(crashing.id)) === "gone");
   expect([await kept(profile), node.saves.outcomes]).toEqual([undefined, []]);
 });
@@ -234,8 +235,8 @@ test("a retire job that comes again while the first one saves joins it, and says
     (await node.bed.poolStore.findBrowser(saving.id))?.browser;
   const before = (await record())?.claim;
   await node.bed.redis.zadd(partitionKey(node.bed.project, onDemandPartition, "retiring"), 1, saving.id);
-  const paused = (await processTreeOf(saving.slot.chromium.pid)).at(-1) ?? 0;
-  process.kill(paused, "SIGSTOP");
+  const paused = (await processTreeOf(saving.slot.chromium.pid)).at(-1);
+  signal(paused, "SIGSTOP");
   const working = first();
   await until("its end begun", () => saving.slot.isEnding);
   await node.bed.poolStore.reap(onDemandPartition);
@@ -244,7 +245,7 @@ test("a retire job that comes again while the first one saves joins it, and says
   const second = again?.claim
     ? node.slots.retire({ kind: "retire", node: nodeA, browser: saving.id, claim: again.claim })
     : undefined;
-  process.kill(paused, "SIGCONT");
+  signal(paused, "SIGCONT");
   await Promise.all([working, second]);
   expect([node.saves.outcomes, await stateOf(saving.id), await kept(profile)]).toEqual([
     ["saved"],

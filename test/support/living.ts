@@ -1,5 +1,20 @@
 import { readFileSync } from "node:fs";
 
+/** Signals one process. Where there is none nobody is: -1 would be everybody, and 0 the group of this one. */
+export function signal(pid: number | undefined, name: NodeJS.Signals): asserts pid is number {
+  if (pid === undefined || pid < 2) throw new Error(`there is no process to be sent ${name}`);
+  process.kill(pid, name);
+}
+
+/** The same for one of several, which may have ended since they were looked for. */
+export function signalLiving(pid: number, name: NodeJS.Signals): void {
+  try {
+    signal(pid, name);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+  }
+}
+
 /** Whether a process runs; one that has ended and was not yet reaped by its parent does not. */
 export function isLiving(pid: number): boolean {
   try {

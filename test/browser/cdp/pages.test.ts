@@ -100,7 +100,7 @@ describe.each(kinds)("%s", (_name, given) => {
         await fresh.resize({ width, height });
         await becomes(width, height);
       }
-      expect(await fresh.reset(25_000)).toEqual({ differences: [] });
+      expect(await fresh.reset(100_000)).toEqual({ differences: [] });
     }));
 });
 

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterEach(killAll);
 afterAll(() => host.close());
 
-const limitMs = 20_000;
+const limitMs = 100_000;
 const permissions = [
   "downloads",
   "tabs",

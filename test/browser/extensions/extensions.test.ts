@@ -36,7 +36,7 @@ afterAll(async () => {
   await Promise.all([host.close(), site.close()]);
 });
 
-const limitMs = 20_000;
+const limitMs = 100_000;
 const withExtensions = kinds.filter(([, { engine }]) => engine === "chromium");
 const startingWith = (...names: readonly string[]) => ({
   fillWorkspace: ({ directories }: { directories: Chromium["directories"] }) =>

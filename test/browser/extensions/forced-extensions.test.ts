@@ -33,7 +33,7 @@ afterEach(async () => {
 afterAll(() => Promise.all([host.close(), site.close(), packed.remove()]));
 
 const chromium = (): string => host.executables.chromium ?? "";
-const limitMs = 20_000;
+const limitMs = 100_000;
 const modes = [
   ["headless", true],
   ["headful", false],

@@ -57,13 +57,13 @@ test.each(kinds)(
     const renderers = await findProcesses(first, "--type=renderer");
     const writers = await findProcesses(first, "storage.mojom.StorageService");
     for (const writer of writers) process.kill(writer, "SIGSTOP");
-    const leaving = first.stopAndKeep(20_000);
+    const leaving = first.stopAndKeep(100_000);
     await until(
       "the pages' processes gone",
       async () => !(await Promise.all(renderers.map(isLiving))).includes(true),
     );
     // It answers for as long as it has not been asked to exit.
-    for (let probes = 0; probes < 20; probes += 1) await first.probe(10_000).catch(() => first.exited);
+    for (let probes = 0; probes < 20; probes += 1) await first.probe(60_000).catch(() => first.exited);
     for (const writer of writers) if (await isLiving(writer)) process.kill(writer, "SIGCONT");
     const keptWorkspace = await leaving;
     const tar = await buffer(packProfile(keptWorkspace));

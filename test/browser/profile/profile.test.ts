@@ -32,7 +32,7 @@ afterAll(async () => {
   await Promise.all([host.close(), site.close()]);
 });
 
-const limitMs = 20_000;
+const limitMs = 100_000;
 const limits = { maxBytes: 2 ** 30, maxFiles: 10_000 };
 const from =
   (tar: Buffer): FillWorkspace =>

@@ -50,7 +50,7 @@ describe.each(kinds)("%s after a reset", (_name, given) => {
     const before = await workIn(chromium, client);
     for (const each of dirtOf(given)) await each.leave(before);
     for (const each of dirtOf(given)) if (await each.find(before)) left.add(each);
-    ({ differences } = await chromium.reset(25_000));
+    ({ differences } = await chromium.reset(100_000));
     expect((await client.send("Target.getTargets")).targetInfos).toMatchObject([
       { type: "page", url: "about:blank" },
     ]);
@@ -79,7 +79,7 @@ describe.each(kinds)("%s is not clean when a reset has left", (_name, given) => 
     traces = () => findTraces(cdp, site.origin);
   });
   afterAll(async () => {
-    expect(await chromium.reset(25_000)).toEqual({ differences: [] });
+    expect(await chromium.reset(100_000)).toEqual({ differences: [] });
     await killAll();
   });
 
@@ -114,7 +114,7 @@ test.each(kinds)("a reset of %s opens the start url in a fresh page", async (_na
   const before = await until("start url", async () =>
     (await client.targets()).find(({ url }) => url === `${site.origin}/start`),
   );
-  expect(await chromium.reset(25_000)).toEqual({ differences: [] });
+  expect(await chromium.reset(100_000)).toEqual({ differences: [] });
   await until("start url again", async () => (await client.targets())[0]?.url === `${site.origin}/start`);
   expect((await client.targets()).map(({ targetId }) => targetId)).not.toContain(before.targetId);
   await chromium.kill();
@@ -122,7 +122,7 @@ test.each(kinds)("a reset of %s opens the start url in a fresh page", async (_na
 
 test("a browser that was launched for one holder is no browser for a second: a reset says so", async () => {
   const chromium = await launch({ isForOne: true });
-  expect((await chromium.reset(25_000)).differences).toEqual([expect.stringContaining("fingerprint: none")]);
+  expect((await chromium.reset(100_000)).differences).toEqual([expect.stringContaining("fingerprint: none")]);
 });
 
 test("a browser is reset before its first page has come to rest", async () => {
@@ -130,7 +130,7 @@ test("a browser is reset before its first page has come to rest", async () => {
   const client = new PipeClient(chromium);
   const { session } = await workIn(chromium, client);
   await client.evaluate("fetch('/cached').then((answer) => answer.text())", session);
-  expect(await chromium.reset(25_000)).toEqual({ differences: [] });
+  expect(await chromium.reset(100_000)).toEqual({ differences: [] });
   await chromium.kill();
 });
 
@@ -141,7 +141,7 @@ test("a client that opens pages as fast as they are closed cannot make a reset p
   const opening = (async () => {
     while (!over.signal.aborted) await client.send("Target.createTarget", { url: site.origin });
   })();
-  const { differences } = await chromium.reset(20_000);
+  const { differences } = await chromium.reset(100_000);
   expect(differences.some((text) => text.startsWith("targets: "))).toBe(true);
   over.abort();
   await opening;

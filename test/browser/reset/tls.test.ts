@@ -51,7 +51,7 @@ describe.each(kinds)("%s after a reset", (_name, given) => {
     };
     await until("a TLS session that goes on", isResumed);
     await client.send("Memory.setPressureNotificationsSuppressed", { suppressed: true });
-    expect(await chromium.reset(25_000)).toEqual({ differences: [] });
+    expect(await chromium.reset(100_000)).toEqual({ differences: [] });
     resumed.splice(0);
     await visit(client, true);
     expect(resumed[0]).toBe(false);
@@ -62,7 +62,7 @@ describe.each(kinds)("%s after a reset", (_name, given) => {
     const chromium = await launch(given);
     const client = new PipeClient(chromium);
     expect(await visit(client, true)).toBe(undefined);
-    expect(await chromium.reset(25_000)).toEqual({ differences: [] });
+    expect(await chromium.reset(100_000)).toEqual({ differences: [] });
     expect(await visit(client, false)).toBe(invalid);
   });
 });
@@ -102,7 +102,7 @@ describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("%s", (_n
     { SSLErrorOverrideAllowedForOrigins: ["https://127.0.0.1"] },
   ])("is replaced where a policy lets certificates be accepted: %j", async (policy) => {
     const chromium = await launch({ ...given, policy });
-    expect(await chromium.reset(25_000)).toEqual({
+    expect(await chromium.reset(100_000)).toEqual({
       differences: ["policy: certificates that were accepted are remembered"],
     });
   });

@@ -5,8 +5,8 @@ import { takeCensus } from "./chromium-census.js";
 
 /** The processes of one browser that can be killed one by one. */
 export interface BrowserProcesses {
-  /** Chromium's main process; -1 while there is none. */
-  readonly main: number;
+  /** Chromium's main process. */
+  readonly main?: number;
   readonly display?: number;
 }
 
@@ -38,5 +38,5 @@ export async function processesOf(scratchDirectory: string, session: string): Pr
     /^[^\0]*(?:chrom|node)[^\0]*\0/.test(command) && !command.includes("--type=");
   const main = find((command) => command.includes(`${workspace}/profile`) && isChromium(command));
   const display = find((command) => command.startsWith("/usr/bin/Xvfb") && command.includes(workspace));
-  return { main: main ?? -1, ...(display !== undefined && { display }) };
+  return { ...(main !== undefined && { main }), ...(display !== undefined && { display }) };
 }

@@ -15,7 +15,7 @@ export const newScratchDirectory = (): string =>
 export function openTestHost(settings: Partial<HostSettings> = {}): Promise<BrowserHost> {
   const scratchDirectory = settings.scratchDirectory ?? newScratchDirectory();
   return openHost(
-    { launchLimitMs: 20_000, ...settings, scratchDirectory },
+    { launchLimitMs: 60_000, ...settings, scratchDirectory },
     { clock: systemClock, log: silentLog },
   );
 }

@@ -31,7 +31,7 @@ const quick = {
     lost_after_ms: 2500,
     expire_period_seconds: 1,
     probe_period_seconds: 1,
-    probe_limit_seconds: 5,
+    probe_limit_seconds: 30,
   },
   acquire: { control_beat_period_ms: 200, control_lost_after_ms: 2000, provisional_seconds: 3 },
   stop: { step_seconds: 15, limit_seconds: 40, hurried_seconds: 8 },

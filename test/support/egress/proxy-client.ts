@@ -24,6 +24,7 @@ export async function askThroughProxy(
   { path, hosts }: Asked,
 ): Promise<() => Promise<void>> {
   const { main } = await processesOf(scratchDirectory, session);
+  if (main === undefined) throw new Error(`${session} has no browser`);
   const command = await readFile(`/proc/${main}/cmdline`, "latin1");
   const [, address, port] = /--proxy-server=http:\/\/([\d.]+):(\d+)/.exec(command) ?? [];
   if (address === undefined || port === undefined)

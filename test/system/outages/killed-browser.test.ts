@@ -11,12 +11,12 @@ import { makeFakeChromium, standIn } from "../../support/browser/chromium-fake.j
 import { until } from "../../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
 import { refusedUpgrade } from "../../support/gateway/gateway-bed.js";
-import { isLiving } from "../../support/living.js";
+import { isLiving, signal } from "../../support/living.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 
 let daemon: Daemon;
 beforeAll(async () => {
-  daemon = await startDaemon({ file: { node: { probe_limit_seconds: 1 } } });
+  daemon = await startDaemon({ file: { node: { probe_limit_seconds: 5 } } });
 });
 afterAll(() => daemon.stop());
 
@@ -48,7 +48,7 @@ const kinds = [
 test.each(kinds)("an idle browser that is killed is replaced at once ($name)", async (kind) => {
   await daemon.makePool({ ...kind, name: `idle-${kind.name}` });
   const session = await idleIn(`idle-${kind.name}`);
-  process.kill((await processesOf(session)).main, "SIGKILL");
+  signal((await processesOf(session)).main, "SIGKILL");
   await replaced(`idle-${kind.name}`, session);
   await until("nothing of it left", () => isGone(session));
 });
@@ -59,7 +59,7 @@ test.each(kinds)(
     await daemon.makePool({ ...kind, name: `leased-${kind.name}` });
     const lease = await acquire(`leased-${kind.name}`);
     const client = await connectRaw(lease.cdp_ws_url);
-    process.kill((await processesOf(lease.session_id)).main, "SIGKILL");
+    signal((await processesOf(lease.session_id)).main, "SIGKILL");
     expect(await client.closed).toMatchObject({ reason: expect.stringMatching(/gone|over/) });
     await until(
       "the session over",
@@ -91,9 +91,9 @@ test("a headful browser whose display is killed is over as well", async () => {
   const { main, display } = await processesOf(session);
   const workspace = workspaceOf(daemon.place.scratchDirectory, session);
   expect(await readdir(join(workspace, "display"))).toEqual([expect.stringMatching(/^X\d+$/)]);
-  process.kill(display ?? -1, "SIGKILL");
+  signal(display, "SIGKILL");
   await replaced("blind", session);
-  expect(isLiving(main)).toBe(false);
+  expect(isLiving(main ?? -1)).toBe(false);
   await until("its directories gone", async () => !existsSync(workspace));
 });
 
@@ -102,10 +102,10 @@ test("a browser that is killed while it is reset is replaced", async () => {
   const lease = await acquire("reset");
   await (await connectRaw(lease.cdp_ws_url)).close();
   const { main } = await processesOf(lease.session_id);
-  process.kill(main, "SIGSTOP");
+  signal(main, "SIGSTOP");
   await daemon.call("POST /browser_pools/reset/release", { session_id: lease.session_id });
   await daemon.poolWhen("reset", (pool) => pool.resetting_count === 1);
-  process.kill(main, "SIGKILL");
+  signal(main, "SIGKILL");
   await replaced("reset", lease.session_id);
   await until("nothing of it left", () => isGone(lease.session_id));
 });
@@ -114,7 +114,7 @@ test("an idle browser that hangs is found by its probe and replaced", async () =
   await daemon.makePool({ name: "hung" });
   const session = await idleIn("hung");
   const { main } = await processesOf(session);
-  process.kill(main, "SIGSTOP");
+  signal(main, "SIGSTOP");
   await replaced("hung", session);
   await until("the process ended", () => !isLiving(main));
 });
@@ -124,7 +124,7 @@ test("a browser that hangs while it is fenced never comes back to the pool", asy
   const lease = await acquire("stuck");
   const client = await connectRaw(lease.cdp_ws_url);
   const { main } = await processesOf(lease.session_id);
-  process.kill(main, "SIGSTOP");
+  signal(main, "SIGSTOP");
   await daemon.call("POST /browser_pools/stuck/release", { session_id: lease.session_id });
   await client.closed;
   await replaced("stuck", lease.session_id);
@@ -171,10 +171,10 @@ test("a launching browser that is killed counts as a failed launch and is launch
   const main = await until("the process of the launch", async () => {
     const session = (await slow.browsersOf("slow"))[0]?.session_id ?? "none";
     const found = (await processesOf(session, slow)).main;
-    return found > 0 ? found : undefined;
+    return found;
   });
   await fake.turn({});
-  process.kill(main, "SIGKILL");
+  signal(main, "SIGKILL");
   await slow.poolWhen("slow", ({ available_count }) => available_count === 1);
   await slow.stop();
   await fake.remove();

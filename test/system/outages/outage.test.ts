@@ -6,6 +6,7 @@ import { refusedUpgrade } from "../../support/gateway/gateway-bed.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
+import { signal } from "../../support/living.js";
 
 let redis: TestRedis;
 let proxy: RedisProxy;
@@ -84,7 +85,7 @@ test("a browser that dies while Redis is away is replaced when it is back", asyn
   const session = (await daemon.browsersOf("dead"))[0]?.session_id ?? "";
   const { main } = await processesOf(daemon.place.scratchDirectory, session);
   await proxy.cut();
-  process.kill(main, "SIGKILL");
+  signal(main, "SIGKILL");
   await until("the crash noticed", () =>
     daemon.log.split("\n").some((line) => line.includes(session) && line.includes("browser crashed")),
   );
