@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { rulesFor } from "../support/egress/egress-bed.js";
 import { ask, bodyOf, sendRaw } from "../support/egress/egress-client.js";
-import { freePort } from "../support/egress/egress-origin.js";
+import { freePort } from "../support/free-port.js";
 import { rawSite, site } from "../support/egress/forwarding.js";
 
 test("an origin that breaks before its answer, and one that cannot be reached, are 502", async () => {

@@ -2,7 +2,8 @@ import { afterEach, expect, test } from "vitest";
 import type { Rules } from "../../src/egress/rules.js";
 import { type EgressBed, openEgress, resolveBy, rulesFor } from "../support/egress/egress-bed.js";
 import { ask, openSocket, openTunnel, readText, sendRaw } from "../support/egress/egress-client.js";
-import { freePort, openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
+import { openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
+import { freePort } from "../support/free-port.js";
 import { until } from "../support/browser/chromium-until.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];

@@ -8,7 +8,6 @@ import { makeProbe, type ProbeParts } from "../../src/egress/proxy-check.js";
 import type { Upstream } from "../../src/registry/proxies/proxy.js";
 import { resolveBy } from "../support/egress/egress-bed.js";
 import {
-  findClosedPort,
   makeCertificate,
   type Origin,
   startHttpProxy,
@@ -17,6 +16,7 @@ import {
   startSocksProxy,
   type UpstreamProxy,
 } from "../support/egress/upstream-proxies.js";
+import { freePort } from "../support/free-port.js";
 
 const certificate = makeCertificate();
 const credentials = { username: "me", password: "pässword: 1" };
@@ -150,7 +150,7 @@ test("one that is not there, says nothing, speaks no HTTP, or whose certificate 
     await opened(startHttpProxy({ tls: certificate })),
     await opened(startSocksProxy()),
   ];
-  const closed = await findClosedPort();
+  const closed = await freePort();
   const other = makeCertificate().cert;
   const cases: Upstream[] = [
     upstream(closed),
@@ -173,7 +173,7 @@ test("one that is not there, says nothing, speaks no HTTP, or whose certificate 
 
 test("a proxy that reaches nobody is unavailable, and so is one whose tunnel ends in something other than the host's TLS", async () => {
   const [origin, proxy] = [await opened(startOrigin()), await opened(startHttpProxy())];
-  expect(await check(upstream(proxy.port), `http://origin.example:${await findClosedPort()}/`)).toEqual(
+  expect(await check(upstream(proxy.port), `http://origin.example:${await freePort()}/`)).toEqual(
     unavailable,
   );
   expect(await check(upstream(proxy.port), `https://origin.example:${origin.port}/`)).toEqual(unavailable);

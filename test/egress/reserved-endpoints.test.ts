@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -13,6 +12,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { makeLogBook } from "../support/http/http-server.js";
 import { silentLog } from "../support/browser/chromium-host.js";
+import { freePort } from "../support/free-port.js";
 
 const clock = new DrivenClock();
 const { log } = makeLogBook();
@@ -56,14 +56,6 @@ test("endpoints that a source names are closed by their addresses; a source or a
   expect(own.places.length).toBeLessThanOrEqual(1000);
   expect(makeReservedEndpoints(own.places).isOwn("10.1.0.1", 12_999)).toBe(true);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 async function startRedisAt(...args: string[]): Promise<number> {
   const [port, folder] = [await freePort(), await mkdtemp(join(tmpdir(), "remuda-redis-"))];

@@ -20,7 +20,8 @@ import {
   readText,
   sendRaw,
 } from "../support/egress/egress-client.js";
-import { freePort, openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress/egress-origin.js";
+import { openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress/egress-origin.js";
+import { freePort } from "../support/free-port.js";
 import { until } from "../support/browser/chromium-until.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];

@@ -10,7 +10,8 @@ import type { Upstream } from "../../src/registry/proxies/proxy.js";
 import { dialThrough } from "../../src/egress/upstream.js";
 import { type BedOptions, type EgressBed, openEgress, patterns } from "../support/egress/egress-bed.js";
 import { ask, bodyOf, openTunnel, readText } from "../support/egress/egress-client.js";
-import { freePort, openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
+import { openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
+import { freePort } from "../support/free-port.js";
 import { openUpstream, type TestUpstream, upstreamPassword } from "../support/egress/egress-upstream.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];

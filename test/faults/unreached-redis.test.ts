@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import { DaemonClient } from "../support/daemon/daemon.js";
-import { freePort } from "../support/store/redis-pair.js";
+import { freePort } from "../support/free-port.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 

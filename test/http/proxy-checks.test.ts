@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { findClosedPort, startSilent } from "../support/egress/upstream-proxies.js";
+import { startSilent } from "../support/egress/upstream-proxies.js";
+import { freePort } from "../support/free-port.js";
 import { credentials, sharedProxyBed } from "../support/http/proxy-bed.js";
 
 const bed = sharedProxyBed();
@@ -11,7 +12,7 @@ test("a check tells what the proxy carries now: one that fails is unavailable, a
     [credentials, "available"],
     [{ ...credentials, password: "other" }, "unavailable"],
     [{}, "unavailable"],
-    [{ port: await findClosedPort() }, "unavailable"],
+    [{ port: await freePort() }, "unavailable"],
     [{ port: silent.port }, "unavailable"],
     [{ host: "no-such.example" }, "unavailable"],
   ];

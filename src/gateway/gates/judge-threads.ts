@@ -31,8 +31,8 @@ interface Waiting {
  * message.
  */
 const mostWorkers = Math.min(2, Math.max(1, availableParallelism() - 1));
-/** A message of 16 MiB, of whatever make, takes less than a second. */
-const limitMs: Millis = 10_000;
+/** A message of 16 MiB, of whatever make, takes less than a second; longer ones take as much longer. */
+const limitMsOf = (bytes: number): Millis => Math.max(1, bytes / (16 * 1024 * 1024)) * 10_000;
 /** The heap of each worker. The values of a message of 16 MiB take a tenth of it. */
 const heapMebibytes = 512;
 
@@ -128,12 +128,12 @@ export class JudgeThreads {
       this.#proceed();
     };
     const failed = (): void => settle(undefined);
-    const cancel = clock.after(limitMs, () => {
+    const { message } = task;
+    const cancel = clock.after(limitMsOf(message.byteLength), () => {
       failed();
       void worker.terminate();
     });
     worker.once("message", settle).once("exit", failed);
-    const { message } = task;
     worker.postMessage(
       task,
       message.byteLength === message.buffer.byteLength ? [message.buffer as ArrayBuffer] : [],

@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Redis } from "ioredis";
@@ -18,6 +17,7 @@ import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
 import { openRedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
+import { freePort } from "../../support/free-port.js";
 
 let redis: TestRedis;
 beforeEach(async () => {
@@ -138,14 +138,6 @@ test("a script that goes wrong is our fault and not the store's", async () => {
     message: expect.stringContaining("WRONGTYPE") as string,
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 test("a Redis that still reads its file is waited for", async () => {
   const [folder, port] = [await mkdtemp(join(tmpdir(), "remuda-loading-")), await freePort()];

@@ -52,10 +52,3 @@ export const openSecureOrigin = (listener: RequestListener): Promise<TestServer>
 /** An origin that is given its sockets as they are. */
 export const openRawOrigin = (listener: (socket: Socket) => void): Promise<TestServer> =>
   listenOn(createNetServer({ allowHalfOpen: true }, listener));
-
-/** A port of loopback on which nothing listens. */
-export async function freePort(): Promise<number> {
-  const server = await openRawOrigin(() => {});
-  await server.close();
-  return server.port;
-}

@@ -102,13 +102,6 @@ export const startSilent = async (): Promise<UpstreamProxy> => ({
   ...(await startTcp(() => {})),
 });
 
-/** A port on which nobody listens. */
-export async function findClosedPort(): Promise<number> {
-  const { port, close } = await startTcp(() => {});
-  await close();
-  return port;
-}
-
 async function startTcp(serve: (socket: Socket) => void): Promise<Pick<UpstreamProxy, "port" | "close">> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { bound } from "../bound.js";
 import { until } from "../browser/chromium-until.js";
-import { freePort } from "./redis-pair.js";
+import { freePort } from "../free-port.js";
 import { openRedisProxy, type RedisProxy } from "./redis-proxy.js";
 
 /** A Redis Cluster of three masters, each behind a proxy that it gives out as its own address. */

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { bound } from "../bound.js";
 import { until } from "../browser/chromium-until.js";
 import { testCertificate, testKey } from "../egress/egress-certificate.js";
+import { freePort } from "../free-port.js";
 
 /** One Redis of a pair, on a port of loopback. */
 export interface RedisOfPair {
@@ -34,14 +34,6 @@ export interface RedisPair {
 
 const silent = { stdio: "ignore" } as const;
 const downAfterMs = 1000;
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 /** Gives the settings of a server or a sentinel that speaks only TLS. */
 async function tlsIn(folder: string): Promise<readonly string[]> {

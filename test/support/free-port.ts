@@ -1,0 +1,25 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+
+/** Below those that Linux gives to whoever asks for any: what is free here stays so while others connect. */
+const [lowest, count] = [10_000, 20_000];
+
+/** A port of loopback on which nobody listens. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = lowest + Math.floor(Math.random() * count);
+    if (await isFree(port)) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return false;
+  }
+  server.close();
+  await once(server, "close");
+  return true;
+}
