@@ -23,7 +23,7 @@ async function said(prefix: readonly string[], owner: number): Promise<unknown[]
     compiled,
     scratch,
   ];
-  const { stdout } = await promisify(execFile)(program, args, { cwd: "/", timeout: 60_000 });
+  const { stdout } = await promisify(execFile)(program, args, { cwd: "/", timeout: 110_000 });
   expect((await takeCensus(scratch, new Set([owner]))).directories).toEqual([]);
   return stdout
     .trim()

@@ -113,7 +113,9 @@ const needsAnother = (
   { verdict }: Outcome,
   { succeedsPlain }: ClientAttempt,
   { isPlain }: BrowserSource,
-): boolean => verdict === "unsure" || (isPlain && verdict === "held" && succeedsPlain === true);
+): boolean =>
+  verdict === "unsure" ||
+  (isPlain && verdict === "held" && (succeedsPlain === true || succeedsPlain === "as root"));
 
 async function tryAlone(attempt: ClientAttempt, proving: Proving): Promise<Outcome> {
   let outcome: Outcome = { name: attempt.name, vector: attempt.vector, verdict: "unsure", leaks: [] };

@@ -12,7 +12,7 @@ const { launchChromium } = await load("src/browser/launch.js");
 
 const say = (line) => process.stdout.write(`${line}\n`);
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
-const host = await openHost({ scratchDirectory, launchLimitMs: 20_000 }, { clock: systemClock, log });
+const host = await openHost({ scratchDirectory, launchLimitMs: 60_000 }, { clock: systemClock, log });
 const spec = (engine, headless) => ({
   browser: newBrowserId(onDemandPartition),
   engine,
@@ -29,7 +29,7 @@ const fillWorkspace = async ({ directories }) => {
   return [];
 };
 const launchAndLeave = async () => {
-  await (await launchChromium(spec("headless-shell", true), host)).stopAndKeep(20_000);
+  await (await launchChromium(spec("headless-shell", true), host)).stopAndKeep(60_000);
   say("left");
 };
 await Promise.all([

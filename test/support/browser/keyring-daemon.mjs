@@ -27,7 +27,7 @@ const intruder = `
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const host = await openHost(
-  { scratchDirectory, launchLimitMs: 20_000, readablePaths: [perl] },
+  { scratchDirectory, launchLimitMs: 60_000, readablePaths: [perl] },
   { clock: systemClock, log },
 );
 const directories = directoriesOf(host.scratchDirectory, newWorkspaceName());

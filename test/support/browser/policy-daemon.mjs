@@ -10,7 +10,7 @@ const { openHost } = await load("src/browser/host.js");
 const { launchChromium } = await load("src/browser/launch.js");
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
-const host = await openHost({ scratchDirectory, launchLimitMs: 20_000 }, { clock: systemClock, log });
+const host = await openHost({ scratchDirectory, launchLimitMs: 60_000 }, { clock: systemClock, log });
 const say = (what) => process.stdout.write(`${typeof what === "string" ? what : JSON.stringify(what)}\n`);
 
 /** Whether scripts run, as the policy says: the page's own script gives it its title. */

@@ -11,7 +11,7 @@ const { launchChromium } = await load("src/browser/launch.js");
 const { sweepLeftovers } = await load("src/browser/sweep.js");
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
-const host = await openHost({ scratchDirectory, launchLimitMs: 20_000 }, { clock: systemClock, log });
+const host = await openHost({ scratchDirectory, launchLimitMs: 60_000 }, { clock: systemClock, log });
 
 /** The failure that Chromium tells, or that there was none. */
 async function openFile(chromium) {

@@ -88,7 +88,7 @@ export async function spawnDaemon(
       await closed;
       throw new Error(`the daemon did not start: ${said}`);
     },
-    60_000,
+    100_000,
   );
   return new DaemonProcess(url, place, { child, closed, said: () => said });
 }

@@ -79,7 +79,7 @@ async function launchWithin(scratchDirectory) {
   const { openNamespace } = await findNamespaces(parts);
   const listener = await openNamespace();
   await listener.listen(createServer((socket) => socket.destroy()));
-  const host = await openHost({ scratchDirectory, launchLimitMs: 20_000 }, { clock: systemClock, log });
+  const host = await openHost({ scratchDirectory, launchLimitMs: 60_000 }, { clock: systemClock, log });
   const spec = {
     browser: newBrowserId(onDemandPartition),
     engine: "chromium",

@@ -32,7 +32,7 @@ export interface ProtocolDomain {
   readonly commands?: readonly ProtocolCommand[];
 }
 
-const startLimitMs = 30_000;
+const startLimitMs = 60_000;
 const switches = [
   "--headless=new",
   "--no-sandbox",
