@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type LogLevel, makeLog } from "../../src/observe/log.js";
@@ -111,11 +111,11 @@ const runProgram = (
 
 /** The same where its output is read only when the test does; its end is when all of that was read. */
 function startProgram(code: string): {
-  child: ChildProcessByStdio<null, Readable, Readable>;
+  child: ChildProcessByStdio<Writable, Readable, Readable>;
   ended: Promise<number | null>;
 } {
   const child = spawn(process.execPath, ["--input-type=module", "-e", programOf({}, code)], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   return { child, ended: once(child, "close").then(([status]: (number | null)[]) => status ?? null) };
@@ -171,7 +171,7 @@ test("a reader who comes late is told how many lines it has missed", async () =>
 
 test("a reader who has gone is no reason to end, and its lines are counted", async () => {
   const { child, ended } =
-    startProgram(`process.stderr.write("ready"); await new Promise((resolve) => setTimeout(resolve, 200)); ${flood}
+    startProgram(`process.stderr.write("ready"); await new Promise((resolve) => process.stdin.once("data", resolve)); ${flood}
     await close(5000);
     process.stderr.write(JSON.stringify(droppedLines));
     process.exit(4);`);
@@ -179,6 +179,7 @@ test("a reader who has gone is no reason to end, and its lines are counted", asy
   child.stderr.setEncoding("utf8").on("data", (text: string) => (told += text));
   await once(child.stderr, "data");
   child.stdout.destroy();
+  child.stdin.write("it has gone");
   expect(await ended).toBe(4);
   expect((JSON.parse(told.slice("ready".length)) as Record<string, number>)["output_closed"]).toBeGreaterThan(
     15_000,
