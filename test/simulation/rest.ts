@@ -1,7 +1,7 @@
 import { leaseOf } from "../../src/pool/browser.js";
 import { type BrowserId, type Partition, onDemandPartition } from "../../src/base/ids.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
-import { partitionKey, projectKey, nodeKey } from "../../src/store/redis/keys.js";
+import { nodeKey, organizationKey, partitionKey, projectKey } from "../../src/store/redis/keys.js";
 import { confirm, flushReply, lookAfter, undo, withdraw } from "./controls.js";
 import { checkAll } from "./full-check.js";
 import { endSilence, lookAfterDrain } from "./closing.js";
@@ -130,6 +130,7 @@ async function checkRest(world: World): Promise<void> {
   await checkLeases(world);
   await checkNames(world);
   await checkPlaces(world);
+  await checkReservations(world);
   await checkLeftovers(world);
 }
 
@@ -211,6 +212,16 @@ async function checkPlaces(world: World): Promise<void> {
     hold((await redis.exists(nodeKey(id, "room"))) === 0, () => `the dead node ${id} still has a room`);
 }
 
+/** Checks that what is held of the organization's limits is what there is: here nothing limits sessions. */
+async function checkReservations({ bed, pool }: World): Promise<void> {
+  const held = await bed.redis.hgetall(organizationKey("reservations"));
+  const sizes = Object.entries(held).map(([owner, text]) => `${owner} ${text.split(" ")[2]}`);
+  hold(
+    sizes.join() === (pool ? `${pool.id} ${pool.spec.size}` : ""),
+    () => `reserved are ${sizes.join()}, there is ${pool?.id ?? "no pool"} of ${pool?.spec.size ?? 0}`,
+  );
+}
+
 /** Checks that what is over leaves nothing but tombstones, answers, and results of idempotency keys. */
 async function checkLeftovers(world: World): Promise<void> {
   const { redis, project, projects } = world.bed;
@@ -218,7 +229,7 @@ async function checkLeftovers(world: World): Promise<void> {
   const keys = await redis.keys("remuda:*");
   const known = (key: string): boolean =>
     live.some((partition) => key.includes(`{${partition}}`)) ||
-    /:answer:|:idempotency:|\{project-|\{nodes\}/.test(key) ||
+    /:answer:|:idempotency:|\{project-|\{nodes\}|\{organization\}/.test(key) ||
     world.nodes.some(({ id }) => key.includes(`{node-${id}}`));
   const left = keys.filter((key) => !known(key));
   hold(left.length === 0, () => `left behind: ${left.join(" ")}`);

@@ -211,6 +211,7 @@ export async function sweep(world: World): Promise<void> {
   await projects.sweepNames();
   await projects.sweepTombstones();
   await projects.sweepPools();
+  await projects.sweepReservations();
   for (const { id } of world.nodes) await nodes.sweepRooms(id);
 }
 

@@ -8,14 +8,15 @@ import {
 } from "../../src/base/ids.js";
 import type { LaunchCandidate } from "../../src/pool/ports/pool-store.js";
 import {
-  partitionKey,
-  partitionParts,
   idempotencyKey,
-  nodesKey,
-  projectKey,
-  projectParts,
   nodeKey,
   nodeParts,
+  nodesKey,
+  organizationKey,
+  partitionKey,
+  partitionParts,
+  projectKey,
+  projectParts,
 } from "../../src/store/redis/keys.js";
 import { ageKeys } from "../support/store/age.js";
 import type { HeardMessage } from "../support/egress/listener.js";
@@ -252,8 +253,7 @@ export class World {
 
   remove(node: FakeNode): void {
     node.isAlive = false;
-    this.nodes.splice(this.nodes.indexOf(node), 1);
-    this.deadNodes.push(node);
+    this.deadNodes.push(...this.nodes.splice(this.nodes.indexOf(node), 1));
     this.dropPlans(node.id);
   }
 
@@ -290,6 +290,7 @@ export class World {
       ),
       ...projectParts.map((part) => projectKey(project, part)),
       nodesKey("beats"),
+      organizationKey("reservations"),
       ...new Set(keys),
       ...[...this.nodes, ...this.deadNodes].flatMap((node) =>
         nodeParts.map((part) => nodeKey(node.id, part)),
