@@ -16,6 +16,7 @@ import {
   type ShownKey,
 } from "./api-key.js";
 import { listKeys } from "./list-keys.js";
+import { nameIn } from "./name.js";
 import { policyFaults, type PolicyTargets } from "./policy.js";
 import type { Principal } from "./principal.js";
 
@@ -200,12 +201,3 @@ const makeRemove =
     if (principal.credentialId === id) return refusal("cannot_delete_current_key");
     return (await ports.store.remove(id, request)) === "missing" ? notFound : done(null);
   };
-
-/** A label as it is kept: without white space around it. */
-function nameIn(given: string): Done<string> | Refusal {
-  const name = given.trim();
-  const fault =
-    name === "" ? "must not be empty" : /\p{Cc}/u.test(name) ? "must not have control characters" : "";
-  if (fault === "") return done(name);
-  return refusal("bad_request", { details: [{ code: "invalid_input", message: `name: ${fault}` }] });
-}

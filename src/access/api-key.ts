@@ -91,8 +91,14 @@ export type Issued =
 
 /** Keeps API keys, of all projects. */
 export interface ApiKeyStore {
-  /** Who shows the key of this digest; one round trip, whose cost does not grow with the number of keys. */
-  admit(digest: string): Promise<{ kind: "admitted" | "expired"; key: ApiKey } | { kind: "unknown" }>;
+  /**
+   * Who shows the key of this digest; one round trip, whose cost does not grow with the number of keys.
+   * `elsewhere`: the project that is named, else the key's own, is none that is active.
+   */
+  admit(
+    digest: string,
+    project?: ProjectId,
+  ): Promise<{ kind: "admitted" | "expired" | "elsewhere"; key: ApiKey } | { kind: "unknown" }>;
   create(key: NewApiKey & Pick<ApiKey, "name" | "projectId" | "policy">, how: Repeatable): Promise<Issued>;
   rotate(
     old: { readonly id: ApiKeyId; readonly graceMs: Millis },

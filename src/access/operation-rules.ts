@@ -75,6 +75,13 @@ export const operationRules = {
   deleteExtension: unrestricted,
   downloadExtensionFromChromeStore: unrestricted,
 
+  // They show what `projects:read` allows.
+  listProjects: everybody,
+  getProject: everybody,
+  createProject: unrestricted,
+  updateProject: unrestricted,
+  deleteProject: unrestricted,
+
   listApiKeys: unrestricted,
   createApiKey: unrestricted,
   getApiKey: unrestricted,

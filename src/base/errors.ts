@@ -55,6 +55,12 @@ export const errors = {
   projects_disabled: { status: 404, retry: false, message: "Projects are not enabled" },
   project_not_found: { status: 404, retry: false, message: "There is no such project" },
   method_not_allowed: { status: 404, retry: false, message: "There is no such operation on this path" },
+  project_not_empty: { status: 409, retry: false, message: "The project still has something" },
+  last_active_project: {
+    status: 409,
+    retry: false,
+    message: "The default project, which is the last one there is, stays active",
+  },
   name_taken: { status: 409, retry: false, message: "The name is in use" },
   stale_network: {
     status: 409,

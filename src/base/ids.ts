@@ -77,6 +77,7 @@ export const isOnDemand = (partition: Partition): boolean => partition.endsWith(
 /** What metrics and logs call it; no pool can have this name. */
 export const onDemandLabel = "(on demand)";
 
+export const newProjectId = (): ProjectId => randomText(projectLength) as ProjectId;
 export const newPoolId = (project = defaultProject): PoolId => newIdIn(project) as PoolId;
 export const newBrowserId = (partition: Partition): BrowserId =>
   (partition + randomText(idLength - partitionLength)) as BrowserId;
@@ -115,6 +116,8 @@ export const findPoolId = (text: string): PoolId | undefined => (isId(text) ? (t
 /** What a caller names is looked for in the caller's project only: any other's id is no id at all. */
 export const findBrowserIdIn = (project: ProjectId, text: string): BrowserId | undefined =>
   isIdIn(project, text) ? (text as BrowserId) : undefined;
+export const findProjectId = (text: string): ProjectId | undefined =>
+  text === defaultProject || /^[0-9a-z]{12}$/.test(text) ? (text as ProjectId) : undefined;
 export const findPoolIdIn = (project: ProjectId, text: string): PoolId | undefined =>
   isIdIn(project, text) ? (text as PoolId) : undefined;
 export const findProxyId = (text: string): ProxyId | undefined =>
@@ -146,6 +149,7 @@ export const ApiKeyId = idText<ApiKeyId>(inNone);
 export const NodeId = idText<NodeId>("^[0-9a-z-]{1,63}$");
 export const ControlId = idText<ControlId>("^[0-9a-z]{12}$");
 export const Partition = idText<Partition>("^(?:[0-9a-z]{12}){1,2}$");
+export const ProjectId = idText<ProjectId>("^(?:default|[0-9a-z]{12})$");
 export const Digest = idText<Digest>("^[0-9a-f]{64}$");
 /** A caller may have named the request, and a claim is what the script made of it. */
 export const RequestId = idText<RequestId>("^.+$");

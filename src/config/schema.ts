@@ -4,6 +4,7 @@ import { oneOf, secretOr, textOr } from "./kinds.js";
 import { accessSection } from "./sections/access.js";
 import { archivesSection, extensionsSection, profilesSection } from "./sections/archives.js";
 import { nodeSection, browserSection, drainSection } from "./sections/browsers.js";
+import { projectsSection } from "./sections/projects.js";
 import { serverSection, redisSection, logSection, stopSection } from "./sections/daemon.js";
 import { gatewaySection, egressSection } from "./sections/network.js";
 import {
@@ -43,6 +44,7 @@ export const ConfigFile = Type.Object({
     "seals what is kept encrypted, such as passwords of proxies; random, and the same for all daemons of a deployment",
   )("drawn once, kept in the data directory", { env: "REMUDA_ENCRYPTION_KEY", ...key }),
   access: accessSection,
+  projects: projectsSection,
   server: serverSection,
   redis: redisSection,
   node: nodeSection,

@@ -1,13 +1,15 @@
 import type { GuardedThings } from "../access/authorize.js";
-import { makeApiKeyOperations } from "../access/api-key-operations.js";
+import { type KnownProjects, makeApiKeyOperations } from "../access/api-key-operations.js";
 import { makeAuthenticator } from "../access/authenticator.js";
 import type { PolicyTargets } from "../access/policy.js";
 import type { Person } from "../access/principal.js";
-import { defaultProject, type ProjectId } from "../base/ids.js";
+import { firstProject } from "../access/project.js";
+import type { ProjectId } from "../base/ids.js";
 import type { Config } from "../config/config.js";
-import type { HttpDeps, ProjectOperations } from "../http/deps.js";
+import type { HttpDeps, OperationsInProject } from "../http/deps.js";
 import { resolveProfile } from "../registry/profiles/selectors.js";
 import type { ProjectStores } from "../store/projects.js";
+import { namesIn } from "./projects.js";
 import type { DaemonParts } from "./shared.js";
 
 /** Who is let in, the keys that let them in, and what policies speak of. */
@@ -15,16 +17,22 @@ export function openAccess(
   { config, keys, stores }: DaemonParts,
   operationsIn: HttpDeps["operationsIn"],
 ): Pick<HttpDeps, "authenticator" | "apiKeys" | "thingsIn"> {
-  const { apiKeys: store } = stores;
+  const { apiKeys: store, directory } = stores;
+  const known = config.projects.enabled ? namesIn(directory) : onlyDefault;
   const thingsIn = (project: ProjectId): GuardedThings =>
     makeThings(stores.projects.of(project), operationsIn(project));
   return {
-    authenticator: makeAuthenticator({ rootKey: keys.api, rootPerson: rootPersonOf(config), keys: store }),
+    authenticator: makeAuthenticator({
+      rootKey: keys.api,
+      rootPerson: rootPersonOf(config),
+      keys: store,
+      projects: config.projects.enabled ? directory : undefined,
+    }),
     apiKeys: makeApiKeyOperations({
       store,
-      projects: onlyDefault,
+      projects: known,
       secret: keys.cluster,
-      targets: targetsAmong(thingsIn),
+      targets: targetsAmong(known, thingsIn),
     }),
     thingsIn,
   };
@@ -37,11 +45,11 @@ export const rootPersonOf = ({ access }: Config): Person => ({
   name: access.rootName,
 });
 
-const onlyDefault = {
-  nameOf: async (id: string): Promise<string | undefined> => (id === defaultProject ? "Default" : undefined),
+const onlyDefault: KnownProjects = {
+  nameOf: async (id) => (id === firstProject.id ? firstProject.name : undefined),
 };
 
-function makeThings({ profiles, proxies }: ProjectStores, operations: ProjectOperations): GuardedThings {
+function makeThings({ profiles, proxies }: ProjectStores, operations: OperationsInProject): GuardedThings {
   return {
     find: (kind, ref) => finders[kind](operations, ref),
     async choose(kind, selector) {
@@ -52,7 +60,7 @@ function makeThings({ profiles, proxies }: ProjectStores, operations: ProjectOpe
   };
 }
 
-type Find = (operations: ProjectOperations, ref: string) => ReturnType<GuardedThings["find"]>;
+type Find = (operations: OperationsInProject, ref: string) => ReturnType<GuardedThings["find"]>;
 const finders: Readonly<Record<Parameters<GuardedThings["find"]>[0], Find>> = {
   async browsers({ sessions }, ref) {
     const got = await sessions.get(ref, { includeDeleted: true });
@@ -76,8 +84,8 @@ const finders: Readonly<Record<Parameters<GuardedThings["find"]>[0], Find>> = {
   vaults: async () => undefined,
 };
 
-const targetsAmong = (thingsIn: HttpDeps["thingsIn"]): PolicyTargets => ({
-  hasProject: async (id) => (await onlyDefault.nameOf(id)) !== undefined,
+const targetsAmong = (known: KnownProjects, thingsIn: HttpDeps["thingsIn"]): PolicyTargets => ({
+  hasProject: async (id) => (await known.nameOf(id)) !== undefined,
   // A name is no id, though a path may have it in the place of one.
   has: async (project, kind, id) => (await thingsIn(project).find(kind, id))?.id === id,
 });

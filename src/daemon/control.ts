@@ -1,3 +1,4 @@
+import { firstProject } from "../access/project.js";
 import { rootPrincipal } from "../access/principal.js";
 import { defaultProject, isOnDemand, newRequestId, type Partition } from "../base/ids.js";
 import { textOf } from "../base/log.js";
@@ -72,6 +73,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     stops.add("silent nodes", parts.silentNodes.begin());
     const listener = await listenAsControl(stores.listenerParts, lending.control, lending);
     stops.add("messages", () => listener.close());
+    if (config.projects.enabled) await stores.directory.create({ ...firstProject, most: 1 });
     const refs = stores.projects.of(defaultProject);
     const defaults = defaultsOf(config);
     const principal = rootPrincipal(rootPersonOf(config));

@@ -11,6 +11,7 @@ import type { Front } from "../http/front.js";
 import { listen, type Listening } from "../http/server.js";
 import { NodeDirectory } from "../lease/node-directory.js";
 import { openAccess } from "./access.js";
+import { openProjects } from "./projects.js";
 import { packageRoot, type DaemonParts } from "./shared.js";
 import { whyUnready } from "./stores.js";
 
@@ -30,6 +31,7 @@ export async function listenAsApi(
   const listening = await listen(httpOptions(config), {
     operationsIn,
     ...openAccess(shared, operationsIn),
+    projects: openProjects(shared),
     clock,
     log,
     front,

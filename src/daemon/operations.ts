@@ -25,7 +25,7 @@ import {
 import { makeUpdatePool } from "../pool/update-pool.js";
 import type { Lending } from "./lending.js";
 import { acquireMeter } from "./metrics.js";
-import type { HttpDeps, ProjectOperations } from "../http/deps.js";
+import type { HttpDeps, OperationsInProject } from "../http/deps.js";
 import { extensionCheck, openRegistries } from "./registries.js";
 import type { DaemonParts } from "./shared.js";
 import type { ProjectStores } from "../store/projects.js";
@@ -41,8 +41,8 @@ export interface OperationParts {
  * or may be read there again.
  */
 export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): HttpDeps["operationsIn"] {
-  const made = new LRUCache<ProjectId, ProjectOperations>({ max: 1000 });
-  const make = (project: ProjectId): ProjectOperations => {
+  const made = new LRUCache<ProjectId, OperationsInProject>({ max: 1000 });
+  const make = (project: ProjectId): OperationsInProject => {
     const stores = shared.stores.projects.of(project);
     return {
       pools: makePoolOperations(shared, stores, parts),
@@ -51,7 +51,9 @@ export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): Ht
     };
   };
   return (project) => {
-    const operations = made.get(project) ?? make(project);
+    const known = made.get(project);
+    if (known) return known;
+    const operations = make(project);
     made.set(project, operations);
     return operations;
   };

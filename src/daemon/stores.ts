@@ -14,6 +14,7 @@ import { RedisPoolStore } from "../store/pool-store.js";
 import { queuePrefix } from "../store/redis/keys.js";
 import type { StoreLimits } from "../store/limits.js";
 import { RedisNodeStore } from "../store/node-store.js";
+import { RedisProjectDirectory } from "../store/project-directory.js";
 import { RedisProjects } from "../store/projects.js";
 import {
   connect,
@@ -32,6 +33,7 @@ import { type ListenerParts, RedisMessages } from "../store/messages.js";
 export interface Stores {
   readonly poolStore: RedisPoolStore;
   readonly projects: RedisProjects;
+  readonly directory: RedisProjectDirectory;
   readonly apiKeys: RedisApiKeyStore;
   readonly nodes: RedisNodeStore;
   readonly reports: RedisNodeReports;
@@ -95,7 +97,8 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   const signals = new Events<PoolSignals>((error) => log.error({ error: textOf(error) }, "listener failed"));
   const limits = limitsOf(config);
   const unnamed = defaultProject;
-  const projects = new RedisProjects(store, { limits, unnamed, others: async () => [] });
+  const directory = new RedisProjectDirectory(store);
+  const projects = new RedisProjects(store, { limits, unnamed, others: () => directory.others() });
   const nodes = new RedisNodeStore(store, unnamed, { limits, overcommit: config.node.overcommit });
   const effects = makeEffects({ projects, nodes, queues, signals, log });
   stops.add("effects", () => effects.idle());
@@ -105,6 +108,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   const stores: Stores = {
     poolStore,
     projects,
+    directory,
     apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs: limits.idempotencyMs }),
     nodes,
     queues,

@@ -13,10 +13,11 @@ import { refuseMalformed } from "./raw-reply.js";
 import { parseQuery } from "./query.js";
 import { requestIdOf } from "./request-id.js";
 import { addApiKeys } from "./routes/api-keys.js";
-import { addAuth, addHealth, addMetrics, addProjects } from "./routes/daemon.js";
+import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
 import { addExtensions } from "./routes/extensions.js";
 import { addPools } from "./routes/pools.js";
 import { addProfiles } from "./routes/profiles.js";
+import { addProjects } from "./routes/projects.js";
 import { addProxies } from "./routes/proxies.js";
 import { addSessionExtensions } from "./routes/session-extensions.js";
 import { addSessions } from "./routes/sessions.js";
@@ -97,7 +98,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addProfiles(keyed, given);
     addApiKeys(keyed, deps);
     addAuth(keyed);
-    addProjects(keyed);
+    addProjects(keyed, deps);
   });
 }
 

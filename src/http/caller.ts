@@ -3,7 +3,7 @@ import { type Principal, projectOfRequest } from "../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
 import type { Caller } from "../spec/paging.js";
-import type { HttpDeps, ProjectOperations } from "./deps.js";
+import type { HttpDeps, OperationsInProject } from "./deps.js";
 import { InvalidInput } from "./invalid-input.js";
 import { ownRequestId } from "./request-id.js";
 
@@ -25,7 +25,7 @@ export function principalOf({ principal }: FastifyRequest): Principal {
 }
 
 /** Gives the operations of the project that a request is about. */
-export type InProject = (request: FastifyRequest) => ProjectOperations;
+export type InProject = (request: FastifyRequest) => OperationsInProject;
 export const makeInProject =
   ({ operationsIn }: Pick<HttpDeps, "operationsIn">): InProject =>
   (request) =>

@@ -1,5 +1,6 @@
 import type { ApiKeyOperations } from "../access/api-key.js";
 import type { GuardedThings } from "../access/authorize.js";
+import type { ProjectOperations } from "../access/project.js";
 import type { Authenticator } from "../access/principal.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { ProjectId } from "../base/ids.js";
@@ -57,7 +58,7 @@ interface MetricsPage {
 }
 
 /** What the API does in one project, and with nothing of any other. */
-export interface ProjectOperations {
+export interface OperationsInProject {
   readonly pools: PoolOperations;
   readonly sessions: SessionOperations;
   readonly proxies: ProxyOperations;
@@ -70,8 +71,10 @@ export interface HttpDeps {
   /** What policies name in a project. */
   thingsIn(project: ProjectId): GuardedThings;
   readonly apiKeys: ApiKeyOperations;
+  /** Undefined where projects are not enabled. */
+  readonly projects: ProjectOperations | undefined;
   /** What the API does in a project. */
-  operationsIn(project: ProjectId): ProjectOperations;
+  operationsIn(project: ProjectId): OperationsInProject;
   /** Holds archives that were sent with a request, until its operation has taken them. */
   readonly staging: Staging;
   readonly links: ViewContext["links"];

@@ -28,8 +28,8 @@ export class RedisApiKeyStore implements ApiKeyStore {
     private readonly limits: ApiKeyLimits,
   ) {}
 
-  async admit(digest: string): ReturnType<ApiKeyStore["admit"]> {
-    const { kind, payload } = await this.#run("admit", { digest, noteMs });
+  async admit(...[digest, project]: Parameters<ApiKeyStore["admit"]>): ReturnType<ApiKeyStore["admit"]> {
+    const { kind, payload } = await this.#run("admit", { digest, noteMs, project: project ?? "" });
     return kind === "unknown" ? { kind } : { kind, key: this.#parse(payload) };
   }
 

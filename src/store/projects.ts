@@ -40,7 +40,9 @@ export class RedisProjects implements Projects {
   ) {}
 
   readonly of = (project: ProjectId): ProjectStores => {
-    const made = this.#made.get(project) ?? this.#make(project);
+    const known = this.#made.get(project);
+    if (known) return known;
+    const made = this.#make(project);
     this.#made.set(project, made);
     return made;
   };

@@ -1,6 +1,8 @@
 import { noContent, onePage, type Operation, reply } from "./operation.js";
 
 const apiKeys = "API Keys";
+const projects = "Projects";
+const project = (description: string) => reply(200, "Project", description);
 const apiKey = (description: string) => reply(200, "ApiKey", description);
 const created = (description: string) => reply(201, "CreatedApiKey", description);
 
@@ -42,5 +44,28 @@ export const accessOperations = {
     takesBody: true,
     success: created("The new key"),
     failures: ["idempotency_mismatch", "limit_exceeded", "not_found"],
+  },
+  listProjects: { tag: projects, summary: "List projects, newest first", success: onePage("Project") },
+  createProject: {
+    tag: projects,
+    summary: "Create a project",
+    takesBody: true,
+    success: reply(201, "Project", "The new project"),
+    failures: ["insufficient_scope", "limit_exceeded", "name_taken"],
+  },
+  getProject: { tag: projects, summary: "Read a project", success: project("The project") },
+  updateProject: {
+    tag: projects,
+    summary: "Call a project otherwise, archive it, or make it active again",
+    takesBody: true,
+    success: project("The project as it is now"),
+    failures: ["insufficient_scope", "last_active_project", "name_taken", "project_not_empty"],
+  },
+  deleteProject: {
+    tag: projects,
+    summary: "Delete an empty project",
+    takesBody: true,
+    success: noContent("It is deleted"),
+    failures: ["insufficient_scope", "last_active_project", "project_not_empty"],
   },
 } as const satisfies Record<string, Operation>;

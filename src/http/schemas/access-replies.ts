@@ -44,5 +44,18 @@ export const CreatedApiKeyReply = Type.Object(
   { $id: "CreatedApiKey" },
 );
 
+/** A project as docs/projects.md has it. */
+export const ProjectReply = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    status: Type.Enum(["active", "archived"]),
+    created_at: Instant,
+    updated_at: Instant,
+  },
+  { $id: "Project" },
+);
+
+export type ProjectReply = Static<typeof ProjectReply>;
 export type ApiKeyReply = Static<typeof ApiKeyReply>;
 export type AuthContextReply = Static<typeof AuthContextReply>;

@@ -12,7 +12,7 @@ import {
   Telemetry,
   Viewport,
 } from "../../spec/bodies.js";
-import { ApiKeyReply, AuthContextReply, CreatedApiKeyReply } from "./access-replies.js";
+import { ApiKeyReply, AuthContextReply, CreatedApiKeyReply, ProjectReply } from "./access-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });
@@ -249,6 +249,7 @@ export const components = [
   ProfileReply,
   ApiKeyReply,
   CreatedApiKeyReply,
+  ProjectReply,
   AuthContextReply,
   StatusReply,
 ] as const;

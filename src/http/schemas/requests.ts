@@ -92,6 +92,8 @@ export const ProfileDownload = Type.Object({
     Type.Enum(["tar.zst", "tar"], { default: "tar.zst", description: "`tar`: not compressed" }),
   ),
 });
+export const ProjectRefParams = Type.Object({ id: Type.String({ description: "The project's id or name" }) });
+export const ProjectQuery = Type.Object({ ...paging, ...byName });
 export const ApiKeyRefParams = Type.Object({ id: Type.String({ description: "The API key's id" }) });
 const includeDeleted = (description: string, more: object = {}) =>
   Type.Optional(Type.Boolean({ default: false, description, ...more }));

@@ -75,10 +75,19 @@ export const projectIdempotencyKey = (project: ProjectId, digest: string): strin
   `${root}:{project-${project}}:idempotency:${digest}`;
 
 /**
- * API keys, of all projects, in a slot of their own: one script admits a request. `keyDigests` leads from a
+ * API keys and projects, in a slot of their own: one script admits a request. `keyDigests` leads from a
  * key's digest to its id and the instant at which it expires.
  */
-export type AccessPart = "keyDigests" | "apiKeys" | "livingKeys" | "deletedKeys" | "keyUses";
+export type AccessPart =
+  | "keyDigests"
+  | "apiKeys"
+  | "livingKeys"
+  | "deletedKeys"
+  | "keyUses"
+  | "projects"
+  | "projectNames"
+  | "activeProjects"
+  | "deletedProjects";
 export const accessKey = (part: AccessPart): string => `${root}:{access}:${part}`;
 export const accessIdempotencyKey = (digest: string): string => `${root}:{access}:idempotency:${digest}`;
 

@@ -4,11 +4,14 @@ import type { Millis } from "../../base/clock.js";
  * The words that each script answers with. Its header (REPLY) says what they mean; a test compares the two.
  */
 export const replyWords = {
-  admit: ["admitted", "expired", "unknown"],
+  admit: ["admitted", "expired", "elsewhere", "unknown"],
   "create-key": ["created", "many", "same", "mismatch"],
   "delete-key": ["deleted", "missing"],
   "rename-key": ["renamed", "missing"],
   "rotate-key": ["rotated", "short", "missing", "many", "same", "mismatch"],
+  "change-project": ["changed", "missing", "taken"],
+  "create-project": ["created", "taken", "many"],
+  "remove-project": ["removed", "missing"],
   "begin-launch": ["begun", "stale"],
   "browser-ready": ["freed"],
   "launch-failed": ["failed", "stale"],

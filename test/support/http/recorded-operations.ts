@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../../src/base/errors.js";
+import type { Project, ProjectOperations } from "../../../src/access/project.js";
 import type { ApiKeyOperations, IssuedKey } from "../../../src/access/api-key.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import type {
@@ -11,6 +12,7 @@ import type {
   NodeId,
   PoolId,
   ProfileId,
+  ProjectId,
   ProxyId,
 } from "../../../src/base/ids.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
@@ -33,6 +35,13 @@ export const poolConfig: PoolSpec = {
   engine: "chromium",
   memory: "1GiB",
   viewport: { width: 1920, height: 1080, refresh_rate: 25 },
+};
+const project: Project = {
+  id: "blueblueblue" as ProjectId,
+  name: "blue",
+  status: "active",
+  createdAt: 1_700_000_000_000,
+  updatedAt: 1_700_000_000_000,
 };
 export const pool: Pool = {
   id: "poolpoolpoolpoolpoolpool" as PoolId,
@@ -169,6 +178,14 @@ export class RecordedOperations {
     rename: (...args) => this.#run("apiKeys.rename", args, done(issuedKey)),
     remove: (...args) => this.#run("apiKeys.remove", args, done(null)),
     rotate: (...args) => this.#run("apiKeys.rotate", args, done(issuedKey)),
+  };
+
+  readonly projects: ProjectOperations = {
+    create: (...args) => this.#run("projects.create", args, done(project)),
+    list: (...args) => this.#run("projects.list", args, { items: [project], hasMore: false, nextOffset: 1 }),
+    get: (...args) => this.#run("projects.get", args, done(project)),
+    update: (...args) => this.#run("projects.update", args, done(project)),
+    remove: (...args) => this.#run("projects.remove", args, done(null)),
   };
 
   readonly pools: PoolOperations = {

@@ -1,7 +1,9 @@
--- admit: find the API key of a digest, judge whether it has expired, and note now and then that it is used.
--- KEYS  keyDigests apiKeys keyUses
--- ARGV  digest noteMs
--- REPLY admitted (the key's record), expired (the key's record), unknown
+-- admit: find the API key of a digest, judge whether it has expired and whether the project that the request is
+-- about is active, and note now and then that the key is used.
+-- KEYS  keyDigests apiKeys keyUses activeProjects
+-- ARGV  digest noteMs project
+-- REPLY admitted (the key's record), expired (the key's record), elsewhere (the key's record), unknown
+-- `project`: the one that the request names, if it does. `elsewhere`: there is no such active project.
 --- @include base
 
 local entry = redis.call("HGET", K.keyDigests, A.digest)
@@ -12,4 +14,10 @@ if not record then return plain("unknown") end
 if expires ~= "" and now >= tonumber(expires) then return plain("expired", record) end
 local used = tonumber(redis.call("HGET", K.keyUses, id) or 0)
 if math.abs(now - used) >= tonumber(A.noteMs) then redis.call("HSET", K.keyUses, id, now) end
+-- Most keys have no project, and their records need not be read.
+local isScoped = record:find('"projectId"', 1, true)
+local project = A.project ~= "" and A.project or isScoped and cjson.decode(record).projectId or "default"
+if project ~= "default" and redis.call("SISMEMBER", K.activeProjects, project) == 0 then
+  return plain("elsewhere", record)
+end
 return plain("admitted", record)

@@ -1,0 +1,110 @@
+import { type Project, ProjectCreate, type ProjectOperations, ProjectPatch } from "../../access/project.js";
+import { refusal } from "../../base/errors.js";
+import type { App } from "../app.js";
+import { callerOf, principalOf } from "../caller.js";
+import { sendRefusal, sendRemoved } from "../errors.js";
+import { pagingOf } from "../paging.js";
+import type { ProjectReply } from "../schemas/access-replies.js";
+import { operations } from "../schemas/operations.js";
+import { NoFields, ProjectQuery, ProjectRefParams } from "../schemas/requests.js";
+import { pagingHeaders } from "../views/views.js";
+
+interface Deps {
+  /** Undefined where projects are not enabled. */
+  readonly projects: ProjectOperations | undefined;
+}
+
+/** docs/projects.md. The paths without `/org` are those of older clients. */
+export function addProjects(app: App, { projects }: Deps): void {
+  if (projects === undefined) return addDisabled(app);
+  addAt(app, { projects, path: "/org/projects" });
+  addAt(app, { projects, path: "/projects", hide: true });
+}
+
+interface Place {
+  readonly projects: ProjectOperations;
+  readonly path: "/org/projects" | "/projects";
+  /** Whether the OpenAPI document says nothing of it. */
+  readonly hide?: boolean;
+}
+
+function addAt(app: App, place: Place): void {
+  addReads(app, place);
+  addWrites(app, place);
+}
+
+function addReads(app: App, { projects, path, hide = false }: Place): void {
+  app.get(
+    path,
+    { schema: { ...operations.listProjects, hide, querystring: ProjectQuery } },
+    async (request, reply) => {
+      const asked = { ...request.query, ...pagingOf(request.query) };
+      const page = await projects.list(asked, principalOf(request));
+      return reply.headers(pagingHeaders(page, asked)).send(page.items.map(projectView));
+    },
+  );
+
+  app.get(
+    `${path}/:id`,
+    { schema: { ...operations.getProject, hide, params: ProjectRefParams } },
+    async (request, reply) => {
+      const got = await projects.get(request.params.id, principalOf(request));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(projectView(got.value));
+    },
+  );
+}
+
+function addWrites(app: App, { projects, path, hide = false }: Place): void {
+  app.post(
+    path,
+    { schema: { ...operations.createProject, hide, body: ProjectCreate } },
+    async (request, reply) => {
+      const made = await projects.create(request.body, principalOf(request));
+      return made.kind === "refused"
+        ? sendRefusal(reply, made)
+        : reply.code(201).send(projectView(made.value));
+    },
+  );
+
+  app.patch(
+    `${path}/:id`,
+    { schema: { ...operations.updateProject, hide, params: ProjectRefParams, body: ProjectPatch } },
+    async (request, reply) => {
+      const got = await projects.update(request.params.id, request.body, principalOf(request));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(projectView(got.value));
+    },
+  );
+
+  app.delete(
+    `${path}/:id`,
+    { schema: { ...operations.deleteProject, hide, params: ProjectRefParams, body: NoFields } },
+    async (request, reply) => {
+      const got = await projects.remove(request.params.id, principalOf(request));
+      return sendRemoved(reply, got, callerOf(request, reply));
+    },
+  );
+}
+
+/** Where projects are not enabled there are none, whatever is asked of them: the document has no operations. */
+function addDisabled(app: App): void {
+  for (const url of ["/org/projects", "/org/projects/*", "/projects", "/projects/*"]) {
+    app.route({
+      method: ["GET", "POST", "PUT", "PATCH", "DELETE"],
+      url,
+      config: { isForEverybody: true },
+      schema: { hide: true },
+      // Before the body is looked at, so that no body changes the answer.
+      onRequest: async (_request, reply) => sendRefusal(reply, refusal("projects_disabled")),
+      handler: (_request, reply) => sendRefusal(reply, refusal("projects_disabled")),
+    });
+  }
+}
+
+/** A project as docs/projects.md has it. */
+const projectView = ({ id, name, status, createdAt, updatedAt }: Project): ProjectReply => ({
+  id,
+  name,
+  status,
+  created_at: new Date(createdAt).toISOString(),
+  updated_at: new Date(updatedAt).toISOString(),
+});
