@@ -60,11 +60,13 @@ export class RedisProjects implements Projects {
   }
 
   async partitions(): Promise<readonly Partition[]> {
-    const own = this.of(this.parts.unnamed).projects.partitions();
-    const others = await Promise.all(
-      (await this.parts.others()).map((project) => this.of(project).projects.partitions()),
-    );
-    return [...(await own), ...others.flat()];
+    const [own, others] = await Promise.all([
+      this.of(this.parts.unnamed).projects.partitions(),
+      this.parts
+        .others()
+        .then((ids) => Promise.all(ids.map((project) => this.of(project).projects.partitions()))),
+    ]);
+    return [...own, ...others.flat()];
   }
 
   settlePartition = (partition: Partition): Promise<boolean> => this.at(partition).settlePartition(partition);

@@ -1,0 +1,119 @@
+import { multipartBody, multipartType, field, file } from "../http/multipart-body.js";
+import { extensionZip } from "../archive/zip-bytes.js";
+
+/** What a project of a test has: one of each, called the same in every project. */
+export interface Furnished {
+  readonly project: string;
+  readonly pool: string;
+  /** A leased browser of the pool. */
+  readonly session: string;
+  readonly profile: string;
+  readonly proxy: string;
+  readonly extension: string;
+}
+type Kind = Exclude<keyof Furnished, "project">;
+
+interface Body {
+  readonly json?: unknown;
+  readonly bytes?: Buffer;
+}
+/** What an operation is asked in one project with ids of another. */
+export type Row =
+  /** Its path names something of the other project. */
+  | { readonly kind: "named"; readonly of: Kind; body?(other: Furnished): Body }
+  /** It shows things of its own project only. */
+  | { readonly kind: "list"; readonly of: Kind }
+  /** Its body names something of the other project. */
+  | { readonly kind: "refers"; readonly bodies: readonly ((other: Furnished) => unknown)[] }
+  /** It names nothing that belongs to a project. */
+  | { readonly kind: "unbound" };
+
+const json = (value: unknown) => (): Body => ({ json: value });
+const unbound: Row = { kind: "unbound" };
+const pool = (body?: (other: Furnished) => Body): Row => ({
+  kind: "named",
+  of: "pool",
+  ...(body && { body }),
+});
+const session = (body?: (other: Furnished) => Body): Row => ({
+  kind: "named",
+  of: "session",
+  ...(body && { body }),
+});
+const references: readonly ((other: Furnished) => object)[] = [
+  ({ profile }) => ({ profile: { id: profile } }),
+  ({ extension }) => ({ extensions: [{ id: extension }] }),
+  ({ proxy }) => ({ proxy_id: proxy }),
+  ({ proxy }) => ({ proxy: { id: proxy } }),
+];
+const oneExtension = (): Body => ({
+  bytes: multipartBody([field("extensions.name", "sent"), file("extensions.zip_file", extensionZip())]),
+});
+
+/** A row for each operation of the OpenAPI document; one without a row fails the test. */
+export const rows: Readonly<Record<string, Row>> = {
+  listBrowserPools: { kind: "list", of: "pool" },
+  createBrowserPool: {
+    kind: "refers",
+    bodies: references.map((refers) => (other) => ({ size: 1, headless: true, ...refers(other) })),
+  },
+  getBrowserPool: pool(),
+  updateBrowserPool: pool(json({ size: 3 })),
+  deleteBrowserPool: pool(json({ force: true })),
+  listPoolBrowsers: pool(),
+  acquireBrowser: pool(json({ acquire_timeout_seconds: 0 })),
+  releaseBrowser: pool(({ session: id }) => ({ json: { session_id: id } })),
+  flushBrowserPool: pool(json({})),
+  listBrowsers: { kind: "list", of: "session" },
+  createBrowser: {
+    kind: "refers",
+    bodies: references.map((refers) => (other) => ({ headless: true, ...refers(other) })),
+  },
+  getBrowser: session(),
+  updateBrowser: session(json({ tags: { team: "other" } })),
+  deleteBrowser: session(),
+  curlBrowser: session(json({ url: "http://localhost/" })),
+  addBrowserExtensions: session(oneExtension),
+  listProfiles: { kind: "list", of: "profile" },
+  createProfile: unbound,
+  getProfile: { kind: "named", of: "profile" },
+  updateProfile: { kind: "named", of: "profile", body: json({ name: "other" }) },
+  deleteProfile: { kind: "named", of: "profile" },
+  downloadProfile: { kind: "named", of: "profile" },
+  listProxies: { kind: "list", of: "proxy" },
+  createProxy: unbound,
+  getProxy: { kind: "named", of: "proxy" },
+  updateProxy: { kind: "named", of: "proxy", body: json({ name: "other" }) },
+  deleteProxy: { kind: "named", of: "proxy" },
+  checkProxy: { kind: "named", of: "proxy", body: json({}) },
+  listExtensions: { kind: "list", of: "extension" },
+  uploadExtension: unbound,
+  getExtension: { kind: "named", of: "extension" },
+  downloadExtension: { kind: "named", of: "extension" },
+  deleteExtension: { kind: "named", of: "extension" },
+  downloadExtensionFromChromeStore: unbound,
+  // What follows belongs to the organization.
+  listProjects: unbound,
+  createProject: unbound,
+  getProject: unbound,
+  updateProject: unbound,
+  deleteProject: unbound,
+  listApiKeys: unbound,
+  createApiKey: unbound,
+  getApiKey: unbound,
+  renameApiKey: unbound,
+  deleteApiKey: unbound,
+  rotateApiKey: unbound,
+  getAuthContext: unbound,
+  getHealth: unbound,
+  getReadiness: unbound,
+  getMetrics: unbound,
+};
+
+export const partsOf = (
+  body: Body | undefined,
+): { readonly headers: Record<string, string>; readonly payload?: string | Buffer } => {
+  if (body?.bytes) return { headers: { "content-type": multipartType }, payload: body.bytes };
+  if (body?.json === undefined) return { headers: {} };
+  return { headers: { "content-type": "application/json" }, payload: JSON.stringify(body.json) };
+};
