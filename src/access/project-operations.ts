@@ -3,7 +3,13 @@ import { defaultProject, findProjectId, newProjectId, type ProjectId } from "../
 import { isWanted, pageOf } from "../spec/paging.js";
 import { nameIn } from "./name.js";
 import type { Principal } from "./principal.js";
-import type { Project, ProjectContents, ProjectDirectory, ProjectOperations } from "./project.js";
+import type {
+  Project,
+  ProjectContents,
+  ProjectDirectory,
+  ProjectOperations,
+  ProjectPatch,
+} from "./project.js";
 
 export interface ProjectPorts {
   readonly directory: ProjectDirectory;
@@ -79,38 +85,52 @@ const makeUpdate =
     if (patch.status !== undefined && principal.credentialScope !== null) return ofOrganization;
     const name = patch.name === undefined ? done(undefined) : nameIn(patch.name);
     if (name.kind === "refused") return name;
-    const archives = patch.status === "archived" && status === "active";
-    const renamed = { ...patch, ...(name.value !== undefined && { name: name.value }) };
-    return archives
-      ? await archive(ports, id, renamed)
-      : changedOr(await ports.directory.change(id, renamed), () => reread(ports, id));
+    const wanted = { ...patch, ...(name.value !== undefined && { name: name.value }) };
+    const refused =
+      patch.status === "archived" && status === "active"
+        ? await close(ports, found.value, { patch: wanted, why: () => whyRunning(ports, id) })
+        : refusedChange(await ports.directory.change(id, wanted));
+    return refused ?? (await reread(ports, id));
   };
 
-type Changed = Awaited<ReturnType<ProjectDirectory["change"]>>;
-async function changedOr<Value>(
-  changed: Changed,
-  then: () => Promise<Done<Value> | Refusal>,
-): Promise<Done<Value> | Refusal> {
+function refusedChange(changed: Awaited<ReturnType<ProjectDirectory["change"]>>): Refusal | undefined {
   if (changed === "missing") return refusal("project_not_found");
-  return changed === "taken" ? refusal("name_taken") : await then();
+  return changed === "taken" ? refusal("name_taken") : undefined;
+}
+
+const whyRunning = async ({ contents }: ProjectPorts, id: ProjectId): Promise<Refusal | undefined> =>
+  (await contents.isRunning(id)) ? notEmpty("The project has pools or sessions") : undefined;
+
+async function whyNotEmpty(ports: ProjectPorts, id: ProjectId): Promise<Refusal | undefined> {
+  const running = await whyRunning(ports, id);
+  if (running) return running;
+  return (await ports.contents.hasRegistered(id))
+    ? notEmpty("The project has extensions, profiles or proxies")
+    : undefined;
+}
+
+interface Closing {
+  readonly patch: ProjectPatch;
+  /** Why the project has to stay as it is. */
+  why(): Promise<Refusal | undefined>;
 }
 
 /**
- * Nobody is let into the project any more before it is looked at, so that nothing new begins there; where
- * there is something it is active again. Whoever archives a project leaves no browser behind that no request
- * can reach.
+ * It is looked at once more when nobody is let in any more: something may have begun there since the first
+ * look, and no request could reach it. Then it is made again what it was.
  */
-async function archive(
-  ports: ProjectPorts,
-  id: ProjectId,
-  patch: Parameters<ProjectDirectory["change"]>[1],
-): Promise<Done<Project> | Refusal> {
+async function close(
+  { directory }: ProjectPorts,
+  { id, name, status }: Project,
+  { patch, why }: Closing,
+): Promise<Refusal | undefined> {
   if (id === defaultProject) return refusal("last_active_project");
-  return changedOr(await ports.directory.change(id, patch), async () => {
-    if (!(await ports.contents.isRunning(id))) return await reread(ports, id);
-    await ports.directory.change(id, { status: "active" });
-    return notEmpty("The project has pools or sessions");
-  });
+  const refused =
+    (await why()) ?? refusedChange(await directory.change(id, { ...patch, status: "archived" }));
+  if (refused) return refused;
+  const late = await why();
+  if (late) await directory.change(id, { name, status });
+  return late;
 }
 
 const makeRemove =
@@ -119,15 +139,8 @@ const makeRemove =
     const found = await findProject(ports, ref, principal);
     if (found.kind === "refused") return found;
     if (principal.credentialScope !== null) return ofOrganization;
-    const { id, status } = found.value;
-    if (id === defaultProject) return refusal("last_active_project");
-    if (status === "active") {
-      const archived = await archive(ports, id, { status: "archived" });
-      if (archived.kind === "refused") return archived;
-    }
-    if (await ports.contents.hasRegistered(id)) {
-      await ports.directory.change(id, { status });
-      return notEmpty("The project has extensions, profiles or proxies");
-    }
+    const { id } = found.value;
+    const refused = await close(ports, found.value, { patch: {}, why: () => whyNotEmpty(ports, id) });
+    if (refused) return refused;
     return (await ports.directory.remove(id)) === "missing" ? refusal("project_not_found") : done(null);
   };

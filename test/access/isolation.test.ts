@@ -55,7 +55,7 @@ async function make(project: string, path: string, asked: Asked): Promise<string
 /** Everything is called the same in each project. */
 async function furnish(project: string): Promise<Furnished> {
   const upload = multipartBody([file("file", extensionZip()), field("name", "same")]);
-  const config = { host: "127.0.0.1", port: 9, password: "secret" };
+  const config = { host: "127.0.0.1", port: 9, username: "me", password: "secret" };
   const [profile, proxy, extension] = await Promise.all([
     make(project, "/profiles", { body: { name: "same" } }),
     make(project, "/proxies", { body: { type: "custom", name: "same", config } }),

@@ -95,7 +95,8 @@ test("a request names an active project by its id; at every control from the nex
 
 test("a project that has something is not deleted; one that has a pool is not archived", async () => {
   const { projects } = bed.kernel;
-  const { id } = await projects.create({ name: "full" });
+  const made = await projects.create({ name: "full" });
+  const { id } = made;
   const inIt = { "x-kernel-project-id": id };
   const refused = { status: 409, body: { code: "project_not_empty" } };
   const pool = (await root().call("POST /browser_pools", disabledPool, inIt)).body;
@@ -103,7 +104,7 @@ test("a project that has something is not deleted; one that has a pool is not ar
   expect(await root().call(`PATCH /org/projects/${id}`, { status: "archived", name: "x" })).toMatchObject(
     refused,
   );
-  expect(await projects.retrieve(id)).toMatchObject({ name: "full", status: "active" });
+  expect(await projects.retrieve(id)).toEqual(made);
   expect(await root().call(`DELETE /browser_pools/${pool.id}`, undefined, inIt)).toMatchObject({
     status: 204,
   });
@@ -112,12 +113,12 @@ test("a project that has something is not deleted; one that has a pool is not ar
     ["/proxies", { type: "custom", config: { host: "proxy.example.com", port: 8080 } }],
   ] as const;
   for (const [path, body] of registered) {
-    const { body: made } = await root().call(`POST ${path}`, body, inIt);
+    const { body: thing } = await root().call(`POST ${path}`, body, inIt);
     expect(await root().call(`DELETE /org/projects/${id}`)).toMatchObject(refused);
     expect(await projects.update(id, { status: "archived" })).toMatchObject({ status: "archived" });
     expect(await root().call(`DELETE /org/projects/${id}`)).toMatchObject(refused);
     expect(await projects.update(id, { status: "active" })).toMatchObject({ status: "active" });
-    expect(await root().call(`DELETE ${path}/${made.id}`, undefined, inIt)).toMatchObject({ status: 204 });
+    expect(await root().call(`DELETE ${path}/${thing.id}`, undefined, inIt)).toMatchObject({ status: 204 });
   }
   expect(await root().call(`DELETE /org/projects/${id}`)).toMatchObject({ status: 204 });
 });
