@@ -2,6 +2,7 @@ import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { defaultProject, findProjectId, newProjectId, type ProjectId } from "../base/ids.js";
 import { isWanted, pageOf } from "../spec/paging.js";
 import { nameIn } from "./name.js";
+import { allows } from "./policy.js";
 import type { Principal } from "./principal.js";
 import type {
   Project,
@@ -26,8 +27,9 @@ export const makeProjectOperations = (ports: ProjectPorts): ProjectOperations =>
 });
 
 /** A key of one project knows of no other, and changes no more of its own than the name. */
-const isInScope = (id: ProjectId, { credentialScope }: Principal): boolean =>
-  credentialScope === null || credentialScope === id;
+const isInScope = (project: ProjectId, { credentialScope, policy }: Principal): boolean =>
+  (credentialScope === null || credentialScope === project) &&
+  (policy === undefined || allows(policy, "projects:read", { project }));
 const ofOrganization = refusal("insufficient_scope", {
   message: "A key of one project makes, archives and deletes none",
 });

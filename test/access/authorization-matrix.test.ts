@@ -27,6 +27,9 @@ const needs: Readonly<
   Record<string, readonly [of: "project" | "list" | "thing", Kind, ...string[]] | "nothing">
 > = {
   getAuthContext: "nothing",
+  // They show no project but those that `projects:read` allows.
+  listProjects: "nothing",
+  getProject: "nothing",
   listBrowsers: ["list", "browsers", "browsers:use"],
   createBrowser: ["project", "browsers", "browsers:create", "browsers:use"],
   getBrowser: ["thing", "browsers", "browsers:use"],

@@ -159,6 +159,27 @@ test("a key of one project sees and renames its own, and no more; it ends with i
   });
 });
 
+test("a key with a policy sees the projects whose reading is allowed, and changes none", async () => {
+  const { projects } = bed.kernel;
+  const [seen, hidden] = [await projects.create({ name: "seen" }), await projects.create({ name: "hidden" })];
+  const reads = (resource: string) => ({ policy: { statements: [{ action: "projects:read", resource }] } });
+  const { key } = await bed.make(reads(`projects/${seen.id}/*`));
+  const kernel = bed.as(key).kernel({ maxRetries: 0 });
+  expect((await kernel.projects.list()).getPaginatedItems().map(({ id }) => id)).toEqual([seen.id]);
+  expect(await kernel.projects.retrieve("seen")).toMatchObject({ id: seen.id });
+  expect(await failed(kernel.projects.retrieve(hidden.id))).toBeInstanceOf(NotFoundError);
+  for (const work of [
+    () => kernel.projects.create({ name: "new" }),
+    () => kernel.projects.update(seen.id, { name: "new" }),
+    () => kernel.projects.delete(seen.id),
+  ])
+    expect(await failed(work())).toBeInstanceOf(PermissionDeniedError);
+  const { key: wide } = await bed.make(reads("organizations/default/*"));
+  const all = await bed.as(wide).kernel().projects.list();
+  expect(all.getPaginatedItems()).toHaveLength(3);
+  for (const { id } of [seen, hidden]) await projects.delete(id);
+});
+
 test("there are no more projects than the setting allows, however many are asked for at once", async () => {
   const { projects } = bed.kernel;
   const asked = await Promise.all(
