@@ -2,6 +2,7 @@ import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { anyAction } from "./actions.js";
 import { startControl } from "./controls.js";
 import { checkAll } from "./full-check.js";
+import type { FakeNode } from "./model.js";
 import { startNode } from "./nodes.js";
 import { rest } from "./rest.js";
 import { World } from "./world.js";
@@ -49,6 +50,7 @@ async function live(server: TestRedis, { seed, index, steps }: Life, stop: Abort
     const story = [
       `seed ${seed}, world ${index}, step ${world.steps}; the last steps:`,
       ...world.history,
+      ...world.nodes.map((node) => `${node.id}: ${describe(node)}`),
     ].join("\n");
     throw new Error(`${error instanceof Error ? error.message : String(error)}\n${story}`, { cause: error });
   } finally {
@@ -70,3 +72,7 @@ async function advance(world: World, stopping: AbortSignal): Promise<void> {
   world.note("rest");
   await rest(world);
 }
+
+/** The node without its browsers, and how many there are. */
+const describe = ({ id: _, slots, launching, ...state }: FakeNode): string =>
+  JSON.stringify({ ...state, slots: slots.size, launching: launching.size });
