@@ -60,11 +60,16 @@ async function settleCallers(world: World): Promise<void> {
     await step(world, () => withdraw(world, caller, true));
     await step(world, () => flushReply(world, caller, false));
   }
+  await settleGrants(world);
+  while (world.openings.length > 0) world.openings.pop();
+}
+
+/** Each control confirms what was delivered, and gives back what nobody waited for. */
+async function settleGrants(world: World): Promise<void> {
   for (const control of world.controls) {
     await step(world, () => confirm(world, control));
     while (control.lost.length > 0) await step(world, () => undo(world, control));
   }
-  while (world.openings.length > 0) world.openings.pop();
 }
 
 /**
@@ -97,6 +102,7 @@ async function tick(world: World): Promise<void> {
   for (const partition of world.partitions()) await step(world, () => reapPartition(world, partition));
   await step(world, () => deliver(world));
   while (world.inbox.length > 0) await step(world, () => deliver(world));
+  await settleGrants(world);
   for (let job = bed.jobs.shift(); job; job = bed.jobs.shift()) {
     const one = job;
     await step(world, () => carryOut(world, one));
