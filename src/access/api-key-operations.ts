@@ -18,7 +18,7 @@ import {
 import { listKeys } from "./list-keys.js";
 import { nameIn } from "./name.js";
 import { policyFaults, type PolicyTargets } from "./policy.js";
-import type { Principal } from "./principal.js";
+import { type Principal, whoIs } from "./principal.js";
 
 /** The projects that there are, by id. */
 export interface KnownProjects {
@@ -148,8 +148,7 @@ function draw(ports: ApiKeyPorts, salt: string, { person }: Principal): NewApiKe
 
 /** The scope is the caller's own, so that nobody is told what another was given. */
 function repeatable(caller: Caller, operation: string, body: unknown): Repeatable {
-  const { type, id } = caller.principal;
-  const keyed = requestDigests(caller.idempotencyKey, `${operation} as ${type} ${id}`, body);
+  const keyed = requestDigests(caller.idempotencyKey, `${operation} as ${whoIs(caller.principal)}`, body);
   return { salt: newKeySalt(), ...(keyed && { keyed }) };
 }
 

@@ -61,6 +61,9 @@ export const rootPrincipal = (person: Person): Principal => ({
   effectiveScope: null,
 });
 
+/** Tells one principal from every other. */
+export const whoIs = ({ type, id }: Principal): string => `${type} ${id}`;
+
 /** The project whose things a request is about: that of the key or the header, else the default one. */
 export const projectOfRequest = ({ effectiveScope }: Principal): ProjectId =>
   effectiveScope ?? defaultProject;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { newRequestId } from "../../src/base/ids.js";
 import type { Granted } from "../../src/pool/operations.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { PoolBed } from "../support/store/pool-bed.js";
@@ -10,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => control.close());
 
-const filled = (): Promise<PoolBed> => PoolBed.filled(control.bed, { size: 1 });
+const filled = (size = 1): Promise<PoolBed> => PoolBed.filled(control.bed, { size });
 const nameHolder = (name: string) => control.bed.projects.findName("session", name);
 
 function grantOf(outcome: { kind: string }): Granted {
@@ -46,4 +47,16 @@ test("two acquires under one key at the same time are one lease, which has the n
   const [first, second] = [grantOf(await again()), grantOf((await other) ?? { kind: "none" })];
   expect(first.session.browser.lease?.id).toBe(second.session.browser.lease?.id);
   expect(await nameHolder("mine")).toMatchObject({ owner: second.session.browser.lease?.id });
+});
+
+test("an idempotency key is its caller's own: who sends another's is lent a browser of its own", async () => {
+  const pool = await filled(2);
+  const keyed = callerOf({ idempotencyKey: "guessed" });
+  const stranger = { ...keyed, principal: { ...keyed.principal, id: "another" } };
+  const lend = async (caller: typeof keyed): Promise<string | undefined> =>
+    grantOf(await control.acquire(pool.id, {}, { ...caller, request: newRequestId() })).session.browser.lease
+      ?.id;
+  const first = await lend(keyed);
+  expect(await lend(keyed)).toBe(first);
+  expect(await lend(stranger)).not.toBe(first);
 });
