@@ -74,5 +74,5 @@ async function advance(world: World, stopping: AbortSignal): Promise<void> {
 }
 
 /** The node without its browsers, and how many there are. */
-const describe = ({ id: _, slots, launching, ...state }: FakeNode): string =>
+const describe = ({ id: _id, slots, launching, ...state }: FakeNode): string =>
   JSON.stringify({ ...state, slots: slots.size, launching: launching.size });
