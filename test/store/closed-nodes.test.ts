@@ -71,6 +71,19 @@ onBoth("closed nodes", ({ bed }) => {
       expect((await pool.ask()).reply.kind).toBe("waiting");
     });
 
+    test("is open again a minute after its drain should have ended: a failover has brought the mark back", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      await drain(pool, 70_000);
+      await pool.age(125_000);
+      await bed().poolStore.reap(pool.partition);
+      await pool.launch(1);
+      expect(await pool.counts()).toMatchObject({ idle: 0 });
+      await pool.age(10_000);
+      await bed().poolStore.reap(pool.partition);
+      await pool.launch(1);
+      expect((await pool.ask()).reply.kind).toBe("granted");
+    });
+
     test("lends again when it has started anew", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       await drain(pool, 1000);

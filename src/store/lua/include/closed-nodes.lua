@@ -30,15 +30,21 @@ local function rankIdleOf(node, closed)
   end
 end
 
+-- A drain ends all that is left when its time is over, and takes its mark along.
+local drainEndMs = 60000
+
 -- A silence that is void is over: whoever told of it has died, and nobody else would say that the node
--- answers.
-local function endVoidSilences(closed)
+-- answers. So is a drain that should long have ended: a failover has brought its mark back, and the node goes on.
+local function endVoidMarks(closed)
   local over = {}
   for id, node in pairs(closed) do
-    if node.silentUntil and node.silentUntil <= now then table.insert(over, id) end
+    local isHeard = node.silentUntil and node.silentUntil <= now
+    local isDrained = node.drainsUntil and node.drainsUntil + drainEndMs <= now
+    if isHeard then node.silentUntil = nil end
+    if isDrained then node.drainsUntil = nil end
+    if isHeard or isDrained then table.insert(over, id) end
   end
   for _, id in ipairs(over) do
-    closed[id].silentUntil = nil
     if not next(closed[id]) then closed[id] = nil end
     rankIdleOf(id, closed)
   end

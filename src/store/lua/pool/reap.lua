@@ -121,7 +121,7 @@ for _, control in ipairs(redis.call("HKEYS", K.controls)) do
   if now - beat > 10 * tonumber(A.controlLostMs) then redis.call("HDEL", K.controls, control) end
 end
 if terms.state == "open" and terms.kind == "pool" then
-  endVoidSilences(terms.closed)
+  endVoidMarks(terms.closed)
   dispatch(terms)
   local present = configKeyOf(unpack(poolFields("generation", "configKey")))
   for _, config in ipairs(redis.call("HKEYS", K.templates)) do
