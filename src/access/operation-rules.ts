@@ -19,7 +19,7 @@ export type OperationRule =
 
 const everybody = { of: "everybody" } as const;
 const unrestricted = { of: "unrestricted" } as const;
-const create = (...needs: Action[]) => ({ of: "project", needs }) as const;
+const inProject = (...needs: Action[]) => ({ of: "project", needs }) as const;
 const list = (kind: Kind, ...needs: Action[]) => ({ of: "list", kind, needs }) as const;
 const on = (kind: Kind, ...needs: Action[]) => ({ of: "thing", kind, needs }) as const;
 
@@ -35,7 +35,7 @@ export const operationRules = {
 
   listBrowsers: list("browsers", "browsers:use"),
   // The answer has the URLs by which the browser is used.
-  createBrowser: { ...create("browsers:create", "browsers:use"), attaches: true },
+  createBrowser: { ...inProject("browsers:create", "browsers:use"), attaches: true },
   getBrowser: on("browsers", "browsers:use"),
   updateBrowser: { ...on("browsers", "browsers:write", "browsers:use"), attaches: true },
   curlBrowser: on("browsers", "browsers:use"),
@@ -43,7 +43,7 @@ export const operationRules = {
   addBrowserExtensions: unrestricted,
 
   listProfiles: list("profiles", "profiles:read"),
-  createProfile: create("profiles:create"),
+  createProfile: inProject("profiles:create"),
   getProfile: on("profiles", "profiles:read"),
   updateProfile: on("profiles", "profiles:write"),
   deleteProfile: on("profiles", "profiles:delete"),
@@ -51,7 +51,7 @@ export const operationRules = {
   downloadProfile: on("profiles", "profiles:read", "profiles:use"),
 
   listProxies: list("proxies", "proxies:read"),
-  createProxy: create("proxies:create"),
+  createProxy: inProject("proxies:create"),
   getProxy: on("proxies", "proxies:read"),
   updateProxy: on("proxies", "proxies:write"),
   deleteProxy: on("proxies", "proxies:delete"),
@@ -81,6 +81,10 @@ export const operationRules = {
   createProject: unrestricted,
   updateProject: unrestricted,
   deleteProject: unrestricted,
+
+  getOrganizationLimits: inProject("organizations:read"),
+  updateOrganizationLimits: unrestricted,
+  getEntitlements: inProject("organizations:read"),
 
   listApiKeys: unrestricted,
   createApiKey: unrestricted,

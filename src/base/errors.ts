@@ -87,6 +87,11 @@ export const errors = {
     retry: false,
     message: "This daemon is not known by the name in the Host header",
   },
+  rate_limit_exceeded: {
+    status: 429,
+    retry: true,
+    message: "More requests have come than the configured rate allows",
+  },
   too_many_waiters: {
     status: 429,
     retry: true,

@@ -1,5 +1,7 @@
 import type { GuardedThings } from "../access/authorize.js";
 import { type KnownProjects, makeApiKeyOperations } from "../access/api-key-operations.js";
+import { entitlementsOf } from "../access/entitlements.js";
+import { makeLimitOperations } from "../access/organization-limits.js";
 import { makeAuthenticator } from "../access/authenticator.js";
 import type { PolicyTargets } from "../access/policy.js";
 import type { Person } from "../access/principal.js";
@@ -16,8 +18,8 @@ import type { DaemonParts } from "./shared.js";
 export function openAccess(
   { config, keys, stores }: DaemonParts,
   operationsIn: HttpDeps["operationsIn"],
-): Pick<HttpDeps, "authenticator" | "apiKeys" | "thingsIn"> {
-  const { apiKeys: store, directory } = stores;
+): Pick<HttpDeps, "authenticator" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"> {
+  const { apiKeys: store, directory, limits, creations } = stores;
   const known = config.projects.enabled ? namesIn(directory) : onlyDefault;
   const thingsIn = (project: ProjectId): GuardedThings =>
     makeThings(stores.projects.of(project), operationsIn(project));
@@ -35,6 +37,9 @@ export function openAccess(
       targets: targetsAmong(known, thingsIn),
     }),
     thingsIn,
+    limits: makeLimitOperations({ store: limits, ...config.limits }),
+    entitlements: entitlementsOf(config.limits),
+    creations,
   };
 }
 

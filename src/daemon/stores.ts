@@ -12,6 +12,7 @@ import { EffectRunner } from "../store/effects.js";
 import { PartitionScripts } from "../store/partition-scripts.js";
 import { RedisPoolStore } from "../store/pool-store.js";
 import { queuePrefix } from "../store/redis/keys.js";
+import { RedisLimitStore, RedisRateLimiter } from "../store/limit-store.js";
 import type { StoreLimits } from "../store/limits.js";
 import { RedisNodeStore } from "../store/node-store.js";
 import { RedisProjectDirectory } from "../store/project-directory.js";
@@ -35,6 +36,9 @@ export interface Stores {
   readonly projects: RedisProjects;
   readonly directory: RedisProjectDirectory;
   readonly apiKeys: RedisApiKeyStore;
+  readonly limits: RedisLimitStore;
+  /** Undefined where no rate is set. */
+  readonly creations: RedisRateLimiter | undefined;
   readonly nodes: RedisNodeStore;
   readonly reports: RedisNodeReports;
   readonly ticks: RedisTickStore;
@@ -110,6 +114,8 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     projects,
     directory,
     apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs: limits.idempotencyMs }),
+    limits: new RedisLimitStore(store),
+    creations: limiterOf(store, config.limits.creationRatePerMinute),
     nodes,
     queues,
     queueOptions,
@@ -122,6 +128,9 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   };
   return { stores, stops };
 }
+
+const limiterOf = (store: ScriptStore, perMinute: number | null): RedisRateLimiter | undefined =>
+  perMinute === null ? undefined : new RedisRateLimiter(store, perMinute);
 
 const redisOptionsOf = ({ redis }: Config, { redisUrl }: DaemonContext): RedisOptions => ({
   url: redisUrl.reveal(),

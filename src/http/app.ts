@@ -15,6 +15,7 @@ import { requestIdOf } from "./request-id.js";
 import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
 import { addExtensions } from "./routes/extensions.js";
+import { addLimits } from "./routes/limits.js";
 import { addPools } from "./routes/pools.js";
 import { addProfiles } from "./routes/profiles.js";
 import { addProjects } from "./routes/projects.js";
@@ -97,6 +98,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addExtensions(keyed, { ...given, uploads: options.uploads });
     addProfiles(keyed, given);
     addApiKeys(keyed, deps);
+    addLimits(keyed, deps);
     addAuth(keyed);
     addProjects(keyed, deps);
   });

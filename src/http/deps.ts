@@ -2,6 +2,9 @@ import type { ApiKeyOperations } from "../access/api-key.js";
 import type { GuardedThings } from "../access/authorize.js";
 import type { ProjectOperations } from "../access/project.js";
 import type { Authenticator } from "../access/principal.js";
+import type { Entitlements } from "../access/entitlements.js";
+import type { LimitOperations } from "../access/organization-limits.js";
+import type { RateLimiter } from "../access/rate-limiter.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { ProjectId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
@@ -73,6 +76,10 @@ export interface HttpDeps {
   readonly apiKeys: ApiKeyOperations;
   /** Undefined where projects are not enabled. */
   readonly projects: ProjectOperations | undefined;
+  readonly limits: LimitOperations;
+  readonly entitlements: Entitlements;
+  /** Holds POST /browsers to its rate, where one is set. */
+  readonly creations?: RateLimiter | undefined;
   /** What the API does in a project. */
   operationsIn(project: ProjectId): OperationsInProject;
   /** Holds archives that were sent with a request, until its operation has taken them. */

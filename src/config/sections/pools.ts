@@ -65,6 +65,11 @@ export const limitsSection = Type.Object({
     "browsers",
     [0, 1_000_000],
   )("no limit"),
+  creation_rate_per_minute: countOr(
+    "POST /browsers of all callers together; as many may come at once",
+    "requests per minute",
+    [1, 1_000_000],
+  )("no limit"),
   max_pools: count("pools of one project", "pools")(1000),
   max_extensions: count("extensions of one project", "extensions", [0, 100_000])(1000),
   max_profiles: count("profiles of one project", "profiles", [0, 1_000_000])(10_000),

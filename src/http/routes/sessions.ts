@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import type { RateLimiter } from "../../access/rate-limiter.js";
 import { SessionCreate, SessionPatch } from "../../spec/bodies.js";
 import { CurlBody } from "../../spec/curl.js";
 import type { SessionListQuery } from "../../spec/paging.js";
@@ -6,6 +7,7 @@ import type { App } from "../app.js";
 import { callerOf, type InProject } from "../caller.js";
 import { sendDone, sendRefusal } from "../errors.js";
 import { pagingOf } from "../paging.js";
+import { limitedBy } from "../rates.js";
 import { parseSessionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, SessionGetQuery, SessionQuery, SessionRef } from "../schemas/requests.js";
@@ -16,6 +18,7 @@ interface Deps {
   readonly inProject: InProject;
   readonly context: ViewContext;
   readonly policyBodyBytes: number;
+  readonly creations?: RateLimiter | undefined;
 }
 
 export function addSessions(app: App, deps: Deps): void {
@@ -51,10 +54,14 @@ function addReads(app: App, { inProject, context }: Deps): void {
   );
 }
 
-function addWrites(app: App, { inProject, context, policyBodyBytes }: Deps): void {
+function addWrites(app: App, { inProject, context, policyBodyBytes, creations }: Deps): void {
   app.post(
     "/browsers",
-    { bodyLimit: policyBodyBytes, schema: { ...operations.createBrowser, body: SessionCreate } },
+    {
+      bodyLimit: policyBodyBytes,
+      schema: { ...operations.createBrowser, body: SessionCreate },
+      onRequest: limitedBy(creations, "creations"),
+    },
     async (request, reply) => {
       const got = await inProject(request).sessions.create(request.body, callerOf(request, reply));
       if (got.kind === "refused") return sendRefusal(reply, got);

@@ -3,6 +3,8 @@ import { noContent, onePage, type Operation, reply } from "./operation.js";
 const apiKeys = "API Keys";
 const projects = "Projects";
 const project = (description: string) => reply(200, "Project", description);
+const organization = "Organization";
+const limits = (description: string) => reply(200, "OrganizationLimits", description);
 const apiKey = (description: string) => reply(200, "ApiKey", description);
 const created = (description: string) => reply(201, "CreatedApiKey", description);
 
@@ -67,5 +69,22 @@ export const accessOperations = {
     takesBody: true,
     success: noContent("It is deleted"),
     failures: ["insufficient_scope", "last_active_project", "project_not_empty"],
+  },
+  getOrganizationLimits: {
+    tag: organization,
+    summary: "Read the organization's limits, and how much of them is used",
+    success: limits("The limits; null where there is none"),
+  },
+  updateOrganizationLimits: {
+    tag: organization,
+    summary: "Set the limit of every project that has none of its own",
+    takesBody: true,
+    success: limits("The limits as they are now"),
+    failures: ["insufficient_scope", "conflict"],
+  },
+  getEntitlements: {
+    tag: organization,
+    summary: "Read what this deployment offers",
+    success: reply(200, "Entitlements", "Features, and as much of them as there may be"),
   },
 } as const satisfies Record<string, Operation>;

@@ -57,5 +57,45 @@ export const ProjectReply = Type.Object(
 );
 
 export type ProjectReply = Static<typeof ProjectReply>;
+
+const Amount = Type.Integer({ minimum: 0 });
+const AmountOrNull = Type.Union([Amount, Type.Null()]);
+/** The limits of the organization as docs/limits.md has them. */
+export const OrganizationLimitsReply = Type.Object(
+  {
+    max_concurrent_sessions: AmountOrNull,
+    default_project_max_concurrent_sessions: AmountOrNull,
+    concurrent_sessions_used: AmountOrNull,
+    concurrent_sessions_available: AmountOrNull,
+    auth_connections_used: Amount,
+    max_auth_connections: AmountOrNull,
+    min_health_check_interval_seconds: Amount,
+    vaults_used: Amount,
+    max_vaults: AmountOrNull,
+  },
+  { $id: "OrganizationLimits" },
+);
+const Plan = Type.Enum(["FREE", "HOBBYIST", "START_UP", "ENTERPRISE"]);
+export const EntitlementsReply = Type.Object(
+  {
+    plan: Type.Object({
+      id: Plan,
+      effective_id: Plan,
+      status: Nullable.text,
+      is_trialing: Type.Boolean(),
+      trial_ends_at: Nullable.instant,
+    }),
+    limits: Type.Object({
+      max_concurrent_browsers: AmountOrNull,
+      max_concurrent_invocations: Amount,
+      default_max_concurrent_invocations_per_app: Amount,
+      max_vaults: AmountOrNull,
+    }),
+    features: Type.Record(Type.String(), Type.Object({ enabled: Type.Boolean() })),
+  },
+  { $id: "Entitlements" },
+);
+
+export type OrganizationLimitsReply = Static<typeof OrganizationLimitsReply>;
 export type ApiKeyReply = Static<typeof ApiKeyReply>;
 export type AuthContextReply = Static<typeof AuthContextReply>;

@@ -106,6 +106,7 @@ export const lendingOperations = {
       "name_taken",
       "lease_ended",
       "conflict",
+      "rate_limit_exceeded",
       "too_many_sessions",
       "launch_failed",
       "capacity_exhausted",

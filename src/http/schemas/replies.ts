@@ -12,7 +12,14 @@ import {
   Telemetry,
   Viewport,
 } from "../../spec/bodies.js";
-import { ApiKeyReply, AuthContextReply, CreatedApiKeyReply, ProjectReply } from "./access-replies.js";
+import {
+  ApiKeyReply,
+  AuthContextReply,
+  CreatedApiKeyReply,
+  EntitlementsReply,
+  OrganizationLimitsReply,
+  ProjectReply,
+} from "./access-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });
@@ -251,6 +258,8 @@ export const components = [
   CreatedApiKeyReply,
   ProjectReply,
   AuthContextReply,
+  OrganizationLimitsReply,
+  EntitlementsReply,
   StatusReply,
 ] as const;
 

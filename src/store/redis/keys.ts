@@ -96,6 +96,8 @@ export const accessIdempotencyKey = (digest: string): string => `${root}:{access
  * API has set as limits.
  */
 export type OrganizationPart = "reservations" | "usage" | "limits";
+/** How many requests of one kind may come still; gone when it is full. */
+export const rateKey = (bucket: string): string => `${root}:{rate-${bucket}}:rate`;
 export const organizationKey = (part: OrganizationPart): string => `${root}:{organization}:${part}`;
 
 /**

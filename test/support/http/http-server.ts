@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll } from "vitest";
+import { entitlementsOf } from "../../../src/access/entitlements.js";
 import { makeAuthenticator } from "../../../src/access/authenticator.js";
 import { systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
@@ -68,6 +69,8 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   thingsIn: () => ({ find: async () => undefined, choose: async () => undefined }),
   apiKeys: operations.apiKeys,
   projects: operations.projects,
+  limits: operations.limits,
+  entitlements: entitlementsOf({ concurrentSessions: 10, maxExtensions: 1000 }),
   operationsIn: () => operations,
   staging: nowhere,
   clock: systemClock,

@@ -1,3 +1,4 @@
+import type { LimitOperations, OrganizationLimits } from "../../../src/access/organization-limits.js";
 import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../../src/base/errors.js";
 import type { Project, ProjectOperations } from "../../../src/access/project.js";
@@ -94,6 +95,8 @@ export const tombstone: Tombstone = {
   tags: '{"team":"b"}',
 };
 
+const limits: OrganizationLimits = { concurrentSessions: 10, ofEachProject: 4, usedSessions: 3 };
+
 export const proxy: Proxy = {
   id: "proxyproxyproxyproxy0001" as ProxyId,
   name: "out",
@@ -169,6 +172,11 @@ export class RecordedOperations {
   granted(): Granted {
     return { kind: "granted", session, settle: (outcome) => this.settled.push(outcome) };
   }
+
+  readonly limits: LimitOperations = {
+    read: (...args) => this.#run("limits.read", args, limits),
+    update: (...args) => this.#run("limits.update", args, done(limits)),
+  };
 
   readonly apiKeys: ApiKeyOperations = {
     create: (...args) => this.#run("apiKeys.create", args, done(issuedKey)),

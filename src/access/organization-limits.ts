@@ -1,0 +1,87 @@
+import { type Static, Type } from "typebox";
+import { done, type Done, refusal, type Refusal } from "../base/errors.js";
+import type { Principal } from "./principal.js";
+
+/** PATCH /org/limits (docs/limits.md). */
+export const OrganizationLimitsPatch = Type.Object(
+  {
+    default_project_max_concurrent_sessions: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 0, maximum: 1_000_000 }), Type.Null()], {
+        description: "The limit of every project that has none of its own; 0 removes it, null leaves it",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type OrganizationLimitsPatch = Static<typeof OrganizationLimitsPatch>;
+
+/** Null: no limit; of what is used: sessions are not counted, since nothing limits them. */
+export interface OrganizationLimits {
+  readonly concurrentSessions: number | null;
+  readonly ofEachProject: number | null;
+  readonly usedSessions: number | null;
+}
+
+export interface LimitStore {
+  /** The limit of projects that have none of their own, and how many browsers are reserved. */
+  read(): Promise<{ readonly ofEachProject: number | null; readonly reserved: number }>;
+  /** Sets that limit where it is still what it was read as. */
+  setOfEachProject(before: number | null, after: number | null): Promise<"set" | "changed">;
+}
+
+export interface LimitOperations {
+  read(): Promise<OrganizationLimits>;
+  update(patch: OrganizationLimitsPatch, principal: Principal): Promise<Done<OrganizationLimits> | Refusal>;
+}
+
+interface LimitPorts {
+  readonly store: LimitStore;
+  /** The organization's limit, as it is configured. */
+  readonly concurrentSessions: number | null;
+}
+
+const updateTries = 10;
+
+export function makeLimitOperations(ports: LimitPorts): LimitOperations {
+  const read = async (): Promise<OrganizationLimits> => shown(ports, await ports.store.read());
+  return {
+    read,
+    async update({ default_project_max_concurrent_sessions: wanted = null }, principal) {
+      if (principal.credentialScope !== null)
+        return refusal("insufficient_scope", { message: "Limits are the organization's to change" });
+      if (wanted === null) return done(await read());
+      const tooHigh = refusedAbove(ports, wanted);
+      if (tooHigh) return tooHigh;
+      return (await set(ports, wanted === 0 ? null : wanted)) ? done(await read()) : refusal("conflict");
+    },
+  };
+}
+
+const shown = (
+  { concurrentSessions }: LimitPorts,
+  { ofEachProject, reserved }: Awaited<ReturnType<LimitStore["read"]>>,
+): OrganizationLimits => ({
+  concurrentSessions,
+  ofEachProject,
+  usedSessions: concurrentSessions === null && ofEachProject === null ? null : reserved,
+});
+
+const refusedAbove = ({ concurrentSessions: most }: LimitPorts, wanted: number): Refusal | undefined =>
+  most !== null && wanted > most
+    ? refusal("bad_request", {
+        details: [
+          {
+            code: "invalid_input",
+            message: `default_project_max_concurrent_sessions: must be at most ${most}, the organization's limit`,
+          },
+        ],
+      })
+    : undefined;
+
+async function set({ store }: LimitPorts, wanted: number | null): Promise<boolean> {
+  for (let tries = 0; tries < updateTries; tries += 1) {
+    const { ofEachProject } = await store.read();
+    if ((await store.setOfEachProject(ofEachProject, wanted)) === "set") return true;
+  }
+  return false;
+}

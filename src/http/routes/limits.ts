@@ -1,0 +1,54 @@
+import type { Entitlements } from "../../access/entitlements.js";
+import {
+  type LimitOperations,
+  type OrganizationLimits,
+  OrganizationLimitsPatch,
+} from "../../access/organization-limits.js";
+import type { App } from "../app.js";
+import { principalOf } from "../caller.js";
+import { sendRefusal } from "../errors.js";
+import type { OrganizationLimitsReply } from "../schemas/access-replies.js";
+import { operations } from "../schemas/operations.js";
+
+interface Deps {
+  readonly limits: LimitOperations;
+  readonly entitlements: Entitlements;
+}
+
+/** docs/limits.md#operations. */
+export function addLimits(app: App, { limits, entitlements }: Deps): void {
+  app.get("/org/limits", { schema: operations.getOrganizationLimits }, async () => view(await limits.read()));
+  app.patch(
+    "/org/limits",
+    { schema: { ...operations.updateOrganizationLimits, body: OrganizationLimitsPatch } },
+    async (request, reply) => {
+      const got = await limits.update(request.body, principalOf(request));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(view(got.value));
+    },
+  );
+  app.get("/org/entitlements", { schema: operations.getEntitlements }, async () => entitlements);
+}
+
+/** Vaults and managed logins are not built: there is none, and none may be made. */
+const notBuilt = {
+  auth_connections_used: 0,
+  max_auth_connections: 0,
+  min_health_check_interval_seconds: 0,
+  vaults_used: 0,
+  max_vaults: 0,
+} as const;
+
+const view = ({
+  concurrentSessions,
+  ofEachProject,
+  usedSessions,
+}: OrganizationLimits): OrganizationLimitsReply => ({
+  max_concurrent_sessions: concurrentSessions,
+  default_project_max_concurrent_sessions: ofEachProject,
+  concurrent_sessions_used: usedSessions,
+  concurrent_sessions_available:
+    concurrentSessions === null || usedSessions === null
+      ? null
+      : Math.max(0, concurrentSessions - usedSessions),
+  ...notBuilt,
+});

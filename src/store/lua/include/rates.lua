@@ -1,0 +1,20 @@
+-- rates: a bucket that is refilled all the time and holds as many requests as are refilled in a minute. What
+-- is kept is one number: the instant, in microseconds, at which it is full again.
+
+local minute = 60000000
+
+-- Takes one request out of the bucket; whether there was one, how many are left, and in how many ms the next
+-- one is there.
+local function takeFrom(bucket, perMinute)
+  local interval = minute / perMinute
+  local at = clock[1] * 1000000 + clock[2]
+  -- One further ahead was written under a higher rate, or before Redis's clock went back.
+  local full = math.min(math.max(tonumber(redis.call("GET", bucket) or 0), at), at + minute)
+  local mayTake = full + interval <= at + minute
+  if mayTake then
+    full = full + interval
+    redis.call("SET", bucket, string.format("%.0f", full), "PX", math.ceil((full - at) / 1000))
+  end
+  local left = math.floor((at + minute - full) / interval)
+  return mayTake, left, mayTake and 0 or math.ceil((full + interval - at - minute) / 1000)
+end

@@ -1,0 +1,109 @@
+import Kernel, { RateLimitError } from "@onkernel/sdk";
+import { expect, test } from "vitest";
+import type { LimitStore } from "../../src/access/organization-limits.js";
+import { makeLimitOperations } from "../../src/access/organization-limits.js";
+import { rootPrincipal } from "../../src/access/principal.js";
+import type { RateLimiter } from "../../src/access/rate-limiter.js";
+import { defaultProject } from "../../src/base/ids.js";
+import { failed, key, rootPerson, send, sharedServer } from "../support/http/http-server.js";
+
+let left = 3;
+const creations: RateLimiter = {
+  perMinute: 3,
+  async take() {
+    left -= 1;
+    return left >= 0 ? { kind: "taken", remaining: left } : { kind: "refused", retryAfterMs: 1234 };
+  },
+};
+/** As Redis keeps it: one value, set where it is what it was. */
+let kept: number | null = null;
+let isRaced = false;
+const store: LimitStore = {
+  read: async () => ({ ofEachProject: kept, reserved: 3 }),
+  async setOfEachProject(before, after) {
+    if (isRaced) kept = 1;
+    isRaced = false;
+    if (kept !== before) return "changed";
+    kept = after;
+    return "set";
+  },
+};
+const limits = makeLimitOperations({ store, concurrentSessions: 10 });
+const server = sharedServer({}, { creations, limits });
+const client = () => new Kernel({ apiKey: key, baseURL: server().url, maxRetries: 0 });
+const patch = (body: unknown) => send(`${server().url}/org/limits`, { method: "PATCH", body });
+
+test("the official client reads and sets the organization's limits", async () => {
+  const { limits: org } = client().organization;
+  expect(await org.retrieve()).toMatchObject({
+    max_concurrent_sessions: 10,
+    default_project_max_concurrent_sessions: null,
+    concurrent_sessions_used: 3,
+    concurrent_sessions_available: 7,
+  });
+  isRaced = true;
+  expect(await org.update({ default_project_max_concurrent_sessions: 2 })).toMatchObject({
+    default_project_max_concurrent_sessions: 2,
+  });
+  expect(await org.update({})).toMatchObject({ default_project_max_concurrent_sessions: 2 });
+  expect(await org.update({ default_project_max_concurrent_sessions: 0 })).toMatchObject({
+    default_project_max_concurrent_sessions: null,
+  });
+});
+
+test.each([
+  [{ default_project_max_concurrent_sessions: -1 }],
+  [{ default_project_max_concurrent_sessions: 1.5 }],
+  [{ default_project_max_concurrent_sessions: 11 }],
+  [{ max_concurrent_sessions: 20 }],
+])("%j is refused with what is wrong, and changes nothing", async (body) => {
+  const [field] = Object.keys(body);
+  const got = await patch(body);
+  expect(got).toMatchObject({
+    status: 400,
+    body: { code: "bad_request", details: [{ code: "invalid_input" }] },
+  });
+  expect(got.body.details[0].message).toContain(field);
+  expect(kept).toBeNull();
+});
+
+test("a key of one project cannot change limits", async () => {
+  const principal = { ...rootPrincipal(rootPerson), credentialScope: defaultProject };
+  expect(await limits.update({ default_project_max_concurrent_sessions: 2 }, principal)).toMatchObject({
+    code: "insufficient_scope",
+  });
+});
+
+test("entitlements name every feature, and what is not built is not enabled", async () => {
+  const { status, body } = await send(`${server().url}/org/entitlements`);
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    plan: { id: "ENTERPRISE", status: null, trial_ends_at: null },
+    limits: { max_concurrent_browsers: 10 },
+    features: { browser_pools: { enabled: true }, vaults: { enabled: false } },
+  });
+  expect(Object.keys(body.features)).toHaveLength(14);
+});
+
+test("limits of a project are as its other operations while there are no projects", async () => {
+  const got = await send(`${server().url}/org/projects/default/limits`);
+  expect(got).toMatchObject({ status: 404, body: { code: "projects_disabled" } });
+});
+
+test("every answer to POST /browsers says what is left of its rate; beyond it is 429", async () => {
+  const post = (body: unknown) => send(`${server().url}/browsers`, { method: "POST", body });
+  const leftIn = ({ headers }: { headers: Headers }) => [
+    headers.get("x-ratelimit-limit"),
+    headers.get("x-ratelimit-remaining"),
+  ];
+  expect(leftIn(await post({}))).toEqual(["3", "2"]);
+  const malformed = await post({ headless: "yes" });
+  expect([malformed.status, ...leftIn(malformed)]).toEqual([400, "3", "1"]);
+  await post({});
+  const refused = await post({});
+  expect(refused).toMatchObject({ status: 429, body: { code: "rate_limit_exceeded" } });
+  expect([...leftIn(refused), refused.headers.get("retry-after")]).toEqual(["3", "0", "2"]);
+  expect(await failed(client().browsers.create())).toBeInstanceOf(RateLimitError);
+  const read = await send(`${server().url}/browsers`);
+  expect(leftIn(read)).toEqual([null, null]);
+});
