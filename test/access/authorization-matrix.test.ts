@@ -48,6 +48,8 @@ const needs: Readonly<
   updateProxy: ["thing", "proxies", "proxies:write"],
   deleteProxy: ["thing", "proxies", "proxies:delete"],
   checkProxy: ["thing", "proxies", "proxies:use", "proxies:read"],
+  getOrganizationLimits: ["project", "browsers", "organizations:read"],
+  getEntitlements: ["project", "browsers", "organizations:read"],
 };
 const everyAction = ["browsers", "profiles", "vaults", "proxies"].flatMap((kind) =>
   ["create", "read", "use", "write", "delete"].map((verb) => `${kind}:${verb}`),

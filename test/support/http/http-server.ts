@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll } from "vitest";
+import type { OrganizationLimits } from "../../../src/access/organization-limits.js";
+import { done } from "../../../src/base/errors.js";
 import { entitlementsOf } from "../../../src/access/entitlements.js";
 import { makeAuthenticator } from "../../../src/access/authenticator.js";
 import { systemClock } from "../../../src/base/clock.js";
@@ -54,6 +56,7 @@ export interface TestServer extends Listening {
   readonly lines: LogLine[];
 }
 
+const limits: OrganizationLimits = { concurrentSessions: 10, ofEachProject: 4, usedSessions: 3 };
 const fail = async (): Promise<never> => {
   throw new Error("a test that stages files brings a staging");
 };
@@ -69,7 +72,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   thingsIn: () => ({ find: async () => undefined, choose: async () => undefined }),
   apiKeys: operations.apiKeys,
   projects: operations.projects,
-  limits: operations.limits,
+  limits: { read: async () => limits, update: async () => done(limits) },
   entitlements: entitlementsOf({ concurrentSessions: 10, maxExtensions: 1000 }),
   operationsIn: () => operations,
   staging: nowhere,

@@ -1,4 +1,3 @@
-import type { LimitOperations, OrganizationLimits } from "../../../src/access/organization-limits.js";
 import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../../src/base/errors.js";
 import type { Project, ProjectOperations } from "../../../src/access/project.js";
@@ -95,8 +94,6 @@ export const tombstone: Tombstone = {
   tags: '{"team":"b"}',
 };
 
-const limits: OrganizationLimits = { concurrentSessions: 10, ofEachProject: 4, usedSessions: 3 };
-
 export const proxy: Proxy = {
   id: "proxyproxyproxyproxy0001" as ProxyId,
   name: "out",
@@ -172,11 +169,6 @@ export class RecordedOperations {
   granted(): Granted {
     return { kind: "granted", session, settle: (outcome) => this.settled.push(outcome) };
   }
-
-  readonly limits: LimitOperations = {
-    read: (...args) => this.#run("limits.read", args, limits),
-    update: (...args) => this.#run("limits.update", args, done(limits)),
-  };
 
   readonly apiKeys: ApiKeyOperations = {
     create: (...args) => this.#run("apiKeys.create", args, done(issuedKey)),
@@ -277,12 +269,10 @@ export class RecordedOperations {
         done({ extension, bytes: Readable.from([Buffer.from("archive")]) }),
       ),
     remove: (...args) => this.#run("extensions.remove", args, done(null)),
-    fromStore: (...args) =>
-      this.#run(
-        "extensions.fromStore",
-        args,
-        done({ sizeBytes: 7, bytes: Readable.from([Buffer.from("archive")]) }),
-      ),
+    fromStore: (...args) => {
+      const bytes = Readable.from([Buffer.from("archive")]);
+      return this.#run("extensions.fromStore", args, done({ sizeBytes: 7, bytes }));
+    },
   };
 
   readonly profiles: ProfileOperations = {
