@@ -29,7 +29,7 @@ const store: LimitStore = {
   },
 };
 const limits = makeLimitOperations({ store, concurrentSessions: 10 });
-const server = sharedServer({}, { creations, limits });
+const server = sharedServer({}, { creations, limits, projects: undefined });
 const client = () => new Kernel({ apiKey: key, baseURL: server().url, maxRetries: 0 });
 const patch = (body: unknown) => send(`${server().url}/org/limits`, { method: "PATCH", body });
 
