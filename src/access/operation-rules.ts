@@ -86,6 +86,10 @@ export const operationRules = {
   updateOrganizationLimits: unrestricted,
   getEntitlements: inProject("organizations:read"),
 
+  // The log is that of the whole organization.
+  listAuditLogs: unrestricted,
+  exportAuditLogs: unrestricted,
+
   listApiKeys: unrestricted,
   createApiKey: unrestricted,
   getApiKey: unrestricted,

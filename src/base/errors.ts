@@ -132,6 +132,11 @@ export const errors = {
   },
   node_unreachable: { status: 502, retry: true, message: "The browser's node cannot be reached" },
   unavailable: { status: 503, retry: true, message: "The service cannot answer now" },
+  audit_unavailable: {
+    status: 503,
+    retry: true,
+    message: "The audit log takes nothing now, and this may not be done unrecorded",
+  },
   store_unavailable: { status: 503, retry: true, message: "The store cannot be reached" },
   draining: { status: 503, retry: true, message: "This daemon is stopping" },
   node_silent: { status: 503, retry: true, message: "The browser's node did not answer in time" },

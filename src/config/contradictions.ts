@@ -73,6 +73,10 @@ const amongStores: readonly Contradiction[] = [
     fault: "redis.cluster: has to be false where redis.url names sentinels",
   },
   {
+    isIn: ({ audit }) => audit.max_bytes < audit.hot_bytes,
+    fault: "audit.max_bytes: has to be at least audit.hot_bytes",
+  },
+  {
     isIn: ({ archives }) => archives.s3_bucket === null && archives.s3_endpoint !== null,
     fault: "archives.s3_endpoint: needs archives.s3_bucket",
   },

@@ -2,6 +2,7 @@ import { type Static, Type } from "typebox";
 import { regions } from "../spec/bodies.js";
 import { oneOf, secretOr, textOr } from "./kinds.js";
 import { accessSection } from "./sections/access.js";
+import { auditSection } from "./sections/audit.js";
 import { archivesSection, extensionsSection, profilesSection } from "./sections/archives.js";
 import { nodeSection, browserSection, drainSection } from "./sections/browsers.js";
 import { projectsSection } from "./sections/projects.js";
@@ -56,6 +57,7 @@ export const ConfigFile = Type.Object({
   gateway: gatewaySection,
   egress: egressSection,
   archives: archivesSection,
+  audit: auditSection,
   extensions: extensionsSection,
   profiles: profilesSection,
   periods: periodsSection,

@@ -9,6 +9,7 @@ import { makeFill, makeFillSoon } from "../pool/fill.js";
 import type { PoolOperations } from "../pool/operations.js";
 import type { SilentNodes } from "../pool/silent-nodes.js";
 import { listenAsControl } from "../store/messages.js";
+import { openAudit } from "./audit.js";
 import { browsersElsewhere, openGateway, openSilentNodes } from "./gateway.js";
 import { rootPersonOf } from "./access.js";
 import { frontOf, listenAsApi } from "./http.js";
@@ -64,7 +65,8 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
   );
   const operationsIn = makeOperationsIn(shared, { lending, fillSoon });
   const { pools } = operationsIn(defaultProject);
-  const listening = await listenAsApi(shared, { ...parts, operationsIn }, stops);
+  const audit = openAudit(shared, stops);
+  const listening = await listenAsApi(shared, { ...parts, ...audit.operations, operationsIn }, stops);
   const { port } = listening;
   await endpoints.add({ host: config.server.host, port });
 
@@ -78,7 +80,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     const defaults = defaultsOf(config);
     const principal = rootPrincipal(rootPersonOf(config));
     await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
-    await startSchedules(shared, fill, stops);
+    await startSchedules(shared, { fill, seal: audit.seal }, stops);
   };
   const dismiss = (): void => {
     listening.drain();

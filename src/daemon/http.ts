@@ -18,18 +18,22 @@ import { whyUnready } from "./stores.js";
 interface ApiParts {
   readonly front: Front;
   readonly operationsIn: HttpDeps["operationsIn"];
+  readonly audit: HttpDeps["audit"];
+  readonly auditLog: HttpDeps["auditLog"];
   unready?(): string | undefined;
 }
 
 /** Opens the API's server. */
 export async function listenAsApi(
   shared: DaemonParts,
-  { front, operationsIn, unready }: ApiParts,
+  { front, operationsIn, audit, auditLog, unready }: ApiParts,
   stops: Stops,
 ): Promise<Listening> {
   const { config, clock, log, stopping, stores, metrics, archives } = shared;
   const listening = await listen(httpOptions(config), {
     operationsIn,
+    audit,
+    auditLog,
     ...openAccess(shared, operationsIn),
     projects: openProjects(shared),
     clock,

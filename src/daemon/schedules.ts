@@ -11,7 +11,7 @@ import type { DaemonParts } from "./shared.js";
 /** The ticks, each of which one of the controls runs. */
 export async function startSchedules(
   shared: DaemonParts,
-  fill: ReturnType<typeof makeFill>,
+  { fill, seal }: { readonly fill: ReturnType<typeof makeFill>; readonly seal: Tick },
   stops: Stops,
 ): Promise<void> {
   const { config, clock, log, stores } = shared;
@@ -45,20 +45,23 @@ export async function startSchedules(
     { name: "reap", periodMs: periods.reapMs, run: maintenance.reap },
     { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
     { name: "archives", periodMs: config.archives.sweepPeriodMs, run: sweepArchives(shared) },
+    seal,
   ];
   const started = await startTicks(queueOptions, ticks, { clock, record });
   stops.add("ticks", () => started.close());
 }
 
-/** Deletes archives that neither an extension nor a profile names. */
+/** Deletes archives that neither an extension nor a profile nor the audit log names. */
 function sweepArchives({ config, clock, log, stores, archives: { archives } }: DaemonParts): Tick["run"] {
   const named = async (): Promise<ReadonlySet<Digest>> => {
     const all = await stores.projects.all();
     const extensions = (await Promise.all(all.map((project) => project.extensions.all()))).flat();
     const profiles = (await Promise.all(all.map((project) => project.profiles.all()))).flat();
+    const segments = await stores.audit.archives();
     return new Set([
       ...extensions.map(({ digest }) => digest),
       ...profiles.flatMap(({ archive }) => archive?.digest ?? []),
+      ...segments,
     ]);
   };
   return makeSweep({ archives, named, unusedMs: config.archives.unusedMs, clock, log });

@@ -6,6 +6,7 @@ import { Stops } from "../base/stops.js";
 import type { Config } from "../config/config.js";
 import type { DaemonContext } from "./boot.js";
 import type { PoolSignals } from "../pool/ports/signals.js";
+import { RedisAuditStore } from "../store/audit-store.js";
 import { Queues, type QueueOptions } from "../schedule/queues.js";
 import { RedisApiKeyStore } from "../store/api-key-store.js";
 import { EffectRunner } from "../store/effects.js";
@@ -35,6 +36,7 @@ export interface Stores {
   readonly poolStore: RedisPoolStore;
   readonly projects: RedisProjects;
   readonly directory: RedisProjectDirectory;
+  readonly audit: RedisAuditStore;
   readonly apiKeys: RedisApiKeyStore;
   readonly limits: RedisLimitStore;
   /** Undefined where no rate is set. */
@@ -113,6 +115,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     poolStore,
     projects,
     directory,
+    audit: new RedisAuditStore(store, config.audit.maxBytes),
     apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs: limits.idempotencyMs }),
     limits: new RedisLimitStore(store),
     creations: limiterOf(store, config.limits.creationRatePerMinute),

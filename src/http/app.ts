@@ -14,6 +14,7 @@ import { parseQuery } from "./query.js";
 import { requestIdOf } from "./request-id.js";
 import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
+import { addAudit } from "./routes/audit.js";
 import { addExtensions } from "./routes/extensions.js";
 import { addLimits } from "./routes/limits.js";
 import { addPools } from "./routes/pools.js";
@@ -99,6 +100,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addProfiles(keyed, given);
     addApiKeys(keyed, deps);
     addLimits(keyed, deps);
+    addAudit(keyed, deps);
     addAuth(keyed);
     addProjects(keyed, deps);
   });

@@ -5,6 +5,8 @@ import type { Authenticator } from "../access/principal.js";
 import type { Entitlements } from "../access/entitlements.js";
 import type { LimitOperations } from "../access/organization-limits.js";
 import type { RateLimiter } from "../access/rate-limiter.js";
+import type { AuditReader } from "../audit/read-page.js";
+import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { ProjectId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
@@ -84,6 +86,9 @@ export interface HttpDeps {
   operationsIn(project: ProjectId): OperationsInProject;
   /** Holds archives that were sent with a request, until its operation has taken them. */
   readonly staging: Staging;
+  /** Takes what each request leaves in the audit log. */
+  readonly audit: AuditRecorder;
+  readonly auditLog: AuditReader;
   readonly links: ViewContext["links"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;

@@ -7,8 +7,6 @@ import { describeApi } from "./openapi.js";
 import { refuseOnSocket } from "./raw-reply.js";
 import { requestIdOf } from "./request-id.js";
 
-export const isDocsPath = (url: string): boolean => /^\/(?:openapi\.json|docs(?:\/[^?]*)?)(?:\?|$)/.test(url);
-
 /** Everything of the page comes from here; the library's own policy would allow other hosts. */
 const contentSecurityPolicy = [
   "default-src 'none'",

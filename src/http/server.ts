@@ -3,8 +3,10 @@ import type { Duplex } from "node:stream";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { listenOn } from "../base/net/listen-on.js";
 import { type App, type AppState, makeApp } from "./app.js";
+import { AuditTrail } from "./audit.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
-import { type Docs, isDocsPath, makeDocs } from "./docs.js";
+import { isDocsPath } from "./docs-path.js";
+import { type Docs, makeDocs } from "./docs.js";
 import { makeServer } from "./sockets.js";
 
 export interface Listening {
@@ -19,10 +21,12 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
   const state: AppState = { draining: false, closing: false };
   const upgraded = new Set<Duplex>();
   const docs = makeDocs(options, deps, state);
+  const trail = new AuditTrail(deps.audit, deps.clock);
   const app = makeApp(options, deps, {
     state,
+    prepare: (made) => trail.watch(made),
     serverFactory: (api) =>
-      makeServer({ options, deps, state, upgraded, isDocsPath, docs: docs.request }, api),
+      makeServer({ options, deps, state, trail, upgraded, isDocsPath, docs: docs.request }, api),
   });
   await app.ready();
   // Does not listen through Fastify, which would listen a second time where a name has two addresses.

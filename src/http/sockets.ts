@@ -1,10 +1,11 @@
 import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { refusal } from "../base/errors.js";
+import { type Refusal, refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
 import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
 import { type AppState, hostCheckOf } from "./app.js";
+import type { AuditTrail } from "./audit.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { isFrontPath } from "./front.js";
 import { refuseOnSocket } from "./raw-reply.js";
@@ -16,6 +17,7 @@ interface Wiring {
   readonly options: HttpOptions;
   readonly deps: HttpDeps;
   readonly state: AppState;
+  readonly trail: AuditTrail;
   /** Sockets that were upgraded: Node.js no longer counts them as its own when it closes. */
   readonly upgraded: Set<Duplex>;
   readonly isDocsPath: (url: string) => boolean;
@@ -84,6 +86,7 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
     ),
   );
   server.on("upgrade", (request, socket, head) => {
+    wiring.trail.upgrading(request, socket);
     // A page of any origin may open a WebSocket here: it has to know the token, which nothing sends by itself
     // as it does a cookie.
     if (hasTwoHosts(request)) return refuseOnSocket(socket, ambiguous, requestIdOf(request));
@@ -94,9 +97,10 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
 }
 
 const route =
-  ({ deps, isDocsPath, docs }: Wiring, api: Listener): Listener =>
+  ({ deps, trail, isDocsPath, docs }: Wiring, api: Listener): Listener =>
   (request, response) => {
     const url = request.url ?? "/";
+    trail.received(request, response);
     if (isFrontPath(url) && deps.front.request(request, response)) return;
     if (isDocsPath(url)) docs(request, response);
     else api(request, response);
@@ -106,27 +110,24 @@ const misdirected = refusal("misdirected", {
   message:
     "This daemon listens on loopback and is not known by the name in the Host header: see server.public_url",
 });
+const withoutHost = refusal("bad_request", { message: "The Host header is missing" });
 const ambiguous = refusal("bad_request", { message: "There is more than one Host header" });
 
 const guarded =
-  ({ deps }: Wiring, hosts: HostCheck, listener: Listener): Listener =>
+  ({ deps, trail }: Wiring, hosts: HostCheck, listener: Listener): Listener =>
   (request, response) => {
-    const requestId = () => requestIdOf(request);
+    const refuse = (refused: Refusal): void => {
+      trail.refused(request, refused);
+      refuseOnSocket(request.socket, refused, requestIdOf(request));
+    };
     try {
-      if (request.httpVersion === "1.1" && request.headers.host === undefined) {
-        return refuseOnSocket(
-          request.socket,
-          refusal("bad_request", { message: "The Host header is missing" }),
-          requestId(),
-        );
-      }
-      if (hasTwoHosts(request)) return refuseOnSocket(request.socket, ambiguous, requestId());
-      if (!hosts.admits(request.headers.host))
-        return refuseOnSocket(request.socket, misdirected, requestId());
+      if (request.httpVersion === "1.1" && request.headers.host === undefined) return refuse(withoutHost);
+      if (hasTwoHosts(request)) return refuse(ambiguous);
+      if (!hosts.admits(request.headers.host)) return refuse(misdirected);
       listener(request, response);
     } catch (error) {
       deps.log.error({ error }, "request failed before it was routed");
-      refuseOnSocket(request.socket, refusal("internal"), requestId());
+      refuse(refusal("internal"));
     }
   };
 

@@ -55,11 +55,10 @@ const queryCheck =
     const fits = check();
     if (query === malformedQuery)
       return { error: InvalidInput.of("query", "is not validly percent-encoded") };
-    if (!fits(query)) return invalid(fits.errors);
+    const isFitting = fits(query);
     const endless = findEndless(query);
-    return endless === undefined
-      ? { value: query }
-      : { error: InvalidInput.of(endless, "must be a whole number") };
+    if (endless !== undefined) return { error: InvalidInput.of(endless, "must be a whole number") };
+    return isFitting ? { value: query } : invalid(fits.errors);
   };
 
 /** Ajv converts `1e400` to Infinity and then holds no bound against it. */

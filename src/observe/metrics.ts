@@ -5,6 +5,7 @@ import { onDemandLabel } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import { textOf } from "../base/log.js";
 import { processGauges } from "./process-gauges.js";
+import { Words } from "./words.js";
 
 export interface PoolGauge {
   /** The pool's name, else its id. */
@@ -41,6 +42,11 @@ interface EgressMeter {
 interface SavingMeter {
   profileSaved(outcome: "saved" | "missing" | "broken" | "failed"): void;
 }
+/** What a control counts of the audit log. */
+interface AuditMeter {
+  recorded(count: number): void;
+  lost(reason: string, count: number): void;
+}
 /** What a node counts of the browsers it watches. */
 interface LimitMeter {
   limitPassed(limit: "memory_exceeded" | "storage_exceeded"): void;
@@ -72,7 +78,7 @@ const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 
  * All series of this process. Labels are pools and reasons, never browsers; a pool that is gone takes its
  * series along.
  */
-export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter, LimitMeter {
+export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter, LimitMeter, AuditMeter {
   readonly #registry = new Registry();
   readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", [
     "pool",
@@ -133,6 +139,13 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     "remuda_profile_saves_total",
     "Ends of sessions that were to save their profile",
     ["outcome"],
+  );
+
+  readonly #audited = this.#counter("remuda_audit_entries_total", "Entries put into the audit log", []);
+  readonly #unaudited = this.#counter(
+    "remuda_audit_entries_lost_total",
+    "Requests that have left no entry in the audit log",
+    ["reason"],
   );
 
   readonly #words = new Words();
@@ -198,6 +211,13 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     this.#limits.inc({ limit });
   }
 
+  recorded(count: number): void {
+    this.#audited.inc(count);
+  }
+  lost(reason: string, count: number): void {
+    this.#unaudited.inc({ reason }, count);
+  }
+
   async text(): Promise<string> {
     await this.#read();
     return this.#registry.metrics();
@@ -261,23 +281,6 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   }
   #counter(name: string, help: string, labelNames: string[]): Counter {
     return new Counter({ name, help, labelNames, registers: [this.#registry] });
-  }
-}
-
-const mostWords = 100;
-
-/**
- * Values of a label that is a reason. A text in place of a word, and a word too many, would make a series of
- * its own each time.
- */
-class Words {
-  readonly #known = new Set<string>();
-
-  of(reason: string): string {
-    if (this.#known.has(reason)) return reason;
-    if (this.#known.size >= mostWords || !/^[a-z][a-z0-9_]{0,39}$/.test(reason)) return "other";
-    this.#known.add(reason);
-    return reason;
   }
 }
 

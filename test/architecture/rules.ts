@@ -45,6 +45,10 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
   },
   egress: { may: ["base", "registry"], because: "egress/ is the way out of one browser" },
   archive: { may: ["base", "registry"], because: "archive/ keeps archives; others decide which" },
+  audit: {
+    may: ["base", "archive/archives.ts"],
+    because: "audit/ keeps and reads what was done; where is a matter of its ports",
+  },
   gateway: {
     may: ["base", "spec", "pool/ports", "browser", "egress"],
     because: "gateway/ carries clients' frames: it knows one browser, not the node around it nor the API",
@@ -55,11 +59,11 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
       "node/ runs browsers; whom they are lent to is decided elsewhere, and the API may run in another process",
   },
   http: {
-    may: ["base", "spec", "access", "registry", "pool", "lease", "archive/archives.ts"],
+    may: ["base", "spec", "access", "registry", "pool", "lease", "audit", "archive/archives.ts"],
     because: "http/ is the API: it runs operations, and browsers may be in another process",
   },
   store: {
-    may: ["base", "spec", "access", "registry", "pool", "config/resolve.ts"],
+    may: ["base", "spec", "access", "registry", "pool", "audit", "config/resolve.ts"],
     because: "store/ implements ports; nobody but the daemon knows it",
   },
   schedule: { may: ["base", "pool/ports"], because: "schedule/ carries work, and does not know what for" },

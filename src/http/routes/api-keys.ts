@@ -8,6 +8,7 @@ import {
 } from "../../access/api-key.js";
 import type { Millis } from "../../base/clock.js";
 import type { App } from "../app.js";
+import { recordedFirst } from "../audit.js";
 import { callerOf, principalOf } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
@@ -67,7 +68,7 @@ const unkept = { "cache-control": "no-store" } as const;
 function addIssues(app: App, { apiKeys }: Deps): void {
   app.post(
     "/org/api_keys",
-    { schema: { ...operations.createApiKey, body: ApiKeyCreate } },
+    { ...recordedFirst, schema: { ...operations.createApiKey, body: ApiKeyCreate } },
     async (request, reply) => {
       const got = await apiKeys.create(request.body, callerOf(request, reply));
       if (got.kind === "refused") return sendRefusal(reply, got);
@@ -77,7 +78,7 @@ function addIssues(app: App, { apiKeys }: Deps): void {
 
   app.post(
     "/org/api_keys/:id/rotate",
-    { schema: { ...operations.rotateApiKey, params: ApiKeyRefParams, body: ApiKeyRotate } },
+    { ...recordedFirst, schema: { ...operations.rotateApiKey, params: ApiKeyRefParams, body: ApiKeyRotate } },
     async (request, reply) => {
       const got = await apiKeys.rotate(request.params.id, request.body, callerOf(request, reply));
       if (got.kind === "refused") return sendRefusal(reply, got);
@@ -89,7 +90,7 @@ function addIssues(app: App, { apiKeys }: Deps): void {
 function addChanges(app: App, { apiKeys }: Deps): void {
   app.patch(
     "/org/api_keys/:id",
-    { schema: { ...operations.renameApiKey, params: ApiKeyRefParams, body: ApiKeyPatch } },
+    { ...recordedFirst, schema: { ...operations.renameApiKey, params: ApiKeyRefParams, body: ApiKeyPatch } },
     async (request, reply) => {
       const got = await apiKeys.rename(request.params.id, request.body, principalOf(request));
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(apiKeyView(got.value));
@@ -98,7 +99,7 @@ function addChanges(app: App, { apiKeys }: Deps): void {
 
   app.delete(
     "/org/api_keys/:id",
-    { schema: { ...operations.deleteApiKey, params: ApiKeyRefParams, body: NoFields } },
+    { ...recordedFirst, schema: { ...operations.deleteApiKey, params: ApiKeyRefParams, body: NoFields } },
     async (request, reply) => {
       const caller = callerOf(request, reply);
       return sendRemoved(reply, await apiKeys.remove(request.params.id, caller), caller);

@@ -58,7 +58,7 @@ function addReads(app: App, { inProject }: Deps): void {
 }
 
 /** A HEAD would open what it then throws away. The framework destroys a stream when the client goes away. */
-const streamed = { exposeHeadRoute: false } as const;
+const streamed = { exposeHeadRoute: false, config: { audit: "started" } } as const;
 const archiveHeaders = (sizeBytes: number) => ({
   "content-type": "application/octet-stream",
   "content-length": sizeBytes,

@@ -89,6 +89,7 @@ function addDownload(app: App, { inProject }: Deps): void {
     {
       // The length is known only at the end: a HEAD would read all of it to throw it away.
       exposeHeadRoute: false,
+      config: { audit: "started" },
       schema: { ...operations.downloadProfile, params: ProfileRefParams, querystring: ProfileDownload },
     },
     async (request, reply) => {

@@ -1,6 +1,7 @@
 import { type Project, ProjectCreate, type ProjectOperations, ProjectPatch } from "../../access/project.js";
 import { refusal } from "../../base/errors.js";
 import type { App } from "../app.js";
+import { recordedFirst } from "../audit.js";
 import { callerOf, principalOf } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
@@ -57,7 +58,7 @@ function addReads(app: App, { projects, path, hide = false }: Place): void {
 function addWrites(app: App, { projects, path, hide = false }: Place): void {
   app.post(
     path,
-    { schema: { ...operations.createProject, hide, body: ProjectCreate } },
+    { ...recordedFirst, schema: { ...operations.createProject, hide, body: ProjectCreate } },
     async (request, reply) => {
       const made = await projects.create(request.body, principalOf(request));
       return made.kind === "refused"
@@ -68,7 +69,10 @@ function addWrites(app: App, { projects, path, hide = false }: Place): void {
 
   app.patch(
     `${path}/:id`,
-    { schema: { ...operations.updateProject, hide, params: ProjectRefParams, body: ProjectPatch } },
+    {
+      ...recordedFirst,
+      schema: { ...operations.updateProject, hide, params: ProjectRefParams, body: ProjectPatch },
+    },
     async (request, reply) => {
       const got = await projects.update(request.params.id, request.body, principalOf(request));
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(projectView(got.value));
@@ -77,7 +81,10 @@ function addWrites(app: App, { projects, path, hide = false }: Place): void {
 
   app.delete(
     `${path}/:id`,
-    { schema: { ...operations.deleteProject, hide, params: ProjectRefParams, body: NoFields } },
+    {
+      ...recordedFirst,
+      schema: { ...operations.deleteProject, hide, params: ProjectRefParams, body: NoFields },
+    },
     async (request, reply) => {
       const got = await projects.remove(request.params.id, principalOf(request));
       return sendRemoved(reply, got, callerOf(request, reply));

@@ -1,4 +1,5 @@
 import { accessOperations } from "./access-operations.js";
+import { auditOperations } from "./audit-operations.js";
 import { lendingOperations } from "./lending-operations.js";
 import { about, reply } from "./operation.js";
 import { registryOperations } from "./registry-operations.js";
@@ -14,6 +15,7 @@ export const operations = about({
   ...lendingOperations,
   ...registryOperations,
   ...accessOperations,
+  ...auditOperations,
   getAuthContext: {
     tag: "Authentication",
     summary: "Tell who the request is from and what it may reach",

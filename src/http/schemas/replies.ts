@@ -20,6 +20,7 @@ import {
   OrganizationLimitsReply,
   ProjectReply,
 } from "./access-replies.js";
+import { AuditEntryReply } from "./audit-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });
@@ -260,6 +261,7 @@ export const components = [
   AuthContextReply,
   OrganizationLimitsReply,
   EntitlementsReply,
+  AuditEntryReply,
   StatusReply,
 ] as const;
 

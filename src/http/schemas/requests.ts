@@ -128,6 +128,31 @@ export const SessionQuery = Type.Object({
     }),
   ),
 });
+const instant = (description: string) => Type.String({ maxLength: 64, description });
+/** Lists of texts are separated by commas, as the official client sends them. */
+const auditFilter = {
+  start: instant("From when on, as RFC 3339 has it"),
+  end: instant("Until when, not included; at most 30 days after `start`"),
+  auth_strategy: Type.Optional(Type.Enum(["api_key", "dashboard", "oauth", "lease", "none"])),
+  service: text("The service whose requests are meant: all are `api`"),
+  method: text("The HTTP method"),
+  exclude_method: Type.Optional(Type.String({ maxLength: 1024, description: "Up to 10 methods" })),
+  search: text("A part of the path, user id, e-mail address, client's address or status"),
+  search_user_id: Type.Optional(
+    Type.String({ maxLength: 6500, description: "Up to 100 users, found as well as what `search` finds" }),
+  ),
+};
+export const AuditQuery = Type.Object({
+  ...auditFilter,
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100 })),
+  page_token: text("What the page before gave as X-Next-Page-Token"),
+});
+export const AuditChunkQuery = Type.Object({
+  ...auditFilter,
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50_000, default: 50_000 })),
+  cursor: text("What the chunk before gave as X-Next-Cursor"),
+  format: Type.Optional(Type.Enum(["jsonl", "jsonl.gz"], { default: "jsonl.gz" })),
+});
 export const SessionGetQuery = Type.Object({
   include_deleted: Type.Optional(Type.Boolean({ default: false })),
 });

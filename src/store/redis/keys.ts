@@ -119,6 +119,15 @@ export const schemaKey = `${root}:schema`;
 /** When each schedule last ran: a map of schedule to instant. */
 export const ticksKey = `${root}:{nodes}:ticks`;
 
+/**
+ * The audit log: its newest entries, their bytes and where the manifest ends, and the manifest of the
+ * segments that hold the others.
+ */
+export type AuditPart = "auditStream" | "auditState" | "auditSegments";
+export const auditKey = (part: AuditPart): string => `${root}:{audit}:${part}`;
+/** The last batch that was taken of one writer. */
+export const auditWriterKey = (writer: string): string => `${root}:{audit}:writer:${writer}`;
+
 /** BullMQ builds its keys under this; the tag keeps a queue in one slot. */
 export const queuePrefix = `${root}:{queue}`;
 

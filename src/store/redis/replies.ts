@@ -60,6 +60,8 @@ export const replyWords = {
   "set-limit": ["set", "changed"],
   "settle-reservation": ["settled", "kept"],
   "take-request": ["taken", "refused"],
+  "append-entries": ["appended", "full"],
+  "commit-segment": ["committed", "stale"],
   "change-proxy": ["changed", "missing"],
   "commit-profile": ["committed", "missing"],
   "create-extension": ["created", "taken", "many"],

@@ -76,6 +76,8 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   entitlements: entitlementsOf({ concurrentSessions: 10, maxExtensions: 1000 }),
   operationsIn: () => operations,
   staging: nowhere,
+  audit: { record() {}, recordNow: async () => {}, checkRoom: async () => {} },
+  auditLog: operations.auditLog,
   clock: systemClock,
   log,
   links: (browser, lease) => ({

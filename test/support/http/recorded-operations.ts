@@ -22,6 +22,7 @@ import type { Session, Tombstone } from "../../../src/pool/session.js";
 import type { Extension, ExtensionOperations } from "../../../src/registry/extensions/extension.js";
 import type { Profile, ProfileOperations } from "../../../src/registry/profiles/profile.js";
 import type { Proxy, ProxyOperations } from "../../../src/registry/proxies/proxy.js";
+import { recordedAudit } from "./recorded-audit.js";
 
 export const poolConfig: PoolSpec = {
   size: 2,
@@ -284,6 +285,7 @@ export class RecordedOperations {
     download: (...args) =>
       this.#run("profiles.download", args, done({ bytes: Readable.from([Buffer.from("archive")]) })),
   };
+  readonly auditLog = recordedAudit(this.#run.bind(this));
 
   async #run<Result>(operation: string, args: readonly unknown[], usual: Result): Promise<Result> {
     this.calls.push({ operation, args });

@@ -1,0 +1,43 @@
+import type { Millis } from "../base/clock.js";
+import type { Entry, NewEntry, Position } from "./entry.js";
+import type { SealedSegment } from "./segment.js";
+
+/** Entries of one writer, in the order in which their requests ended. */
+export interface Batch {
+  readonly writer: string;
+  /** Counts the writer's batches; one that comes again is taken once. */
+  readonly number: number;
+  readonly entries: readonly (NewEntry & { readonly ageMs: Millis })[];
+}
+
+/** Where the newest part of the log is kept, and what is known of the segments that hold the rest. */
+export interface AuditStore {
+  /** `full`: nothing of it was taken. */
+  append(batch: Batch): Promise<"appended" | "full">;
+  hasRoom(): Promise<boolean>;
+  /** Of the newest part, before a position and not before an instant: newest first, and at most `most`. */
+  newest(before: Position, since: Millis, most: number): Promise<readonly Entry[]>;
+  /** Of the newest part, from its oldest entry on, after a position: oldest first, and at most `most`. */
+  oldest(after: Position | undefined, most: number): Promise<readonly Entry[]>;
+  size(): Promise<{ readonly entries: number; readonly bytes: number; readonly at: Millis }>;
+  /** Numbers and hash of what the manifest holds. */
+  manifest(): Promise<LogManifest>;
+  /** Segments by their numbers, both included, oldest first. */
+  segments(from: number, to: number): Promise<readonly SealedSegment[]>;
+  /**
+   * Puts a segment at the end of the manifest and takes its entries out of the newest part, both at once.
+   * `stale`: somebody else has sealed entries since it was made.
+   */
+  commit(segment: SealedSegment, entries: readonly Entry[]): Promise<"committed" | "stale">;
+  /** Forgets segments up to a number. */
+  drop(upTo: number): Promise<void>;
+}
+
+export interface LogManifest {
+  /** The number of the oldest segment that is kept; `last + 1` where there is none. */
+  readonly first: number;
+  /** 0 where nothing was ever sealed. */
+  readonly last: number;
+  /** The newest segment's hash; empty where nothing was ever sealed. */
+  readonly hash: string;
+}

@@ -1,0 +1,111 @@
+import type { Millis } from "../base/clock.js";
+
+/**
+ * Where an entry stands in the log: the instant at which it was put there (ms, 13 digits) and a number among
+ * those of that instant. Positions compare as texts. An entry keeps its own for ever, so it is its `event_id`.
+ */
+export type Position = string & { readonly __position: true };
+
+/** What is known of a request when it ends, but for the time. */
+export interface RequestFacts {
+  /** `api_key`, `oauth` or `dashboard`; `lease` for a browser's own URLs; `none` where nobody was let in. */
+  readonly authStrategy: string;
+  readonly userId: string;
+  readonly email: string;
+  readonly status: number;
+  readonly method: string;
+  /** Without the query string, which may hold tokens. */
+  readonly path: string;
+  /** The route's template; empty where there is no such operation. */
+  readonly route: string;
+  /** The host that was asked for. */
+  readonly domain: string;
+  readonly clientIp: string;
+  readonly userAgent: string;
+}
+
+/** An entry on its way into the log; its times are of this process's monotonic clock. */
+export interface NewEntry extends RequestFacts {
+  readonly receivedAt: Millis;
+  readonly durationMs: Millis;
+}
+
+/** What a request has left in the log. */
+export interface Entry extends RequestFacts {
+  readonly position: Position;
+  /** When the request was received, by Redis's clock; never later than its position. */
+  readonly at: Millis;
+  readonly durationMs: Millis;
+}
+
+/**
+ * An entry stands at most so much later in the log than its request was received: no request takes longer
+ * that is not recorded when its response starts, and what waits longer for the store is lost.
+ */
+export const longestMs: Millis = 3_600_000;
+
+const atDigits = 13;
+const numberDigits = 6;
+
+/** `1763841234567-4`, as a stream calls it, becomes `1763841234567-000004`. */
+export function positionOf(streamId: string): Position {
+  const [at = "", number = ""] = streamId.split("-");
+  return `${at.padStart(atDigits, "0")}-${number.padStart(numberDigits, "0")}` as Position;
+}
+
+/** The first position at or after an instant. */
+export const positionAt = (at: Millis): Position =>
+  `${String(Math.max(0, Math.ceil(at))).padStart(atDigits, "0")}-${"0".repeat(numberDigits)}` as Position;
+
+/** When it was put there. */
+export const instantOf = (position: Position): Millis => Number(position.slice(0, atDigits));
+
+export const findPosition = (text: string): Position | undefined =>
+  /^\d{13}-\d{6}$/.test(text) ? (text as Position) : undefined;
+
+/** An entry as the API shows it (docs/audit.md#entries). */
+export const entryView = (entry: Entry) => ({
+  timestamp: new Date(entry.at).toISOString(),
+  auth_strategy: entry.authStrategy,
+  user_id: entry.userId,
+  email: entry.email,
+  status: entry.status,
+  method: entry.method,
+  path: entry.path,
+  route: entry.route,
+  domain: entry.domain,
+  duration_ms: entry.durationMs,
+  client_ip: entry.clientIp,
+  user_agent: entry.userAgent,
+});
+type EntryView = ReturnType<typeof entryView>;
+
+/** One line of an export and of a segment; the same entry always gives the same bytes. */
+export const lineOf = (entry: Entry): string =>
+  `${JSON.stringify({ event_id: entry.position, ...entryView(entry) })}\n`;
+
+const lineStart = '{"event_id":"';
+const positionLength = atDigits + 1 + numberDigits;
+/** The position of a line, without reading the rest of it. */
+export const positionInLine = (line: Buffer): Position =>
+  line.toString("latin1", lineStart.length, lineStart.length + positionLength) as Position;
+
+/** Reads a line that `lineOf` has written. */
+export function entryOfLine(line: string): Entry {
+  const { event_id: position, ...view } = JSON.parse(line) as EntryView & { event_id: Position };
+  return {
+    position,
+    at: Date.parse(view.timestamp),
+    authStrategy: view.auth_strategy,
+    userId: view.user_id,
+    email: view.email,
+    status: view.status,
+    method: view.method,
+    path: view.path,
+    route: view.route,
+    domain: view.domain,
+    durationMs: view.duration_ms,
+    clientIp: view.client_ip,
+    userAgent: view.user_agent,
+  };
+}

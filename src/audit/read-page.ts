@@ -1,0 +1,122 @@
+import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { Clock, Millis } from "../base/clock.js";
+import { type Done, done, type Refusal, refusal } from "../base/errors.js";
+import { type Entry, findPosition, lineOf, type Position } from "./entry.js";
+import type { AuditFilter } from "./filter.js";
+import { type LogParts, readLog } from "./read-log.js";
+
+const pack = promisify(gzip);
+
+/** One page of entries, newest first; `next` is there while there are more. */
+export interface AuditPage {
+  readonly entries: readonly Entry[];
+  readonly next?: string;
+}
+export interface AuditChunk {
+  readonly bytes: Buffer;
+  readonly count: number;
+  readonly next?: string;
+}
+interface PageAsk {
+  readonly filter: AuditFilter;
+  readonly limit: number;
+  /** What the page before gave as `next`. */
+  readonly token?: string;
+}
+interface ChunkAsk extends PageAsk {
+  readonly isPacked: boolean;
+}
+
+/** Reads the log. */
+export interface AuditReader {
+  page(ask: PageAsk): Promise<Done<AuditPage> | Refusal>;
+  /** The same ask with a token gives the same bytes, whatever comes into the log. */
+  chunk(ask: ChunkAsk): Promise<Done<AuditChunk> | Refusal>;
+}
+
+/** A page that has found something is answered after so long, since its caller waits for a minute at most. */
+const searchMs: Millis = 10_000;
+/** Each may hold 50,000 entries in memory. */
+const chunksAtOnce = 2;
+const linesAtOnce = 1000;
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+export function makeAuditReader(parts: LogParts & { readonly clock: Clock }): AuditReader {
+  let chunks = 0;
+  const chunk = async (ask: ChunkAsk): Promise<Done<AuditChunk> | Refusal> => {
+    const got = await take(parts, { ...ask, purpose: "chunk", limitMs: Infinity });
+    if (got.kind === "refused") return got;
+    const { entries, next } = got.value;
+    const text = Buffer.from(await textOf(entries));
+    const bytes = ask.isPacked ? await pack(text) : text;
+    return done({ bytes, count: entries.length, ...(next !== undefined && { next }) });
+  };
+  return {
+    page: (ask) => take(parts, { ...ask, purpose: "list", limitMs: searchMs }),
+    async chunk(ask) {
+      if (chunks >= chunksAtOnce)
+        return refusal("too_many_requests", { message: "Other exports are under way" });
+      chunks += 1;
+      try {
+        return await chunk(ask);
+      } finally {
+        chunks -= 1;
+      }
+    },
+  };
+}
+
+interface Take extends PageAsk {
+  readonly purpose: "list" | "chunk";
+  readonly limitMs: Millis;
+}
+
+/** Looks for one entry more than is shown, which tells whether there are more. */
+async function take(
+  parts: LogParts & { readonly clock: Clock },
+  { filter, limit, token, purpose, limitMs }: Take,
+): Promise<Done<AuditPage> | Refusal> {
+  const asked = `${purpose} ${digestOf(filter)}`;
+  const before = token === undefined ? undefined : positionIn(token, asked);
+  if (token !== undefined && before === undefined) return refusal("bad_request", { message: foreignToken });
+  const began = parts.clock.monotonic();
+  const found: Entry[] = [];
+  let isOver = true;
+  for await (const entries of readLog(parts, filter, before)) {
+    for (const entry of entries) found.push(entry);
+    isOver = !(found.length > limit || (found.length > 0 && parts.clock.monotonic() - began > limitMs));
+    if (!isOver) break;
+  }
+  const entries = found.slice(0, limit);
+  const last = entries.at(-1);
+  return done({ entries, ...(!isOver && last && { next: tokenOf(last.position, asked) }) });
+}
+
+async function textOf(entries: readonly Entry[]): Promise<string> {
+  let text = "";
+  for (const [index, entry] of entries.entries()) {
+    text += lineOf(entry);
+    if (index % linesAtOnce === linesAtOnce - 1) await turn();
+  }
+  return text;
+}
+
+const foreignToken =
+  "The token is not one of these filters and this range: take the one that the page before gave";
+
+const digestOf = (filter: AuditFilter): string =>
+  createHash("sha256")
+    .update(JSON.stringify(Object.entries(filter).sort()))
+    .digest("base64url")
+    .slice(0, 12);
+
+const tokenOf = (position: Position, asked: string): string =>
+  Buffer.from(`1 ${asked} ${position}`).toString("base64url");
+
+function positionIn(token: string, asked: string): Position | undefined {
+  const text = Buffer.from(token, "base64url").toString("latin1");
+  const start = `1 ${asked} `;
+  return text.startsWith(start) ? findPosition(text.slice(start.length)) : undefined;
+}

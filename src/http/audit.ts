@@ -1,0 +1,201 @@
+import type { FastifyRequest } from "fastify";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { NewEntry, RequestFacts } from "../audit/entry.js";
+import type { AuditRecorder } from "../audit/writer.js";
+import type { Clock, Millis } from "../base/clock.js";
+import { errors, type Refusal } from "../base/errors.js";
+import type { App } from "./app.js";
+import { isDocsPath } from "./docs-path.js";
+import { isFrontPath } from "./front.js";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /**
+     * `first`: refused where its entry cannot be recorded, and answered when it is. `started`: recorded when
+     * its response starts, since that may last.
+     */
+    readonly audit?: "first" | "started";
+  }
+}
+
+/** Of routes that change who may do what, or where secrets and the log itself go (docs/audit.md). */
+export const recordedFirst = { config: { audit: "first" } } as const;
+
+/** What nginx logs for a caller that has hung up. */
+const hungUp = 499;
+/** Texts that callers choose are cut: entries stand in Redis. */
+const longest = { path: 1024, userAgent: 512, domain: 255, method: 32 } as const;
+
+/** Probes ask often and change nothing, and nodes speak among themselves. */
+const unrecorded: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics", "/node/messages"]);
+
+interface Observed {
+  readonly raw: IncomingMessage;
+  readonly receivedAt: Millis;
+  /** Once it is routed. */
+  request?: FastifyRequest;
+  isRecorded: boolean;
+}
+
+/** Leaves one entry in the audit log for each request that is made to the API. */
+export class AuditTrail {
+  readonly #observed = new WeakMap<IncomingMessage, Observed>();
+
+  constructor(
+    private readonly recorder: AuditRecorder,
+    private readonly clock: Clock,
+  ) {}
+
+  /** To be told of each request before anybody else is. */
+  received(raw: IncomingMessage, response: ServerResponse): void {
+    if (!isRecorded(raw)) return;
+    const observed = this.#observe(raw);
+    if (isFrontPath(raw.url ?? "")) onStart(response, (status) => this.#record(observed, status));
+    response.once("close", () => this.#record(observed, statusOf(response)));
+  }
+
+  /** Of one that is refused before anybody is told of it. */
+  refused(raw: IncomingMessage, { code }: Refusal): void {
+    if (isRecorded(raw)) this.#record(this.#observed.get(raw) ?? this.#observe(raw), errors[code].status);
+  }
+
+  /** A socket is recorded when it is answered, by whomever; or when it closes without an answer. */
+  upgrading(raw: IncomingMessage, socket: Duplex): void {
+    if (!isRecorded(raw)) return;
+    const observed = this.#observe(raw);
+    onFirstWrite(socket, (status) => this.#record(observed, status));
+    socket.once("close", () => this.#record(observed, hungUp));
+  }
+
+  /** Tells of each request how the app knows it, and keeps what its route asks for. */
+  watch(app: App): void {
+    app.addHook("onRequest", (request, reply, next) => {
+      const observed = this.#observed.get(request.raw);
+      if (observed) {
+        observed.request = request;
+        if (request.routeOptions.config?.audit === "started")
+          onStart(reply.raw, (status) => this.#record(observed, status));
+      }
+      next();
+    });
+    app.addHook("onRoute", (route) => {
+      if (route.config?.audit !== "first") return;
+      route.preHandler = [...[route.preHandler ?? []].flat(), () => this.recorder.checkRoom()];
+      route.onSend = [
+        ...[route.onSend ?? []].flat(),
+        (request, reply) => this.#recordFirst(request, reply.statusCode),
+      ];
+    });
+  }
+
+  async #recordFirst({ raw }: FastifyRequest, status: number): Promise<void> {
+    const observed = this.#observed.get(raw);
+    if (!observed || observed.isRecorded) return;
+    observed.isRecorded = true;
+    await this.recorder.recordNow(this.#entryOf(observed, status));
+  }
+
+  #observe(raw: IncomingMessage): Observed {
+    const observed = { raw, receivedAt: this.clock.monotonic(), isRecorded: false };
+    this.#observed.set(raw, observed);
+    return observed;
+  }
+
+  #record(observed: Observed, status: number): void {
+    if (observed.isRecorded) return;
+    observed.isRecorded = true;
+    this.recorder.record(this.#entryOf(observed, status));
+  }
+
+  #entryOf(observed: Observed, status: number): NewEntry {
+    const { receivedAt } = observed;
+    return { ...factsOf(observed, status), receivedAt, durationMs: this.clock.monotonic() - receivedAt };
+  }
+}
+
+function factsOf({ raw, request }: Observed, status: number): RequestFacts {
+  const path = pathOf(raw);
+  return {
+    ...callerOf(raw, request),
+    status,
+    method: (raw.method ?? "").slice(0, longest.method),
+    path: path.slice(0, longest.path),
+    route: request ? templateOf(request.routeOptions.url ?? "") : frontTemplateOf(path),
+    domain: domainOf(raw).slice(0, longest.domain),
+    clientIp: raw.socket.remoteAddress ?? "",
+    userAgent: (raw.headers["user-agent"] ?? "").slice(0, longest.userAgent),
+  };
+}
+
+const nobody = { authStrategy: "none", userId: "", email: "" };
+/** A browser's own URLs bring the token of its lease. */
+const leaseHolder = { authStrategy: "lease", userId: "", email: "" };
+
+function callerOf(
+  raw: IncomingMessage,
+  request: FastifyRequest | undefined,
+): Pick<RequestFacts, "authStrategy" | "userId" | "email"> {
+  const principal = request?.principal;
+  if (principal)
+    return { authStrategy: principal.source, userId: principal.person.id, email: principal.person.email };
+  return !request && isFrontPath(raw.url ?? "") ? leaseHolder : nobody;
+}
+
+const isRecorded = (raw: IncomingMessage): boolean =>
+  !unrecorded.has(pathOf(raw)) && !isDocsPath(raw.url ?? "");
+
+const pathOf = ({ url = "" }: IncomingMessage): string => {
+  const end = url.indexOf("?");
+  return end < 0 ? url : url.slice(0, end);
+};
+
+/** The Host header without its port. */
+const domainOf = ({ headers }: IncomingMessage): string => (headers.host ?? "").replace(/:\d*$/, "");
+
+const templates = new Map<string, string>();
+/** `/browser_pools/:id_or_name` becomes `/browser_pools/{id_or_name}`, as the OpenAPI document has it. */
+function templateOf(url: string): string {
+  const known = templates.get(url);
+  if (known !== undefined) return known;
+  const made = url.replaceAll(/:(\w+)/g, "{$1}");
+  templates.set(url, made);
+  return made;
+}
+
+/** Empty where the path is not one of a browser's own. */
+function frontTemplateOf(path: string): string {
+  const [, way] = /^\/browsers\/[^/]+\/(cdp|webdriver|curl)(?:\/|$)/.exec(path) ?? [];
+  return way === undefined ? "" : `/browsers/{id}/${way}`;
+}
+
+const statusOf = (response: ServerResponse): number =>
+  response.headersSent || response.writableEnded ? response.statusCode : hungUp;
+
+/** Calls back when the head of the response is about to be written. */
+function onStart(response: ServerResponse, started: (status: number) => void): void {
+  const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+  response.writeHead = (...args: unknown[]): ServerResponse => {
+    started(Number(args[0]));
+    return writeHead(...args);
+  };
+}
+
+/** Calls back with the status of the first thing that is written to the socket, which is a response's head. */
+function onFirstWrite(socket: Duplex, answered: (status: number) => void): void {
+  const { write, end } = socket;
+  const look = (chunk: unknown): void => {
+    socket.write = write;
+    socket.end = end;
+    answered(Number(/^HTTP\/1\.\d (\d{3})/.exec(String(chunk).slice(0, headBytes))?.[1] ?? hungUp));
+  };
+  socket.write = (...args: unknown[]): boolean => {
+    look(args[0]);
+    return (write as (...args: unknown[]) => boolean).apply(socket, args);
+  };
+  socket.end = (...args: unknown[]): Duplex => {
+    look(args[0]);
+    return (end as (...args: unknown[]) => Duplex).apply(socket, args);
+  };
+}
+const headBytes = 16;

@@ -1,0 +1,1 @@
+export const isDocsPath = (url: string): boolean => /^\/(?:openapi\.json|docs(?:\/[^?]*)?)(?:\?|$)/.test(url);

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { AuditWriter } from "../../src/audit/writer.js";
+import { longestMs } from "../../src/audit/entry.js";
+import { RedisAuditStore } from "../../src/store/audit-store.js";
+import { newEntry } from "../support/audit/audit-bed.js";
+import { silentLog } from "../support/browser/chromium-host.js";
+import { DrivenClock } from "../support/driven-clock.js";
+import { type Broken, failing } from "../support/failing.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
+
+let server: TestRedis;
+let bed: StoreBed;
+beforeAll(async () => {
+  server = await startRedis();
+  bed = await openStoreBed(server, { project: "audit-writer" });
+});
+afterAll(async () => {
+  await bed.close();
+  await server.stop();
+});
+beforeEach(() => bed.redis.flushall());
+
+function openWriter(mostBytes = 2 ** 30) {
+  const clock = new DrivenClock();
+  const broken: Broken = new Set();
+  const lost: Record<string, number> = {};
+  const audit = new RedisAuditStore(bed.store, mostBytes);
+  const meter = {
+    recorded() {},
+    lost: (reason: string, count: number) => void (lost[reason] = (lost[reason] ?? 0) + count),
+  };
+  const writer = new AuditWriter({
+    store: failing(audit, broken),
+    clock,
+    log: silentLog,
+    meter,
+    id: "writer",
+  });
+  const record = (path: string): void => writer.record(newEntry({ path, receivedAt: clock.monotonic() }));
+  const written = async (): Promise<string[]> =>
+    (await audit.oldest(undefined, 50_000)).map(({ path }) => path);
+  return { clock, broken, lost, writer, record, written };
+}
+const paths = (count: number): string[] => Array.from({ length: count }, (_, index) => `/${index}`);
+
+test("entries are written together a moment later, in their order; the last ones when the daemon stops", async () => {
+  const { clock, writer, record, written } = openWriter();
+  paths(250).forEach(record);
+  expect(await written()).toEqual([]);
+  await clock.advance(20);
+  await writer.recordNow(newEntry({ path: "/now", receivedAt: clock.monotonic() }));
+  expect(await written()).toEqual([...paths(250), "/now"]);
+  record("/last");
+  await writer.close();
+  expect(await written()).toEqual([...paths(250), "/now", "/last"]);
+});
+
+test("what Redis has taken without a word is written once, what it has not comes later, in the same order", async () => {
+  const { clock, broken, lost, writer, record, written } = openWriter();
+  broken.add("append!");
+  record("/taken");
+  await expect(writer.recordNow(newEntry({ path: "/told" }))).rejects.toThrow(
+    expect.objectContaining({ code: "audit_unavailable" }),
+  );
+  broken.clear();
+  broken.add("append");
+  await clock.advance(200);
+  record("/waits");
+  await expect(writer.recordNow(newEntry({ path: "/waits-too" }))).rejects.toThrow();
+  broken.clear();
+  record("/after");
+  await writer.close();
+  expect(await written()).toEqual(["/taken", "/told", "/waits", "/waits-too", "/after"]);
+  expect(lost).toEqual({});
+});
+
+test("while Redis is away no more wait than may, and what waits for too long is lost; all are counted", async () => {
+  const { clock, broken, lost, writer, record, written } = openWriter();
+  broken.add("append");
+  await expect(writer.recordNow(newEntry({ path: "/old" }))).rejects.toThrow();
+  for (let count = 0; count < 20_003; count += 1) record(`/${count}`);
+  expect(lost).toEqual({ too_many: 3 });
+  await expect(writer.recordNow(newEntry({ path: "/no-room" }))).rejects.toThrow();
+  clock.stand(longestMs + 1);
+  broken.clear();
+  await writer.recordNow(newEntry({ receivedAt: clock.monotonic() })).catch(() => {});
+  await writer.close();
+  expect(lost).toEqual({ too_many: 5, store_away: 20_001 });
+  expect(await written()).toEqual([]);
+});
+
+test("a full log takes nothing more, counts what is lost, and says so before anything is done", async () => {
+  const { lost, writer, record, written } = openWriter(500);
+  await writer.checkRoom();
+  await writer.recordNow(newEntry({ path: "/".padEnd(600, "x") }));
+  await expect(writer.checkRoom()).rejects.toThrow(expect.objectContaining({ code: "audit_unavailable" }));
+  await expect(writer.recordNow(newEntry({ path: "/more" }))).rejects.toThrow();
+  record("/and-more");
+  await writer.close();
+  expect(lost).toEqual({ log_full: 2 });
+  expect(await written()).toHaveLength(1);
+});

@@ -1,0 +1,196 @@
+import Fastify from "fastify";
+import { createServer } from "node:http";
+import { connect } from "node:net";
+import { Readable } from "node:stream";
+import { beforeEach, expect, test } from "vitest";
+import type { NewEntry } from "../../src/audit/entry.js";
+import { done, RemudaError, refusal } from "../../src/base/errors.js";
+import { AuditTrail } from "../../src/http/audit.js";
+import type { App } from "../../src/http/app.js";
+import { systemClock } from "../../src/base/clock.js";
+import { refuseOnSocket } from "../../src/http/raw-reply.js";
+import { until } from "../support/browser/chromium-until.js";
+import { key, send, sharedServer } from "../support/http/http-server.js";
+
+const entries: NewEntry[] = [];
+beforeEach(() => void (entries.length = 0));
+const audit = {
+  record: (entry: NewEntry) => void entries.push(entry),
+  recordNow: async (entry: NewEntry) => void entries.push(entry),
+  checkRoom: async () => {},
+};
+const front = {
+  request: () => false,
+  upgrade: (_request: unknown, socket: Parameters<typeof refuseOnSocket>[0]) => {
+    refuseOnSocket(socket, refusal("browser_gone"), "request");
+    return true;
+  },
+};
+const server = sharedServer({ publicUrl: "http://remuda.example" }, { audit, front });
+const recorded = (count: number): Promise<readonly NewEntry[]> =>
+  until("entries", () => (entries.length >= count ? entries : undefined), 10_000);
+
+test("a request leaves one entry, without its query and with its route's template", async () => {
+  await send(`${server().url}/browsers/abc?include_deleted=true&token=secret`, {
+    headers: { "user-agent": "tester/1" },
+  });
+  const [entry, ...more] = await recorded(1);
+  expect(more).toEqual([]);
+  expect(entry).toMatchObject({
+    authStrategy: "api_key",
+    userId: "root",
+    email: "root@remuda.invalid",
+    status: 200,
+    method: "GET",
+    path: "/browsers/abc",
+    route: "/browsers/{id_or_name}",
+    domain: "127.0.0.1",
+    clientIp: "127.0.0.1",
+    userAgent: "tester/1",
+  });
+  expect(JSON.stringify(entries)).not.toContain("secret");
+});
+
+test("refusals leave theirs, also of unknown callers, unknown routes and unknown hosts", async () => {
+  const ask = async (path: string, headers: Record<string, string> = {}, method = "GET") => {
+    await send(server().url + path, { method, headers });
+    const [entry] = await recorded(1);
+    entries.length = 0;
+    return [entry?.status, entry?.authStrategy, entry?.userId, entry?.route];
+  };
+  expect(await ask("/browsers", { authorization: "Bearer nobody" })).toEqual([401, "none", "", "/browsers"]);
+  expect(await ask("/nowhere")).toEqual([404, "none", "", ""]);
+  expect(await ask("/browsers?limit=x")).toEqual([400, "api_key", "root", "/browsers"]);
+  expect(await ask("/browsers/%ff")).toEqual([400, "none", "", ""]);
+  expect(await ask("/browser_pools/x", {}, "DELETE")).toEqual([
+    204,
+    "api_key",
+    "root",
+    "/browser_pools/{id_or_name}",
+  ]);
+  server().operations.answer("pools.get", new Error("broken"));
+  expect(await ask("/browser_pools/x")).toEqual([500, "api_key", "root", "/browser_pools/{id_or_name}"]);
+  await rawly("GET /browsers HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n");
+  expect((await recorded(1))[0]).toMatchObject({
+    status: 421,
+    domain: "elsewhere.example",
+    path: "/browsers",
+  });
+});
+
+test("probes, metrics and documents leave none", async () => {
+  for (const path of ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs/static/index.html"])
+    await send(server().url + path);
+  await send(`${server().url}/browsers`);
+  expect((await recorded(1)).map(({ path }) => path)).toEqual(["/browsers"]);
+});
+
+test("a caller that has hung up leaves one as well", async () => {
+  let answer: (later: unknown) => void = () => {};
+  const asked = new Promise<void>((resolve) =>
+    server().operations.answer("pools.get", () => {
+      resolve();
+      return new Promise((later) => (answer = later));
+    }),
+  );
+  const leaving = new AbortController();
+  const gone = fetch(`${server().url}/browser_pools/x`, {
+    signal: leaving.signal,
+    headers: { authorization: `Bearer ${key}` },
+  }).catch(() => {});
+  await asked;
+  leaving.abort();
+  await gone;
+  expect((await recorded(1))[0]).toMatchObject({ status: 499, path: "/browser_pools/x" });
+  answer(refusal("pool_not_found"));
+});
+
+test("a stream is recorded when its response starts, once", async () => {
+  const body = new Readable({ read() {} });
+  body.push("begin ");
+  server().operations.answer("profiles.download", done({ bytes: body }));
+  const reply = await fetch(`${server().url}/profiles/x/download`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect((await recorded(1))[0]).toMatchObject({ status: 200, route: "/profiles/{id_or_name}/download" });
+  body.push("end");
+  body.push(null);
+  expect(await reply.text()).toBe("begin end");
+  await send(`${server().url}/browsers`);
+  expect((await recorded(2)).map(({ path }) => path)).toEqual(["/profiles/x/download", "/browsers"]);
+});
+
+test("a socket is recorded when it is answered, without its token", async () => {
+  await rawly(
+    "GET /browsers/abc/cdp?token=secret HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+  );
+  const [entry] = await recorded(1);
+  expect(entry).toMatchObject({
+    authStrategy: "lease",
+    userId: "",
+    status: 410,
+    method: "GET",
+    path: "/browsers/abc/cdp",
+    route: "/browsers/{id}/cdp",
+  });
+  expect(JSON.stringify(entries)).not.toContain("secret");
+});
+
+/** What the server answers to bytes that are sent as they are, until it closes. */
+function rawly(text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let got = "";
+    const socket = connect(server().port, "127.0.0.1", () => socket.write(text));
+    socket.setEncoding("utf8").on("data", (more: string) => (got += more));
+    socket.on("close", () => resolve(got)).on("error", reject);
+  });
+}
+
+interface Recording {
+  room: boolean;
+  now: boolean;
+}
+
+/** A route that is answered once its entry is recorded, where it can be. */
+async function firstRecorded({ room, now }: Recording) {
+  const seen: string[] = [];
+  const fail = (isAble: boolean): void => {
+    if (!isAble) throw new RemudaError("audit_unavailable");
+  };
+  const trail = new AuditTrail(
+    {
+      record: () => void seen.push("recorded later"),
+      async recordNow() {
+        fail(now);
+        seen.push("recorded");
+      },
+      checkRoom: async () => fail(room),
+    },
+    systemClock,
+  );
+  const app = Fastify({
+    serverFactory: (handler) =>
+      createServer((request, response) => {
+        trail.received(request, response);
+        handler(request, response);
+      }),
+  });
+  trail.watch(app as unknown as App);
+  app.setErrorHandler((error, _request, reply) => reply.code(503).send({ message: String(error) }));
+  app.post("/keys", { config: { audit: "first" } }, async () => {
+    seen.push("changed");
+    return "made";
+  });
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = app.server.address() as { port: number };
+  const reply = await fetch(`http://127.0.0.1:${port}/keys`, { method: "POST" });
+  seen.push(String(reply.status));
+  await app.close();
+  return seen;
+}
+
+test("a change that has to be on record is recorded before it is answered, and not made where it cannot be", async () => {
+  expect(await firstRecorded({ room: true, now: true })).toEqual(["changed", "recorded", "200"]);
+  expect(await firstRecorded({ room: false, now: true })).toEqual(["recorded", "503"]);
+  expect(await firstRecorded({ room: true, now: false })).toEqual(["changed", "503"]);
+});

@@ -1,0 +1,169 @@
+import type Kernel from "@onkernel/sdk";
+import { gunzipSync } from "node:zlib";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { DaemonPlace } from "../support/daemon/daemon-settings.js";
+import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+
+/** The whole size of the proof is 50,000 (CONTRIBUTING.md). */
+const requests = Number(process.env["AUDIT_REQUESTS"] ?? 1200);
+const kills = 3;
+const callers = 8;
+
+let redis: TestRedis;
+let place: DaemonPlace;
+beforeAll(async () => {
+  redis = await startRedis();
+  place = new DaemonPlace({
+    role: "control",
+    redisUrl: redis.url,
+    // Small, so that sealing goes on all the while.
+    file: { audit: { hot_bytes: 4096, segment_entries: 200, seal_period_seconds: 1 } },
+  });
+});
+afterAll(async () => {
+  await redis.stop();
+  place.remove();
+});
+
+interface Answer {
+  readonly path: string;
+  readonly at: number;
+}
+
+/**
+ * Callers that ask as fast as they are answered, until the daemon is gone or each has asked so often: what
+ * each was answered, one after the other. Each path is asked for once.
+ */
+function flood(daemon: DaemonProcess, run: number, each: number): Promise<(readonly Answer[])[]> {
+  const call = async (caller: number): Promise<readonly Answer[]> => {
+    const own: Answer[] = [];
+    for (let count = 0; count < each; count += 1) {
+      const path = `/browser_pools/run${run}-caller${caller}-${count}`;
+      const got = await daemon.call(`GET ${path}`).catch(() => undefined);
+      if (got === undefined) break;
+      expect(got.status).toBe(404);
+      own.push({ path, at: performance.now() });
+    }
+    return own;
+  };
+  return Promise.all(Array.from({ length: callers }, (_, caller) => call(caller)));
+}
+
+const range = () => ({
+  start: new Date(Date.now() - 3_600_000).toISOString(),
+  end: new Date(Date.now() + 3_600_000).toISOString(),
+});
+
+async function listed(
+  kernel: Kernel,
+  query: ReturnType<typeof range> & { search?: string },
+): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const { path } of kernel.auditLogs.list(query)) paths.push(path);
+  return paths;
+}
+
+async function downloaded(kernel: Kernel, query: ReturnType<typeof range> & { search?: string }) {
+  const chunks: Uint8Array[] = [];
+  await kernel.auditLogs.download(query, {
+    write: (chunk: Uint8Array) => void chunks.push(chunk.slice()),
+  } as never);
+  const text = gunzipSync(Buffer.concat(chunks)).toString().trimEnd();
+  return text.split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+test("of what a daemon has answered, a kill takes only the last from the log, and nothing is there twice", async () => {
+  const all: { own: readonly Answer[]; killedAt: number }[] = [];
+  const lostAges: number[] = [];
+  for (let run = 0; run < kills; run += 1) {
+    const daemon = await spawnDaemon(place);
+    const each = Math.ceil(requests / kills / callers);
+    const flooding = flood(daemon, run, each);
+    // At some moment of the flood: what is asked then fails.
+    const before = await flood(daemon, run + kills, 1 + Math.floor(Math.random() * each));
+    const killedAt = performance.now();
+    await daemon.end("SIGKILL");
+    all.push(...[...before, ...(await flooding)].map((own) => ({ own, killedAt })));
+  }
+
+  const daemon = await spawnDaemon(place);
+  const kernel = daemon.kernel();
+  const query = { ...range(), search: "/browser_pools/run" };
+  const found = await listed(kernel, query);
+  expect(new Set(found).size).toBe(found.length);
+  const there = new Set(found);
+  for (const { own, killedAt } of all) {
+    const lost = own.findIndex(({ path }) => !there.has(path));
+    if (lost < 0) continue;
+    // The log has the order in which a caller was answered, so that only the last can be lost.
+    expect(own.slice(lost).filter(({ path }) => there.has(path))).toEqual([]);
+    lostAges.push(killedAt - (own[lost]?.at ?? 0));
+  }
+  if (process.env["AUDIT_REQUESTS"])
+    console.log(
+      `${found.length} entries; lost before a kill: ${Math.max(0, ...lostAges).toFixed(1)} ms at most`,
+    );
+
+  const rows = await downloaded(kernel, query);
+  expect(rows.map(({ path }) => path)).toEqual(found);
+  expect(new Set(rows.map(({ event_id: id }) => id)).size).toBe(rows.length);
+
+  // Pages are read while entries come and are sealed.
+  const [seen] = await Promise.all([listed(kernel, query), flood(daemon, 99, 20)]);
+  const isOld = (path: string): boolean => !path.startsWith("/browser_pools/run99-");
+  expect(seen.filter(isOld)).toEqual(found);
+  expect(new Set(seen).size).toBe(seen.length);
+  await daemon.end("SIGTERM");
+});
+
+test("the official client reads every field, page by page, and is told what is wrong with a range", async () => {
+  const daemon = await spawnDaemon(place);
+  await daemon.call(
+    "DELETE /browser_pools/fields?token=secret",
+    { force: true },
+    { "user-agent": "tester/1" },
+  );
+  await fetch(`${daemon.url}/browser_pools/fields`, { headers: { authorization: "Bearer nobody" } });
+  await daemon.end("SIGTERM");
+
+  const next = await spawnDaemon(place);
+  const client = next.kernel({ maxRetries: 0 });
+  const page = await client.auditLogs.list({ ...range(), search: "POOLS/fields", limit: 1 });
+  expect(page.getPaginatedItems()).toMatchObject([
+    { auth_strategy: "none", user_id: "", email: "", status: 401 },
+  ]);
+  expect(page.hasNextPage()).toBe(true);
+  const [entry] = (await page.getNextPage()).getPaginatedItems();
+  expect(entry).toEqual({
+    timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
+    auth_strategy: "api_key",
+    user_id: "root",
+    email: "root@remuda.invalid",
+    status: 404,
+    method: "DELETE",
+    path: "/browser_pools/fields",
+    route: "/browser_pools/{id_or_name}",
+    domain: "127.0.0.1",
+    duration_ms: expect.any(Number) as number,
+    client_ip: "127.0.0.1",
+    user_agent: "tester/1",
+  });
+  const found = await client.auditLogs.list({
+    ...range(),
+    search: "fields",
+    exclude_method: ["GET", "HEAD"],
+  });
+  expect(found.getPaginatedItems().map(({ method }) => method)).toEqual(["DELETE"]);
+  const wrong = async (query: object): Promise<unknown> =>
+    await client.auditLogs.list({ ...range(), ...query }).then(
+      () => "answered",
+      (error: { status: number }) => error.status,
+    );
+  expect(await wrong({ start: "2020-01-01T00:00:00Z" })).toBe(400);
+  expect(await wrong({ start: "yesterday" })).toBe(400);
+  expect(await wrong({ page_token: "nonsense" })).toBe(400);
+  expect(await wrong({ limit: 101 })).toBe(400);
+  expect((await next.call("GET /metrics")).text).toMatch(/remuda_audit_entries_total [1-9]/);
+  await next.end("SIGTERM");
+});
