@@ -5,6 +5,7 @@ import {
   OrganizationLimitsPatch,
 } from "../../access/organization-limits.js";
 import type { App } from "../app.js";
+import { recordedFirst } from "../audit.js";
 import { principalOf } from "../caller.js";
 import { sendRefusal } from "../errors.js";
 import type { OrganizationLimitsReply } from "../schemas/access-replies.js";
@@ -20,7 +21,7 @@ export function addLimits(app: App, { limits, entitlements }: Deps): void {
   app.get("/org/limits", { schema: operations.getOrganizationLimits }, async () => view(await limits.read()));
   app.patch(
     "/org/limits",
-    { schema: { ...operations.updateOrganizationLimits, body: OrganizationLimitsPatch } },
+    { ...recordedFirst, schema: { ...operations.updateOrganizationLimits, body: OrganizationLimitsPatch } },
     async (request, reply) => {
       const got = await limits.update(request.body, principalOf(request));
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(view(got.value));

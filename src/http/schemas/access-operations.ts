@@ -86,7 +86,7 @@ export const accessOperations = {
     summary: "Set the limit of every project that has none of its own",
     takesBody: true,
     success: limits("The limits as they are now"),
-    failures: ["insufficient_scope", "conflict"],
+    failures: ["audit_unavailable", "insufficient_scope", "conflict"],
   },
   getEntitlements: {
     tag: organization,
