@@ -32,6 +32,17 @@ onBoth("failing launches", ({ bed }) => {
     expect(await bed().redis.hget(pool.key("pool"), "failing")).toBeNull();
   });
 
+  test("of one node that is tried again and again leave room for others each time", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    for (let failures = 1; failures < 12; failures += 1) {
+      await failOnce(pool);
+      expect(await bed().poolStore.wanted(pool.partition, 100)).toMatchObject({ count: 1, resting: [nodeA] });
+      await pool.age(60_100);
+    }
+    await failOnce(pool);
+    expect(await pool.launch(1, { node: nodeB })).toHaveLength(1);
+  });
+
   test("are tried elsewhere at once; on the node they failed on, with one at a time", async () => {
     const pool = await PoolBed.create(bed(), { size: 6 });
     await failOnce(pool);

@@ -12,12 +12,14 @@ local function countFailure(browser, text, initialMs, maxMs)
   local node = nodes[browser.node] or { failures = 0, restsUntil = 0 }
   -- Launches that were claimed together fail together: that is one failure.
   if node.restsUntil > now then return end
+  local isTrial = node.failures > 0 and not browser.readyAt
   node.failures, node.error, node.trial = node.failures + 1, text, nil
   node.restsUntil = now + backoff(node.failures)
   if browser.readyAt then node.diedAt = now end
   nodes[browser.node] = node
   keepFailing(nodes)
-  if tonumber(redis.call("HGET", K.pool, "backoffUntil") or 0) > now then return end
+  -- Another trial of a node that is known to fail says nothing of others: those are tried at once.
+  if isTrial or tonumber(redis.call("HGET", K.pool, "backoffUntil") or 0) > now then return end
   -- The first may be its node's fault: it is tried elsewhere at once.
   local failures = redis.call("HINCRBY", K.pool, "failures", 1)
   if failures > 1 then redis.call("HSET", K.pool, "backoffUntil", now + backoff(failures - 1)) end
