@@ -26,7 +26,8 @@ import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 import type { Slot } from "./begin.js";
 import { ClosedNodes } from "./closed-nodes.js";
 import type { Snapshot } from "./failover.js";
-import type { Ask, Caller, Control, FakeNode, Holder, PoolModel, Release } from "./model.js";
+import { isBusyIn, type Ask, type Caller, type Control, type FakeNode } from "./model.js";
+import type { Holder, PoolModel, Release } from "./model.js";
 import { judgeGrant, mayEnd } from "./judge.js";
 import { Random } from "./random.js";
 import { type Cause, hold, Shadow } from "./shadow.js";
@@ -216,14 +217,12 @@ export class World {
 
   async beat(): Promise<void> {
     this.beatenAt = this.now;
-    const controls = this.controls.filter(
-      (control) => control.isAlive && !control.isPaused && !control.isStopped,
-    );
+    const controls = this.controls.filter((one) => one.isAlive && !one.isPaused && !one.isStopped);
     await Promise.all([
       ...controls.flatMap((control) =>
-        [...this.partitions(), ...this.#former].map((partition) =>
-          this.bed.poolStore.beat(partition, control.id),
-        ),
+        [...this.partitions(), ...this.#former]
+          .filter((partition) => !this.isAtRest || isBusyIn(partition, control, this.callers))
+          .map((partition) => this.bed.poolStore.beat(partition, control.id)),
       ),
       ...this.nodes
         .filter(({ isFrozen }) => !isFrozen)
