@@ -105,7 +105,10 @@ export class AuditWriter implements AuditRecorder {
     this.#cancel = undefined;
     this.#writing ??= this.#writeAll().then((isDone) => {
       this.#writing = undefined;
-      if (!isDone && !this.#isClosed) this.#writeIn(retryMs);
+      if (this.#isClosed) return;
+      if (!isDone) this.#writeIn(retryMs);
+      // What came after the last look found a write under way, and left it to that.
+      else if (this.#waiting.length > 0) this.#write();
     });
   }
 

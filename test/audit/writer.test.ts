@@ -101,3 +101,16 @@ test("a full log takes nothing more, counts what is lost, and says so before any
   expect(lost).toEqual({ log_full: 2 });
   expect(await written()).toHaveLength(1);
 });
+
+test("a change that comes at the very end of a write is written too", async () => {
+  const { clock, writer, written } = openWriter();
+  const now = (path: string): Promise<void> =>
+    writer.recordNow(newEntry({ path, receivedAt: clock.monotonic() }));
+  const turns = Array.from({ length: 12 }, (_, turn) => turn);
+  for (const turn of turns) {
+    await now(`/${turn}`);
+    for (let waited = 0; waited < turn; waited += 1) await Promise.resolve();
+    await now(`/${turn}-later`);
+  }
+  expect(await written()).toHaveLength(2 * turns.length);
+});
