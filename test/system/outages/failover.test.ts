@@ -79,7 +79,7 @@ test("browsers that ended after the last write that was kept are granted no more
   const ended = [await acquire("whole"), await acquire("whole")];
   for (const { session_id } of ended)
     await daemon.call("POST /browser_pools/whole/release", { session_id, reuse: false });
-  await until("their replacements", async () => {
+  const areReplaced = async (): Promise<boolean> => {
     const browsers = await daemon.browsersOf("whole");
     return (
       browsers.length === 2 &&
@@ -88,18 +88,10 @@ test("browsers that ended after the last write that was kept are granted no more
           state === "idle" && ended.every((lease) => lease.session_id !== session_id),
       )
     );
-  });
+  };
+  await until("their replacements", areReplaced);
   await failOver();
-  await until("records and browsers in step", async () => {
-    const browsers = await daemon.browsersOf("whole");
-    return (
-      browsers.length === 2 &&
-      browsers.every(
-        ({ state, session_id }) =>
-          state === "idle" && ended.every((lease) => lease.session_id !== session_id),
-      )
-    );
-  });
+  await until("records and browsers in step", areReplaced);
   for (const lease of [await acquire("whole"), await acquire("whole")])
     expect(await isDriven(lease)).toBe(42);
 });
