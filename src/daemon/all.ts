@@ -1,8 +1,8 @@
 import { announce } from "./announce.js";
-import { openControl } from "./control.js";
+import { openControl } from "./control/control.js";
 import { nodeAddressOf, openSilentNodes } from "./gateway.js";
-import { frontOf } from "./http.js";
-import { nodeIdentity, openNode } from "./node.js";
+import { frontOf } from "./control/http.js";
+import { nodeIdentity, openNode } from "./node/node.js";
 import { makeRole, packageRoot, take } from "./shared.js";
 
 /** Runs control and node in one process. */

@@ -13,7 +13,7 @@ import type { ProfileOperations } from "../registry/profiles/profile.js";
 import { makeProxyOperations } from "../registry/proxies/operations.js";
 import type { ProxyOperations } from "../registry/proxies/proxy.js";
 import { profileArchivesOf } from "./archives.js";
-import type { ProjectStores } from "../store/projects.js";
+import type { ProjectStores } from "../store/project/projects.js";
 import type { DaemonParts } from "./shared.js";
 
 interface Registries {

@@ -6,18 +6,18 @@ import { Stops } from "../base/stops.js";
 import type { Config } from "../config/config.js";
 import type { DaemonContext } from "./boot.js";
 import type { PoolSignals } from "../pool/ports/signals.js";
-import { RedisAuditStore } from "../store/audit-store.js";
+import { RedisAuditStore } from "../store/organization/audit-store.js";
 import { Queues, type QueueOptions } from "../schedule/queues.js";
-import { RedisApiKeyStore } from "../store/api-key-store.js";
+import { RedisApiKeyStore } from "../store/organization/api-key-store.js";
 import { EffectRunner } from "../store/effects.js";
 import { PartitionScripts } from "../store/partition-scripts.js";
 import { RedisPoolStore } from "../store/pool-store.js";
 import { queuePrefix } from "../store/redis/keys.js";
-import { RedisLimitStore, RedisRateLimiter } from "../store/limit-store.js";
+import { RedisLimitStore, RedisRateLimiter } from "../store/organization/limit-store.js";
 import type { StoreLimits } from "../store/limits.js";
 import { RedisNodeStore } from "../store/node-store.js";
-import { RedisProjectDirectory } from "../store/project-directory.js";
-import { RedisProjects } from "../store/projects.js";
+import { RedisProjectDirectory } from "../store/organization/project-directory.js";
+import { RedisProjects } from "../store/project/projects.js";
 import {
   connect,
   connectForMessages,

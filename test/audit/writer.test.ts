@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { AuditWriter } from "../../src/audit/writer.js";
 import { longestMs } from "../../src/audit/entry.js";
-import { RedisAuditStore } from "../../src/store/audit-store.js";
+import { RedisAuditStore } from "../../src/store/organization/audit-store.js";
 import { newEntry } from "../support/audit/audit-bed.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { DrivenClock } from "../support/driven-clock.js";

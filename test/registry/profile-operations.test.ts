@@ -4,7 +4,7 @@ import { RemudaError } from "../../src/base/errors.js";
 import { type Digest, newProfileId, type ProfileId } from "../../src/base/ids.js";
 import { makeProfileOperations, type SavedStates } from "../../src/registry/profiles/operations.js";
 import type { ProfileOperations, ProfileStore } from "../../src/registry/profiles/profile.js";
-import { RedisProfileStore } from "../../src/store/profile-store.js";
+import { RedisProfileStore } from "../../src/store/project/profile-store.js";
 import { onBoth } from "../support/store/on-both.js";
 import { PoolBed } from "../support/store/pool-bed.js";
 

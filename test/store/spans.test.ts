@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { partitionOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
-import { RedisProjectStore } from "../../src/store/project-store.js";
-import { RedisProjects } from "../../src/store/projects.js";
+import { RedisProjectStore } from "../../src/store/project/project-store.js";
+import { RedisProjects } from "../../src/store/project/projects.js";
 import { age } from "../support/store/age.js";
 import { onBoth } from "../support/store/on-both.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";

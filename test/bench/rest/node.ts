@@ -12,8 +12,8 @@ import { LeaseHandover } from "../../../src/node/lease-handover.js";
 import { Slots } from "../../../src/node/slots.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { startWorker } from "../../../src/schedule/queues.js";
-import { openReconciler } from "../../../src/daemon/lease-work.js";
-import { openContact } from "../../../src/daemon/node-work.js";
+import { openReconciler } from "../../../src/daemon/node/lease-work.js";
+import { openContact } from "../../../src/daemon/node/node-work.js";
 import { openStores, type Stores } from "../../../src/daemon/stores.js";
 import { listenAsNode } from "../../../src/store/messages.js";
 import { silentListener, simulatedBrowser } from "./browser.js";
@@ -90,7 +90,7 @@ function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonCo
   });
 }
 
-/** What src/daemon/node.ts wires, but for Chromium and its clients. */
+/** What src/daemon/node/node.ts wires, but for Chromium and its clients. */
 export async function startNode(config: Config, context: DaemonContext): Promise<SimulatedNode> {
   const { clock, log } = context;
   const { stores } = openStores(config, context);

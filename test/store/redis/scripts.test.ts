@@ -27,8 +27,11 @@ const mentionsOf = (name: string): RegExp => new RegExp(`(?<![.\\w])${name}\\b`,
 const functionsIn = (text: string): readonly string[] =>
   [...text.matchAll(/^local function (\w+)\(/gm)].map(([, name = ""]) => name);
 const luaFolder = new URL("../../../src/store/lua/", import.meta.url);
-const included = readdirSync(new URL("include/", luaFolder)).flatMap((file) =>
-  functionsIn(readFileSync(new URL(`include/${file}`, luaFolder), "utf8")),
+const includes = readdirSync(new URL("include/", luaFolder), { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".lua"))
+  .map((file) => file.replace(".lua", ""));
+const included = includes.flatMap((name) =>
+  functionsIn(readFileSync(new URL(`include/${name}.lua`, luaFolder), "utf8")),
 );
 
 test.each(scripts.map((script) => [script.name, script] as const))(
@@ -76,12 +79,7 @@ test("the table of moves is the same in Lua and in TypeScript", () => {
 });
 
 test("every include is used", () => {
-  const includes = readdirSync(new URL("../../../src/store/lua/include/", import.meta.url)).map((file) =>
-    file.replace(".lua", ""),
-  );
   const files = [...scripts.map((script) => script.path), ...includes.map((name) => `include/${name}.lua`)];
-  const all = files
-    .map((name) => readFileSync(new URL(`../../../src/store/lua/${name}`, import.meta.url), "utf8"))
-    .join("\n");
+  const all = files.map((name) => readFileSync(new URL(name, luaFolder), "utf8")).join("\n");
   for (const name of includes) expect(all).toMatch(new RegExp(`^--- @include ${name}$`, "m"));
 });

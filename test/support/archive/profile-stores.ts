@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from "vitest";
 import { defaultProject } from "../../../src/base/ids.js";
-import { RedisProfileStore } from "../../../src/store/profile-store.js";
+import { RedisProfileStore } from "../../../src/store/project/profile-store.js";
 import { connectAlone } from "../../../src/store/redis/connect.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { silentLog } from "../browser/chromium-host.js";

@@ -11,7 +11,7 @@ import { SegmentFiles } from "../../../src/audit/segment-files.js";
 import { DirectoryArchives } from "../../../src/archive/directory-archives.js";
 import { openStaging } from "../../../src/archive/staging.js";
 import { systemClock } from "../../../src/base/clock.js";
-import { RedisAuditStore } from "../../../src/store/audit-store.js";
+import { RedisAuditStore } from "../../../src/store/organization/audit-store.js";
 import { silentLog } from "../browser/chromium-host.js";
 import type { StoreBed } from "../store/store-bed.js";
 

@@ -4,7 +4,7 @@ import { partitionOf, newControlId, newRequestId, type PoolId } from "../../../s
 import { makeAcquire } from "../../../src/lease/acquire.js";
 import type { Browser } from "../../../src/pool/browser.js";
 import { SessionReader } from "../../../src/pool/launch-templates.js";
-import { deliver } from "../../../src/daemon/lending.js";
+import { deliver } from "../../../src/daemon/control/lending.js";
 import { Waiters } from "../../../src/lease/waiters.js";
 import { Grants } from "../../../src/lease/grants.js";
 import type { Caller } from "../../../src/spec/paging.js";

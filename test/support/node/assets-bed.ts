@@ -23,8 +23,8 @@ import { makeProfileArchives, openFrom } from "../../../src/archive/profile-arch
 import { openStaging } from "../../../src/archive/staging.js";
 import { StreamSeal } from "../../../src/archive/stream-seal.js";
 import type { ProfileArchives } from "../../../src/registry/profiles/profile.js";
-import { RedisExtensionStore } from "../../../src/store/extension-store.js";
-import { RedisProfileStore } from "../../../src/store/profile-store.js";
+import { RedisExtensionStore } from "../../../src/store/project/extension-store.js";
+import { RedisProfileStore } from "../../../src/store/project/profile-store.js";
 import type { FakeExtension } from "../browser/chromium-fake.js";
 import type { StoreBed } from "../store/store-bed.js";
 

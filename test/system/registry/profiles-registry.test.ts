@@ -16,7 +16,7 @@ import { StreamSeal } from "../../../src/archive/stream-seal.js";
 import { pipeThrough } from "../../../src/archive/pipe-through.js";
 import { decompress } from "../../../src/archive/formats/zstd.js";
 import type { ProfileArchives } from "../../../src/registry/profiles/profile.js";
-import { RedisProfileStore } from "../../../src/store/profile-store.js";
+import { RedisProfileStore } from "../../../src/store/project/profile-store.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { encryptionKey } from "../../support/daemon/daemon-settings.js";

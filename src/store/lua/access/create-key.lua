@@ -3,7 +3,7 @@
 -- ARGV  record most body salt keepMs
 -- REPLY created (its record), many, same (the salt and the record of the first attempt), mismatch
 --- @include base
---- @include api-keys
+--- @include organization/api-keys
 
 local given, isSame = givenBefore()
 if given then return isSame and plain("same", given) or plain("mismatch") end

@@ -3,7 +3,7 @@
 -- ARGV  id request most
 -- REPLY deleted, missing
 --- @include base
---- @include api-keys
+--- @include organization/api-keys
 
 local key = readKey(A.id)
 if not key then return plain("missing") end

@@ -3,7 +3,7 @@
 -- ARGV  id name
 -- REPLY renamed (its record), missing
 --- @include base
---- @include api-keys
+--- @include organization/api-keys
 
 local key = readKey(A.id)
 if not key or key.deletedAt then return plain("missing") end

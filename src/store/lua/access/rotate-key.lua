@@ -5,7 +5,7 @@
 -- REPLY rotated (the new key's record), short, missing, many, same (the salt and the record of the first attempt), mismatch
 -- `short`: the new key would end before the grace does.
 --- @include base
---- @include api-keys
+--- @include organization/api-keys
 
 local given, isSame = givenBefore()
 if given then return isSame and plain("same", given) or plain("mismatch") end

@@ -3,7 +3,7 @@
 -- ARGV  owner
 -- REPLY freed
 --- @include base
---- @include reservations
+--- @include organization/reservations
 
 setReservation(A.owner, nil)
 return plain("freed")

@@ -7,7 +7,7 @@
 -- `kind`: pool or session. `concurrent` and `pooled` are the organization's limits, empty without one.
 -- `limits` has those of projects: under `default`, and under a project's name where it has its own.
 --- @include base
---- @include reservations
+--- @include organization/reservations
 
 local before = readReservation(A.owner)
 local held = before and before.size or 0

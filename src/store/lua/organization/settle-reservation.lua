@@ -4,7 +4,7 @@
 -- REPLY settled, kept
 -- `before` is the text that was read, empty where there was none. Without a record `size` is 0.
 --- @include base
---- @include reservations
+--- @include organization/reservations
 
 if (redis.call("HGET", K.reservations, A.owner) or "") ~= A.before then return plain("kept") end
 local before = readReservation(A.owner)

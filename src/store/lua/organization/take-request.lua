@@ -3,7 +3,7 @@
 -- ARGV  perMinute
 -- REPLY taken (how many are left), refused (the ms until the next is there)
 --- @include base
---- @include rates
+--- @include organization/rates
 
 local mayTake, left, waitMs = takeFrom(K.rate, tonumber(A.perMinute))
 if mayTake then return plain("taken", tostring(left)) end

@@ -1,0 +1,96 @@
+import type { GuardedThings } from "../../access/authorize.js";
+import { type KnownProjects, makeApiKeyOperations } from "../../access/api-key-operations.js";
+import { entitlementsOf } from "../../access/entitlements.js";
+import { makeLimitOperations } from "../../access/organization-limits.js";
+import { makeAuthenticator } from "../../access/authenticator.js";
+import type { PolicyTargets } from "../../access/policy.js";
+import type { Person } from "../../access/principal.js";
+import { firstProject } from "../../access/project.js";
+import type { ProjectId } from "../../base/ids.js";
+import type { Config } from "../../config/config.js";
+import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
+import { resolveProfile } from "../../registry/profiles/selectors.js";
+import type { ProjectStores } from "../../store/project/projects.js";
+import { namesIn } from "./projects.js";
+import type { DaemonParts } from "../shared.js";
+
+/** Who is let in, the keys that let them in, and what policies speak of. */
+export function openAccess(
+  { config, keys, stores }: DaemonParts,
+  operationsIn: HttpDeps["operationsIn"],
+): Pick<HttpDeps, "authenticator" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"> {
+  const { apiKeys: store, directory, limits, creations } = stores;
+  const known = config.projects.enabled ? namesIn(directory) : onlyDefault;
+  const thingsIn = (project: ProjectId): GuardedThings =>
+    makeThings(stores.projects.of(project), operationsIn(project));
+  return {
+    authenticator: makeAuthenticator({
+      rootKey: keys.api,
+      rootPerson: rootPersonOf(config),
+      keys: store,
+      projects: config.projects.enabled ? directory : undefined,
+    }),
+    apiKeys: makeApiKeyOperations({
+      store,
+      projects: known,
+      secret: keys.cluster,
+      targets: targetsAmong(known, thingsIn),
+    }),
+    thingsIn,
+    limits: makeLimitOperations({ store: limits, ...config.limits }),
+    entitlements: entitlementsOf(config.limits),
+    creations,
+  };
+}
+
+/** Who answers for what is done with the key of the configuration, and for what it declares. */
+export const rootPersonOf = ({ access }: Config): Person => ({
+  id: access.rootId,
+  email: access.rootEmail,
+  name: access.rootName,
+});
+
+const onlyDefault: KnownProjects = {
+  nameOf: async (id) => (id === firstProject.id ? firstProject.name : undefined),
+};
+
+function makeThings({ profiles, proxies }: ProjectStores, operations: OperationsInProject): GuardedThings {
+  return {
+    find: (kind, ref) => finders[kind](operations, ref),
+    async choose(kind, selector) {
+      if (kind === "profiles") return (await resolveProfile(profiles, selector)).id;
+      const found = await proxies.resolve(selector);
+      return found.kind === "found" ? found.id : undefined;
+    },
+  };
+}
+
+type Find = (operations: OperationsInProject, ref: string) => ReturnType<GuardedThings["find"]>;
+const finders: Readonly<Record<Parameters<GuardedThings["find"]>[0], Find>> = {
+  async browsers({ sessions }, ref) {
+    const got = await sessions.get(ref, { includeDeleted: true });
+    if (got.kind === "refused") return undefined;
+    if (got.value.kind === "session") {
+      const { browser, profile } = got.value.session;
+      return { id: browser.id, ...(profile && { profile }) };
+    }
+    const { id, profileId } = got.value.tombstone;
+    return { id, ...(profileId && { profile: { id: profileId, save: false } }) };
+  },
+  async profiles({ profiles }, ref) {
+    const got = await profiles.get(ref);
+    return got.kind === "refused" ? undefined : { id: got.value.id };
+  },
+  async proxies({ proxies }, ref) {
+    const got = await proxies.get(ref);
+    return got.kind === "refused" ? undefined : { id: got.value.id };
+  },
+  // Vaults are not built yet.
+  vaults: async () => undefined,
+};
+
+const targetsAmong = (known: KnownProjects, thingsIn: HttpDeps["thingsIn"]): PolicyTargets => ({
+  hasProject: async (id) => (await known.nameOf(id)) !== undefined,
+  // A name is no id, though a path may have it in the place of one.
+  has: async (project, kind, id) => (await thingsIn(project).find(kind, id))?.id === id,
+});

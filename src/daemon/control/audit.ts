@@ -1,0 +1,35 @@
+import { makeAuditReader } from "../../audit/read-page.js";
+import { makeSeal } from "../../audit/seal.js";
+import { SegmentFiles } from "../../audit/segment-files.js";
+import { AuditWriter } from "../../audit/writer.js";
+import { newRequestId } from "../../base/ids.js";
+import type { Stops } from "../../base/stops.js";
+import type { HttpDeps } from "../../http/deps.js";
+import type { Tick } from "../../schedule/ticks.js";
+import type { DaemonParts } from "../shared.js";
+
+interface AuditPart {
+  readonly operations: Pick<HttpDeps, "audit" | "auditLog">;
+  readonly seal: Tick;
+}
+
+/** The audit log as a control has it. Opened before the server, so that it stops after the last request. */
+export function openAudit(shared: DaemonParts, stops: Stops): AuditPart {
+  const { config, clock, log, metrics: meter, stores, archives } = shared;
+  const { audit: store } = stores;
+  const writer = new AuditWriter({ store, clock, log, meter, id: newRequestId() });
+  stops.add("audit log", () => writer.close());
+  const files = new SegmentFiles(archives);
+  const {
+    hotMs,
+    hotBytes: sealBytes,
+    segmentEntries,
+    retentionMs: keepMs,
+    sealPeriodMs: periodMs,
+  } = config.audit;
+  const sealing = { store, files, hotMs, sealBytes, segmentEntries, keepMs, log };
+  return {
+    operations: { audit: writer, auditLog: makeAuditReader({ store, files, clock }) },
+    seal: { name: "audit", periodMs, run: makeSeal(sealing) },
+  };
+}

@@ -1,0 +1,101 @@
+import { firstProject } from "../../access/project.js";
+import { rootPrincipal } from "../../access/principal.js";
+import { defaultProject, isOnDemand, newRequestId, type Partition } from "../../base/ids.js";
+import { textOf } from "../../base/log.js";
+import { Stops } from "../../base/stops.js";
+import type { Front } from "../../http/front.js";
+import { declarePools } from "../../pool/declared-pools.js";
+import { makeFill, makeFillSoon } from "../../pool/fill.js";
+import type { PoolOperations } from "../../pool/operations.js";
+import type { SilentNodes } from "../../pool/silent-nodes.js";
+import { listenAsControl } from "../../store/messages.js";
+import { openAudit } from "./audit.js";
+import { browsersElsewhere, openGateway, openSilentNodes } from "../gateway.js";
+import { rootPersonOf } from "./access.js";
+import { frontOf, listenAsApi } from "./http.js";
+import { openLending } from "./lending.js";
+import { defaultsOf, makeOperationsIn } from "./operations.js";
+import { makeRole, type DaemonParts, take } from "../shared.js";
+import { startSchedules } from "./schedules.js";
+import type { Stores } from "../stores.js";
+
+/** HTTP and schedules; every client of a browser is sent on to its node. */
+export const controlRole = makeRole(async (shared, stops) => {
+  const { stores, url, log } = shared;
+  const silentNodes = openSilentNodes(shared);
+  const gateway = openGateway(shared, {
+    local: browsersElsewhere,
+    unreachable: silentNodes.suspect.bind(silentNodes),
+  });
+  const control = take(stops, "control", await openControl(shared, { silentNodes, front: frontOf(gateway) }));
+  stops.add("gateway", () => gateway.close());
+  stops.add("waiting callers", control.dismiss);
+  url.set(control.port);
+  await stores.contact();
+  await control.begin();
+  log.info({ url: url.of() }, "listening");
+});
+
+interface ControlParts {
+  readonly silentNodes: SilentNodes;
+  readonly front: Front;
+  /** Why the node in this process cannot serve, if there is one. */
+  unready?(): string | undefined;
+}
+
+interface Control {
+  readonly port: number;
+  readonly pools: PoolOperations;
+  readonly stops: Stops;
+  /** Declares the configuration's pools, starts the schedules. */
+  begin(): Promise<void>;
+  /** Answers who waits, and whoever comes to wait; to be done before anything else stops. */
+  dismiss(): void;
+}
+
+/** A control: listens when it is opened, and works once it is begun. */
+export async function openControl(shared: DaemonParts, parts: ControlParts): Promise<Control> {
+  const { config, clock, log, stores, endpoints } = shared;
+  const { poolStore, nodes, queues } = stores;
+  const stops = new Stops(clock, config.stop.stepMs);
+  const lending = openLending(shared, parts.silentNodes, stops);
+  const fill = makeFill({ poolStore, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
+  const fillSoon = makeFillSoon(fill, (partition, error) =>
+    log.warn({ partition, error: textOf(error) }, "fill left to the tick"),
+  );
+  const operationsIn = makeOperationsIn(shared, { lending, fillSoon });
+  const { pools } = operationsIn(defaultProject);
+  const audit = openAudit(shared, stops);
+  const listening = await listenAsApi(shared, { ...parts, ...audit.operations, operationsIn }, stops);
+  const { port } = listening;
+  await endpoints.add({ host: config.server.host, port });
+
+  const begin = async (): Promise<void> => {
+    stops.add("fills out of turn", fillWhereLacking(stores, fillSoon));
+    stops.add("silent nodes", parts.silentNodes.begin());
+    const listener = await listenAsControl(stores.listenerParts, lending.control, lending);
+    stops.add("messages", () => listener.close());
+    if (config.projects.enabled) await stores.directory.create({ ...firstProject, most: 1 });
+    const refs = stores.projects.of(defaultProject);
+    const defaults = defaultsOf(config);
+    const principal = rootPrincipal(rootPersonOf(config));
+    await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
+    await startSchedules(shared, { fill, seal: audit.seal }, stops);
+  };
+  const dismiss = (): void => {
+    listening.drain();
+    lending.waiters.close();
+  };
+  return { port, pools, stops, begin, dismiss };
+}
+
+/**
+ * What runs in this process need not wait for a tick: a browser is replaced as soon as it is over, or as
+ * there is room.
+ */
+function fillWhereLacking({ signals }: Stores, fillSoon: (partition: Partition) => void): () => void {
+  const replace = ({ partition }: { partition: Partition }): void =>
+    void (!isOnDemand(partition) && fillSoon(partition));
+  const ends = [signals.on("browser.retiring", replace), signals.on("browser.gone", replace)];
+  return () => ends.forEach((end) => end());
+}

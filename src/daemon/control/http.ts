@@ -1,0 +1,117 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { tokenOf } from "../../base/crypto/lease-token.js";
+import { textOf } from "../../base/log.js";
+import type { Stops } from "../../base/stops.js";
+import type { Config } from "../../config/config.js";
+import type { Gateway } from "../../gateway/gateway.js";
+import type { makeDirectMessages } from "../../gateway/relay/direct-messages.js";
+import type { HttpDeps, UploadLimits } from "../../http/deps.js";
+import type { Front } from "../../http/front.js";
+import { listen, type Listening } from "../../http/server.js";
+import { NodeDirectory } from "../../lease/node-directory.js";
+import { openAccess } from "./access.js";
+import { openProjects } from "./projects.js";
+import { packageRoot, type DaemonParts } from "../shared.js";
+import { whyUnready } from "../stores.js";
+
+interface ApiParts {
+  readonly front: Front;
+  readonly operationsIn: HttpDeps["operationsIn"];
+  readonly audit: HttpDeps["audit"];
+  readonly auditLog: HttpDeps["auditLog"];
+  unready?(): string | undefined;
+}
+
+/** Opens the API's server. */
+export async function listenAsApi(
+  shared: DaemonParts,
+  { front, operationsIn, audit, auditLog, unready }: ApiParts,
+  stops: Stops,
+): Promise<Listening> {
+  const { config, clock, log, stopping, stores, metrics, archives } = shared;
+  const listening = await listen(httpOptions(config), {
+    operationsIn,
+    audit,
+    auditLog,
+    ...openAccess(shared, operationsIn),
+    projects: openProjects(shared),
+    clock,
+    log,
+    front,
+    metrics,
+    staging: archives.staging,
+    links: makeLinks(shared, openDirectory(shared, stops)),
+    readiness: { unready: () => whyUnready(stopping, stores) ?? unready?.(), hasStore: stores.isConnected },
+  });
+  stops.add("http", () => listening.close());
+  return listening;
+}
+
+/** Browsers' own URLs, and messages to the node in this process where there is one, come before the API. */
+export const frontOf = (gateway: Gateway, direct?: ReturnType<typeof makeDirectMessages>): Front => ({
+  request: (request, response) => direct?.request(request, response) || gateway.request(request, response),
+  upgrade: (request, socket, head) => {
+    gateway.upgrade(request, socket, head);
+    return true;
+  },
+});
+
+/** Opens a directory only where URLs are to name nodes themselves. */
+function openDirectory(
+  { config: { node }, clock, log, stores }: DaemonParts,
+  stops: Stops,
+): NodeDirectory | undefined {
+  if (!node.handOutOwnAddress) return undefined;
+  const onFault = (error: unknown): void => log.warn({ error: textOf(error) }, "nodes could not be read");
+  const directory = new NodeDirectory(stores.nodes, { clock, periodMs: node.beatPeriodMs, onFault });
+  stops.add("directory", () => directory.close());
+  return directory;
+}
+
+const makeLinks =
+  ({ keys, url }: DaemonParts, directory: NodeDirectory | undefined): HttpDeps["links"] =>
+  (browser, lease, node) => {
+    const own = node && directory?.find(node);
+    const at = `${(own ?? url.of()).replace(/^http/, "ws")}/browsers/${browser}`;
+    const token = tokenOf(keys.cluster, browser, lease);
+    return {
+      cdp_ws_url: `${at}/cdp?token=${token}`,
+      webdriver_ws_url: `${at}/webdriver/session?token=${token}`,
+    };
+  };
+
+const httpOptions = ({
+  server,
+  node,
+  region,
+  acquire,
+  extensions,
+  log,
+}: Config): Parameters<typeof listen>[0] => ({
+  host: server.host,
+  port: server.port,
+  region,
+  version: ownVersion(),
+  bodyLimitBytes: server.bodyLimitBytes,
+  uploads: uploadLimits(extensions),
+  ...(server.publicUrl === null ? {} : { publicUrl: server.publicUrl }),
+  ...(node.address === null ? {} : { nodeUrl: node.address }),
+  headersTimeoutMs: server.requestTimeoutMs,
+  requestTimeoutMs: server.requestTimeoutMs,
+  keepAliveTimeoutMs: server.keepAliveMs,
+  silenceTimeoutMs: acquire.maxWaitMs + 30_000,
+  maxConnections: server.maxConnections,
+  closeLimitMs: server.closeLimitMs,
+  logsRequests: log.level === "debug",
+});
+
+/** What one upload of an archive may send, and how long it may take. */
+const uploadLimits = ({ maxBytes, uploadStallMs, uploadLimitMs }: Config["extensions"]): UploadLimits => ({
+  maxFileBytes: maxBytes,
+  stallMs: uploadStallMs,
+  limitMs: uploadLimitMs,
+});
+
+const ownVersion = (): string =>
+  (JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")) as { version: string }).version;

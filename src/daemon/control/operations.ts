@@ -1,0 +1,184 @@
+import { LRUCache } from "lru-cache";
+import type { Millis } from "../../base/clock.js";
+import { type Partition, partitionOf, type PoolId, type ProjectId } from "../../base/ids.js";
+import { patternsOf } from "../../base/net/hosts.js";
+import type { Config } from "../../config/config.js";
+import { makeAcquire } from "../../lease/acquire.js";
+import { makeAddExtensions, makeFindUploadTarget } from "../../lease/add-extensions.js";
+import { makeCreateSession } from "../../lease/create-session.js";
+import { makeCurl } from "../../lease/curl.js";
+import { makeListSessions } from "../../lease/list-sessions.js";
+import { meterAcquire } from "../../lease/metered-acquire.js";
+import { makeRelease, makeRemoveSession } from "../../lease/release.js";
+import { makeGetSession, makeUpdateSession } from "../../lease/update-session.js";
+import { SessionReader } from "../../pool/launch-templates.js";
+import type { SpecDefaults } from "../../pool/merge-spec.js";
+import type { PoolOperations, SessionOperations } from "../../pool/operations.js";
+import {
+  makeCreatePool,
+  makeFlushPool,
+  makeGetPool,
+  makeListPools,
+  makePoolBrowsers,
+  makeRemovePool,
+} from "../../pool/pool-operations.js";
+import { makeUpdatePool } from "../../pool/update-pool.js";
+import type { Lending } from "./lending.js";
+import { acquireMeter } from "../metrics.js";
+import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
+import { extensionCheck, openRegistries } from "../registries.js";
+import type { DaemonParts } from "../shared.js";
+import type { ProjectStores } from "../../store/project/projects.js";
+
+/** What operations have in every project. */
+export interface OperationParts {
+  readonly lending: Lending;
+  readonly fillSoon: (partition: Partition) => void;
+}
+
+/**
+ * The operations of each project, made when they are first asked for; they hold nothing that is not in Redis
+ * or may be read there again.
+ */
+export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): HttpDeps["operationsIn"] {
+  const made = new LRUCache<ProjectId, OperationsInProject>({ max: 1000 });
+  const make = (project: ProjectId): OperationsInProject => {
+    const stores = shared.stores.projects.of(project);
+    return {
+      pools: makePoolOperations(shared, stores, parts),
+      sessions: makeSessionOperations(shared, stores, parts),
+      ...openRegistries(shared, stores),
+    };
+  };
+  return (project) => {
+    const known = made.get(project);
+    if (known) return known;
+    const operations = make(project);
+    made.set(project, operations);
+    return operations;
+  };
+}
+
+function makePoolOperations(
+  shared: DaemonParts,
+  project: ProjectStores,
+  { lending, fillSoon }: OperationParts,
+): PoolOperations {
+  const { config, stores, clock } = shared;
+  const { poolStore } = stores;
+  const { projects } = project;
+  const { region } = config;
+  const ports = {
+    poolStore,
+    ...project,
+    defaults: defaultsOf(config),
+    region,
+    kick: (pool: PoolId): void => fillSoon(partitionOf(pool)),
+    ...config.limits,
+  };
+  const acquire = makeAcquire({
+    ...lendingPorts(shared, project, lending),
+    maxWaitMs: config.acquire.maxWaitMs,
+  });
+  return {
+    create: makeCreatePool(ports),
+    list: makeListPools({ poolStore, projects, region }),
+    get: makeGetPool(ports),
+    update: makeUpdatePool(ports),
+    remove: makeRemovePool(ports),
+    flush: makeFlushPool(ports),
+    browsers: makePoolBrowsers(ports),
+    acquire: meterAcquire(acquire, { clock, meter: acquireMeter(shared, projects.project) }),
+    release: makeRelease(releasePorts(shared, project)),
+  };
+}
+
+function makeSessionOperations(
+  shared: DaemonParts,
+  project: ProjectStores,
+  { lending }: OperationParts,
+): SessionOperations {
+  const { config, stores, clock, archives } = shared;
+  const { poolStore, nodes, queues, reports } = stores;
+  const { projects, ...refs } = project;
+  const { region } = config;
+  const ports = lendingPorts(shared, project, lending);
+  const { configs } = ports;
+  const restartLimitMs = config.node.launchLimitMs + answerMarginMs;
+  const changing = {
+    poolStore,
+    projects,
+    reports,
+    ...refs,
+    configs,
+    askNode: lending.askNode,
+    restartLimitMs,
+  };
+  return {
+    create: makeCreateSession({
+      ...ports,
+      ...refs,
+      nodes,
+      jobs: queues,
+      clock,
+      defaults: defaultsOf(config),
+      region,
+      launchWaitMs: Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs),
+    }),
+    list: makeListSessions({ poolStore, projects, configs, profiles: refs.profiles, region }),
+    get: makeGetSession(changing),
+    update: makeUpdateSession(changing),
+    remove: makeRemoveSession(releasePorts(shared, project)),
+    curl: makeCurl({ poolStore, projects, askCurl: lending.askCurl }),
+    findUploadTarget: makeFindUploadTarget(changing),
+    addExtensions: makeAddExtensions({
+      ...changing,
+      faultsOf: faultsOfExtension(config),
+      keep: (digest, path) => archives.archives.put(digest, path),
+      clock,
+      answerLimitMs: loadWaitOf(config),
+    }),
+  };
+}
+
+const lendingPorts = (
+  { stores: { poolStore } }: DaemonParts,
+  { projects, ...refs }: ProjectStores,
+  { control, waiters, grants }: Lending,
+) => ({ poolStore, projects, configs: new SessionReader(poolStore, refs), control, waiters, grants });
+
+const releasePorts = (
+  { config, stores, clock }: DaemonParts,
+  { projects }: ProjectStores,
+): Parameters<typeof makeRelease>[0] => ({
+  poolStore: stores.poolStore,
+  projects,
+  retryWindowMs: config.acquire.retryWindowMs,
+  saveWaitMs: config.profiles.saveWaitMs,
+  clock,
+});
+
+function faultsOfExtension(config: Config): Parameters<typeof makeAddExtensions>[0]["faultsOf"] {
+  const check = extensionCheck(config);
+  return async (path) => {
+    const checked = await check(path);
+    return checked.kind === "faulty" ? checked.faults : [];
+  };
+}
+
+/** A restart takes a launch, the end of what runs before it, and the answer's way. */
+const answerMarginMs = 5000;
+
+/**
+ * Loading, and where that fails a restart; official clients give up at 60 s, the way of the archives
+ * included.
+ */
+const loadWaitOf = ({ extensions, node }: Config): Millis =>
+  Math.min(extensions.loadLimitMs + node.launchLimitMs + answerMarginMs, 55_000);
+
+export const defaultsOf = ({ fill, browser, egress }: Config): SpecDefaults => ({
+  fillRatePerMinute: fill.defaultRatePerMinute,
+  maxFillRatePerMinute: fill.maxRatePerMinute,
+  engine: browser.engine,
+  privateHostsCeiling: patternsOf(egress.privateHostsCeiling),
+});

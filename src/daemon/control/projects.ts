@@ -1,0 +1,40 @@
+import type { KnownProjects } from "../../access/api-key-operations.js";
+import type { ProjectContents, ProjectDirectory, ProjectOperations } from "../../access/project.js";
+import { makeProjectOperations } from "../../access/project-operations.js";
+import { findProjectId, onDemandIn } from "../../base/ids.js";
+import type { DaemonParts } from "../shared.js";
+import type { Stores } from "../stores.js";
+
+/** Undefined where projects are not enabled. */
+export const openProjects = ({ config, stores }: DaemonParts): ProjectOperations | undefined =>
+  config.projects.enabled
+    ? makeProjectOperations({
+        directory: stores.directory,
+        contents: contentsOf(stores),
+        maxProjects: config.projects.maxProjects,
+      })
+    : undefined;
+
+export const namesIn = (directory: ProjectDirectory): KnownProjects => ({
+  async nameOf(text) {
+    const id = findProjectId(text);
+    return id && (await directory.find(id))?.name;
+  },
+});
+
+const contentsOf = ({ poolStore, projects }: Stores): ProjectContents => ({
+  async isRunning(id) {
+    const { launching, leased } = await poolStore.counts(onDemandIn(id));
+    return launching + leased > 0 || (await projects.of(id).projects.pools()).length > 0;
+  },
+  async hasRegistered(id) {
+    const { extensions, profiles, proxies } = projects.of(id);
+    const first = { limit: 1, offset: 0 };
+    const [loaded, saved, routed] = await Promise.all([
+      extensions.all(),
+      profiles.page(first),
+      proxies.page(first),
+    ]);
+    return loaded.length + saved.items.length + routed.items.length > 0;
+  },
+});

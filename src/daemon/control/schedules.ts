@@ -1,0 +1,68 @@
+import type { Digest } from "../../base/ids.js";
+import { textOf } from "../../base/log.js";
+import type { Stops } from "../../base/stops.js";
+import { makeSweep } from "../../archive/sweep.js";
+import type { makeFill } from "../../pool/fill.js";
+import { makeMaintenance } from "../../pool/maintenance.js";
+import { makeRefreshPartition } from "../../pool/refresh.js";
+import { startTicks, type Tick } from "../../schedule/ticks.js";
+import type { DaemonParts } from "../shared.js";
+
+/** The ticks, each of which one of the controls runs. */
+export async function startSchedules(
+  shared: DaemonParts,
+  { fill, seal }: { readonly fill: ReturnType<typeof makeFill>; readonly seal: Tick },
+  stops: Stops,
+): Promise<void> {
+  const { config, clock, log, stores } = shared;
+  const { poolStore, projects, nodes, queues, queueOptions, ticks: record } = stores;
+  const { acquire, node, periods } = config;
+  // A control that has noted nothing for several periods of the fill has left a gap in which nobody was
+  // heard.
+  const listensMs = (): ReturnType<typeof record.steadyMs> =>
+    record.steadyMs(Math.max(3 * periods.fillMs, acquire.controlLostAfterMs / 2));
+  const note = (): void =>
+    void listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"));
+  // This has a timer of its own, because a tick may take long.
+  stops.add("listening", clock.every(periods.fillMs, note));
+  const maintenance = makeMaintenance({
+    poolStore,
+    projects,
+    nodes,
+    jobs: queues,
+    clock,
+    log,
+    fill,
+    refresh: (partition) =>
+      makeRefreshPartition({ poolStore, ...projects.ofPartition(partition) })(partition),
+    queues,
+    maxLeases: config.recycle.maxLeases,
+    listensMs,
+    lostAfterMs: { node: node.lostAfterMs, control: acquire.controlLostAfterMs },
+  });
+  const ticks: readonly Tick[] = [
+    { name: "fill", periodMs: periods.fillMs, run: maintenance.fill },
+    { name: "reap", periodMs: periods.reapMs, run: maintenance.reap },
+    { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
+    { name: "archives", periodMs: config.archives.sweepPeriodMs, run: sweepArchives(shared) },
+    seal,
+  ];
+  const started = await startTicks(queueOptions, ticks, { clock, record });
+  stops.add("ticks", () => started.close());
+}
+
+/** Deletes archives that neither an extension nor a profile nor the audit log names. */
+function sweepArchives({ config, clock, log, stores, archives: { archives } }: DaemonParts): Tick["run"] {
+  const named = async (): Promise<ReadonlySet<Digest>> => {
+    const all = await stores.projects.all();
+    const extensions = (await Promise.all(all.map((project) => project.extensions.all()))).flat();
+    const profiles = (await Promise.all(all.map((project) => project.profiles.all()))).flat();
+    const segments = await stores.audit.archives();
+    return new Set([
+      ...extensions.map(({ digest }) => digest),
+      ...profiles.flatMap(({ archive }) => archive?.digest ?? []),
+      ...segments,
+    ]);
+  };
+  return makeSweep({ archives, named, unusedMs: config.archives.unusedMs, clock, log });
+}

@@ -1,0 +1,94 @@
+import type { NodeId } from "../../base/ids.js";
+import type { Stops } from "../../base/stops.js";
+import type { BrowserHost } from "../../browser/host.js";
+import { launchChromium } from "../../browser/launch.js";
+import { memoryOf } from "../../browser/resources/memory-usage.js";
+import { fullness, measureMount, measureStorage } from "../../browser/resources/scratch-usage.js";
+import type { Config } from "../../config/config.js";
+import { Bridge } from "../../gateway/cdp/bridge.js";
+import { LaunchHealth } from "../../node/launch-health.js";
+import { startResourceWatch } from "../../node/resource-watch.js";
+import { Slots } from "../../node/slots.js";
+import type { AssetsPart } from "./browser-assets.js";
+import type { EgressPart } from "./egress.js";
+import { gatewayLimitsOf } from "../gateway.js";
+import { slotMeter } from "../metrics.js";
+import type { DaemonParts } from "../shared.js";
+import { launchClaimMs } from "../stores.js";
+
+interface BrowserParts {
+  readonly node: NodeId;
+  readonly host: BrowserHost;
+  readonly egress: EgressPart;
+  readonly assets: AssetsPart;
+  onHealthChange(): void;
+}
+
+/** The browsers of this node, and the watch over what they use. */
+export function openBrowsers(
+  shared: DaemonParts,
+  { node, host, egress, assets, onHealthChange }: BrowserParts,
+  stops: Stops,
+): { slots: Slots; health: LaunchHealth } {
+  const { config, clock, log, stores } = shared;
+  const health = openHealth(shared, node, onHealthChange);
+  const slots = new Slots({
+    poolStore: stores.poolStore,
+    reports: stores.reports,
+    clock,
+    log,
+    health,
+    profileSaver: assets.profileSaver,
+    openBrowserEgress: egress.open,
+    maxBrowsers: mostBrowsers(config),
+    maxBytes: config.node.memoryBytes * config.node.overcommit,
+    parallelLaunches: config.node.parallelLaunches,
+    launchLimitMs: launchClaimMs(config.node),
+    fillWorkspaceOf: (launch) => assets.assets.of(launch),
+    launch: (spec, { onAnswer, ...options }) =>
+      launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
+    makeBridge: (chromium) => new Bridge(chromium.pipe, clock, gatewayLimitsOf(config).sessions),
+    meter: slotMeter(shared),
+  });
+  const watch = watchResources(shared, host, slots);
+  stops.add("watch", () => watch.stop());
+  return { slots, health };
+}
+
+export const mostBrowsers = ({ node }: Config): number => node.maxBrowsers ?? Number.MAX_SAFE_INTEGER;
+
+const openHealth = (
+  { config: { fill }, clock, log, stores: { nodes } }: DaemonParts,
+  node: NodeId,
+  changed: () => void,
+): LaunchHealth =>
+  new LaunchHealth({
+    clock,
+    log,
+    changed,
+    backoff: { initialMs: fill.backoffInitialMs, maxMs: fill.backoffMaxMs },
+    rest: (ms) => nodes.rest(node, ms),
+    wake: () => nodes.wake(node),
+  });
+
+const watchResources = (
+  { config, clock, log, metrics }: DaemonParts,
+  host: BrowserHost,
+  slots: Slots,
+): ReturnType<typeof startResourceWatch> =>
+  startResourceWatch({
+    slots,
+    clock,
+    log,
+    meter: metrics,
+    limits: config.browser,
+    maxFullness: config.node.maxScratchPercent / 100,
+    memoryPeriodMs: config.node.memoryWatchPeriodMs,
+    storagePeriodMs: config.node.storageWatchPeriodMs,
+    usage: {
+      memory: memoryOf,
+      stored: measureStorage,
+      storedInMount: measureMount,
+      fullness: (inMounts) => fullness(host.scratchDirectory, inMounts),
+    },
+  });

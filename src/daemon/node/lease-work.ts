@@ -1,0 +1,111 @@
+import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
+import type { Gateway } from "../../gateway/gateway.js";
+import type { GatewayPorts, RegistrationReply } from "../../gateway/ports.js";
+import { Drain } from "../../node/drain.js";
+import { LeaseCommands } from "../../node/lease-commands.js";
+import { LeaseHandover } from "../../node/lease-handover.js";
+import { NetworkSync } from "../../node/network-sync.js";
+import { Reconciler } from "../../node/reconciler.js";
+import type { Slots } from "../../node/slots.js";
+import type { Tenure } from "../../node/tenure.js";
+import type { AssetsPart } from "./browser-assets.js";
+import { findLeaseEnd, openGateway } from "../gateway.js";
+import type { DaemonParts } from "../shared.js";
+
+/** What a node does for the leases of its browsers, from a grant to the drain. */
+export interface LeaseWork {
+  readonly tenure: Tenure;
+  readonly networkSync: NetworkSync;
+  readonly handover: LeaseHandover;
+  readonly leaseCommands: LeaseCommands;
+  readonly reconciler: Reconciler;
+  readonly drain: Drain;
+}
+
+export function openLeaseWork(
+  { config, clock, log, stores }: DaemonParts,
+  {
+    node,
+    tenure,
+    slots,
+    assets,
+  }: Pick<LeaseWork, "tenure"> & { node: NodeId; slots: Slots; assets: AssetsPart },
+): LeaseWork {
+  const { poolStore, reports, projects, nodes, messages } = stores;
+  const networkSync = new NetworkSync({ poolStore, reports, clock, log });
+  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
+  const leaseCommands = new LeaseCommands({
+    slots,
+    poolStore,
+    reports,
+    networkSync,
+    handover,
+    log,
+    ...assets.changing(slots, networkSync),
+    resetLimitMs: config.node.resetLimitMs,
+    answer: ({ control, question }, { isDone: ok, ...why }) =>
+      messages.toControl(control, { kind: "answer", question, ok, ...why }),
+  });
+  const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
+  const reconciler = openReconciler({ config, clock, log, stores }, { node, tenure, slots, handover });
+  return { tenure, networkSync, handover, leaseCommands, reconciler, drain };
+}
+
+/** Holds what Redis says of this node's browsers against what runs here. */
+export function openReconciler(
+  { config, clock, log, stores }: Pick<DaemonParts, "config" | "clock" | "log" | "stores">,
+  parts: Pick<LeaseWork, "handover"> & { node: NodeId; slots: Slots; tenure: Pick<Tenure, "holds"> },
+): Reconciler {
+  const { poolStore, reports, projects, nodes } = stores;
+  const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
+  return new Reconciler({
+    ...parts,
+    nodes,
+    poolStore,
+    projects,
+    reports,
+    clock,
+    log,
+    expirePeriodMs,
+    probePeriodMs,
+    probeLimitMs,
+  });
+}
+
+interface NodeGatewayParts extends LeaseWork {
+  readonly node: NodeId;
+  readonly slots: Slots;
+  readonly unreachable: GatewayPorts["unreachable"];
+}
+
+/** The gateway over the browsers of this node. */
+export const openNodeGateway = (shared: DaemonParts, parts: NodeGatewayParts): Gateway =>
+  openGateway(shared, {
+    own: parts.node,
+    unreachable: parts.unreachable,
+    onUnplaced: (browser) => void parts.reconciler.lookFor(browser),
+    local: {
+      findBrowser: (browser) => parts.slots.find(browser),
+      connect: ({ browser, lease }) => register(shared, parts, { browser, lease }),
+    },
+  });
+
+/**
+ * Clients of an earlier lease are cut first; the first client of a lease waits for the dispatch of its start
+ * page.
+ */
+async function register(
+  { stores }: DaemonParts,
+  { slots, leaseCommands, handover }: NodeGatewayParts,
+  { browser, lease }: { browser: BrowserId; lease: LeaseId },
+): Promise<RegistrationReply> {
+  const findEnd = findLeaseEnd(stores);
+  const reply = await stores.reports.connect(browser, lease);
+  if (reply.kind === "over") return { kind: "gone", reason: (await findEnd(browser, lease)) ?? reply.why };
+  const slot = slots.find(browser);
+  if (!slot) return { kind: "gone", reason: "the browser is over" };
+  if (!(await handover.begin(slot, lease)))
+    return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
+  if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected" };
+  return { kind: "connected", ready: leaseCommands.start(slot, lease, reply.startUrl) };
+}

@@ -1,0 +1,171 @@
+import type { NodeId } from "../../base/ids.js";
+import { textOf } from "../../base/log.js";
+import type { Stops } from "../../base/stops.js";
+import type { BrowserHost } from "../../browser/host.js";
+import type { Config } from "../../config/config.js";
+import type { Gateway } from "../../gateway/gateway.js";
+import type { NodeAddress } from "../../gateway/ports.js";
+import type { LaunchHealth } from "../../node/launch-health.js";
+import { RedisContact } from "../../node/redis-contact.js";
+import type { Slots } from "../../node/slots.js";
+import { claimNodeName, makeBeat, NodeNameTaken, type Tenure } from "../../node/tenure.js";
+import type { BeatResult, NodeFacts } from "../../pool/ports/node-store.js";
+import type { Job } from "../../pool/ports/pool-store.js";
+import { startWorker } from "../../schedule/queues.js";
+import { listenAsNode } from "../../store/messages.js";
+import { whyNot } from "./browser-host.js";
+import { mostBrowsers } from "./browsers.js";
+import type { EgressPart } from "./egress.js";
+import type { LeaseWork } from "./lease-work.js";
+import type { DaemonParts } from "../shared.js";
+
+interface NodeWork extends LeaseWork {
+  readonly node: NodeId;
+  readonly slots: Slots;
+  readonly gateway: Gateway;
+  facts(): NodeFacts;
+}
+
+/**
+ * Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what
+ * beats out of turn.
+ */
+export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: Stops): Promise<() => void> {
+  const { config, log, clock, hurry, stores } = shared;
+  const { tenure, slots, reconciler, drain, gateway } = work;
+  await takeName(shared, work, stops);
+  const beat = makeBeat({
+    clock,
+    limitMs: config.node.lostAfterMs,
+    beat: async () => onBeat(await stores.nodes.beat(work.facts()), tenure, shared),
+    look: () => reconciler.look(),
+  });
+  const onFault = (error: unknown): void => log.warn({ error: textOf(error) }, "beat failed");
+  const beatSoon = (): void => void beat().catch(onFault);
+  await beat();
+  await takeWork(shared, work, stops);
+  const contact = openContact(shared, work);
+  stops.add("contact", () => contact.close());
+  stops.add("reconciler", reconciler.start());
+  stops.add("browsers", () =>
+    tenure.isOver
+      ? slots.close({ saves: false })
+      : drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"),
+  );
+  stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
+  stops.add("gateway", () => gateway.close());
+  stops.add("drain", async () => {
+    // After this beat nothing more is placed here.
+    await beat().catch(onFault);
+    if (!tenure.isOver) await drain.wait(config.drain.limitMs, hurry);
+  });
+  return beatSoon;
+}
+
+/**
+ * Takes the node's name, and first clears what an earlier run has left: nothing is placed here before that.
+ */
+async function takeName(
+  { config, log, clock, stopping, stores: { nodes, queues } }: DaemonParts,
+  { node, tenure, drain, facts }: NodeWork,
+  stops: Stops,
+): Promise<void> {
+  await claimNodeName({
+    ...config.node,
+    clock,
+    log,
+    stopping,
+    beat: () => nodes.beat({ ...facts(), canLaunch: false }),
+    clear: () => drain.finishEarlierRun(),
+  });
+  await drain.forgetEarlierRun();
+  await queues.drop(node);
+  // Last of all: whoever is killed before has its queue dropped as a lost node.
+  stops.add("name", async () => {
+    if (tenure.isOver) return;
+    await queues.drop(node);
+    await nodes.forget(node);
+  });
+}
+
+async function takeWork(
+  { stores }: DaemonParts,
+  { node, tenure, slots, leaseCommands, reconciler }: NodeWork,
+  stops: Stops,
+): Promise<void> {
+  const listener = await listenAsNode(stores.listenerParts, node, {
+    onMessage: (message) => leaseCommands.receive(message),
+    onAgain: () => void reconciler.look(),
+  });
+  stops.add("messages", () => listener.close());
+  const carryOut = (job: Job): Promise<void> => {
+    switch (job.kind) {
+      case "launch":
+        return slots.launch(job);
+      case "retire":
+        return slots.retire(job);
+      case "reset":
+        return leaseCommands.reset(job);
+    }
+  };
+  const worker = await startWorker(stores.queueOptions, node, async (job) => {
+    if (await tenure.mayWork()) await carryOut(job);
+  });
+  stops.add("worker", () => worker.close());
+}
+
+export const openContact = (
+  { config, clock, log, stores: { poolStore } }: Pick<DaemonParts, "config" | "clock" | "log" | "stores">,
+  { node, slots, networkSync }: Pick<NodeWork, "node" | "slots" | "networkSync">,
+): RedisContact =>
+  new RedisContact({
+    node,
+    slots,
+    poolStore,
+    networkSync,
+    clock,
+    log,
+    limitMs: config.egress.contactLimitMs,
+    isolatedMs: config.node.isolatedLimitMs,
+  });
+
+/**
+ * A node that was taken for lost goes on when what it held is cleared. One whose name another has taken
+ * meanwhile ends.
+ */
+function onBeat(result: BeatResult, tenure: Tenure, { log, fail }: DaemonParts): void {
+  if (!tenure.isOver && result.kind === "taken") fail(new NodeNameTaken(result.by));
+  tenure.onBeat(result);
+  if (result.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
+}
+
+interface FactSources {
+  readonly node: NodeId;
+  readonly origin: string;
+  readonly run: string;
+  readonly config: Config;
+  readonly address: NodeAddress;
+  readonly stopping: AbortSignal;
+  readonly health: LaunchHealth;
+  readonly host: BrowserHost;
+  readonly egress: EgressPart;
+}
+
+/** What a beat says of this node. */
+export function beatFactsOf({ node, origin, run, config, address, ...sources }: FactSources): NodeFacts {
+  const { stopping, health, host, egress } = sources;
+  const obstacle = whyNot(host, config, egress);
+  return {
+    id: node,
+    origin,
+    run,
+    ...address,
+    memoryBytes: config.node.memoryBytes,
+    maxBrowsers: mostBrowsers(config),
+    isDraining: stopping.aborted,
+    canLaunch: obstacle === undefined,
+    engines: Object.keys(host.executables),
+    ...(obstacle !== undefined && { obstacle }),
+    ...(health.failing && { failing: health.failing }),
+  };
+}

@@ -1,0 +1,121 @@
+import { LRUCache } from "lru-cache";
+import { type ApiKey, apiKeyParser, type ApiKeyStore, type Issued } from "../../access/api-key.js";
+import type { Millis } from "../../base/clock.js";
+import type { ApiKeyId, RequestId } from "../../base/ids.js";
+import type { Page, Paging } from "../../spec/paging.js";
+import { accessIdempotencyKey, accessKey, type AccessPart } from "../redis/keys.js";
+import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import type { ScriptName, ScriptReply } from "../redis/replies.js";
+
+interface ApiKeyLimits {
+  readonly maxKeys: number;
+  readonly maxDeletedKeys: number;
+  /** How long a repeat under an idempotency key is answered the same. */
+  readonly idempotencyMs: Millis;
+}
+
+/** The use of a key is noted this often at most, so that nearly no request writes. */
+const noteMs: Millis = 60_000;
+const readAtOnce = 1000;
+
+/** API keys of all projects, in one slot: by digest for who comes, by id for who manages them. */
+export class RedisApiKeyStore implements ApiKeyStore {
+  /** Parsed records by their text: each request reads the text anew, and nearly all are the same as before. */
+  readonly #parsed = new LRUCache<string, ApiKey>({ max: 1000 });
+
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly limits: ApiKeyLimits,
+  ) {}
+
+  async admit(...[digest, project]: Parameters<ApiKeyStore["admit"]>): ReturnType<ApiKeyStore["admit"]> {
+    const { kind, payload } = await this.#run("admit", { digest, noteMs, project: project ?? "" });
+    return kind === "unknown" ? { kind } : { kind, key: this.#parse(payload) };
+  }
+
+  async create(...[key, how]: Parameters<ApiKeyStore["create"]>): Promise<Issued> {
+    const args = { record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
+    const { kind, payload } = await this.#run("create-key", args, how.keyed?.key);
+    if (kind === "created") return { kind: "issued", key: this.#parse(payload) };
+    return kind === "same" ? this.#sameKey(payload) : { kind };
+  }
+
+  async rotate(...[old, key, how]: Parameters<ApiKeyStore["rotate"]>): ReturnType<ApiKeyStore["rotate"]> {
+    const args = { ...old, record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
+    const { kind, payload } = await this.#run("rotate-key", args, how.keyed?.key);
+    if (kind === "rotated") return { kind: "issued", key: this.#parse(payload) };
+    return kind === "same" ? this.#sameKey(payload) : { kind };
+  }
+
+  async rename(id: ApiKeyId, name: string): Promise<ApiKey | undefined> {
+    const { kind, payload } = await this.#run("rename-key", { id, name });
+    return kind === "missing" ? undefined : this.#parse(payload);
+  }
+
+  async remove(id: ApiKeyId, request: RequestId): Promise<"deleted" | "missing"> {
+    return (await this.#run("delete-key", { id, request, most: this.limits.maxDeletedKeys })).kind;
+  }
+
+  async find(id: ApiKeyId): Promise<ApiKey | undefined> {
+    const [key] = await this.#read([id]);
+    return key;
+  }
+
+  async lastUsed(id: ApiKeyId): Promise<Millis | undefined> {
+    const at = await this.store.ask((redis) => redis.hget(accessKey("keyUses"), id));
+    return at === null ? undefined : Number(at);
+  }
+
+  async page({ limit, offset }: Paging): Promise<Page<ApiKey>> {
+    // One more than is shown tells whether there are more.
+    const ids = await this.store.ask((redis) =>
+      redis.zrevrange(accessKey("livingKeys"), offset, offset + limit),
+    );
+    const items = await this.#read(ids.slice(0, limit));
+    return { items, hasMore: ids.length > limit, nextOffset: offset + Math.min(ids.length, limit) };
+  }
+
+  async *all(): AsyncGenerator<readonly ApiKey[]> {
+    const parts = ["livingKeys", "deletedKeys"] as const;
+    const ids = await Promise.all(
+      parts.map((part) => this.store.ask((redis) => redis.zrange(accessKey(part), "0", "-1"))),
+    );
+    // One that is deleted between the two looks is in both of them.
+    const every = [...new Set(ids.flat())];
+    for (let from = 0; from < every.length; from += readAtOnce)
+      yield await this.#read(every.slice(from, from + readAtOnce));
+  }
+
+  async #read(ids: readonly string[]): Promise<readonly ApiKey[]> {
+    if (ids.length === 0) return [];
+    const texts = await this.store.ask((redis) => redis.hmget(accessKey("apiKeys"), ...ids));
+    return texts.flatMap((text) => (text === null ? [] : apiKeyParser.json(text)));
+  }
+
+  #run<const Name extends ScriptName>(
+    script: Name,
+    args: ScriptArgs,
+    keyed = "none",
+  ): Promise<ScriptReply<Name>> {
+    const keyOf = (key: string): string =>
+      key === "idempotency" ? accessIdempotencyKey(keyed) : accessKey(key as AccessPart);
+    return this.store.run(script, keyOf, args);
+  }
+
+  #repeatArgs({ salt, keyed }: Parameters<ApiKeyStore["create"]>[1]): ScriptArgs {
+    return { salt, body: keyed?.body ?? "", keepMs: this.limits.idempotencyMs };
+  }
+
+  #sameKey(payload: string): Issued {
+    const at = payload.indexOf(" ");
+    return { kind: "same", salt: payload.slice(0, at), key: this.#parse(payload.slice(at + 1)) };
+  }
+
+  #parse(text: string): ApiKey {
+    const kept = this.#parsed.get(text);
+    if (kept) return kept;
+    const key = apiKeyParser.json(text);
+    this.#parsed.set(text, key);
+    return key;
+  }
+}

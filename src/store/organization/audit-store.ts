@@ -1,0 +1,150 @@
+import type { AuditStore, Batch, LogManifest } from "../../audit/audit-store.js";
+import { type Entry, instantOf, type Position, positionAt, positionOf } from "../../audit/entry.js";
+import { type SealedSegment, segmentParser } from "../../audit/segment.js";
+import type { Millis } from "../../base/clock.js";
+import type { Digest } from "../../base/ids.js";
+import { auditKey, type AuditPart, auditWriterKey } from "../redis/keys.js";
+import type { ScriptStore } from "../redis/redis.js";
+
+/** The columns of an entry in the stream, in their order (lua/audit/append-entries.lua). */
+type Fields = readonly string[];
+/** As the same script counts them. */
+const entryBytes = 60;
+const segmentsAtOnce = 1000;
+
+/** A stream with the newest entries, and a sorted set with the manifest of the segments. */
+export class RedisAuditStore implements AuditStore {
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly mostBytes: number,
+  ) {}
+
+  async append({ writer, number, entries }: Batch): Promise<"appended" | "full"> {
+    const rows = entries.map((entry) => [
+      Math.max(0, Math.round(entry.ageMs)),
+      entry.authStrategy,
+      entry.userId,
+      entry.email,
+      String(entry.status),
+      entry.method,
+      entry.path,
+      entry.route,
+      entry.domain,
+      String(Math.round(entry.durationMs)),
+      entry.clientIp,
+      entry.userAgent,
+    ]);
+    const args = { number, entries: JSON.stringify(rows), mostBytes: this.mostBytes };
+    const keyOf = (key: string): string => (key === "auditWriter" ? auditWriterKey(writer) : keyOfPart(key));
+    return (await this.store.run("append-entries", keyOf, args)).kind;
+  }
+
+  async hasRoom(): Promise<boolean> {
+    const bytes = await this.store.ask((redis) => redis.hget(auditKey("auditState"), "bytes"));
+    return Number(bytes ?? 0) < this.mostBytes;
+  }
+
+  async newest(before: Position, since: Millis, most: number): Promise<readonly Entry[]> {
+    const [from, to] = [idOf(positionAt(since)), `(${idOf(before)}`];
+    const rows = await this.store.ask((redis) =>
+      redis.xrevrange(auditKey("auditStream"), to, from, "COUNT", most),
+    );
+    return rows.map(entryOf);
+  }
+
+  async oldest(after: Position | undefined, most: number): Promise<readonly Entry[]> {
+    const from = after === undefined ? "-" : `(${idOf(after)}`;
+    const rows = await this.store.ask((redis) =>
+      redis.xrange(auditKey("auditStream"), from, "+", "COUNT", most),
+    );
+    return rows.map(entryOf);
+  }
+
+  async size(): Promise<{ entries: number; bytes: number; at: Millis }> {
+    const [entries, bytes, at] = await Promise.all([
+      this.store.ask((redis) => redis.xlen(auditKey("auditStream"))),
+      this.store.ask((redis) => redis.hget(auditKey("auditState"), "bytes")),
+      this.store.now(),
+    ]);
+    return { entries, bytes: Number(bytes ?? 0), at };
+  }
+
+  async manifest(): Promise<LogManifest> {
+    const [[last, hash], oldest] = await Promise.all([
+      this.store.ask((redis) => redis.hmget(auditKey("auditState"), "last", "hash")),
+      this.store.ask((redis) => redis.zrange(auditKey("auditSegments"), "0", "0", "WITHSCORES")),
+    ]);
+    const newest = Number(last ?? 0);
+    return { first: Number(oldest[1] ?? newest + 1), last: newest, hash: hash ?? "" };
+  }
+
+  async segments(from: number, to: number): Promise<readonly SealedSegment[]> {
+    const records = await this.store.ask((redis) => redis.zrangebyscore(auditKey("auditSegments"), from, to));
+    return records.map((record) => segmentParser.json(record));
+  }
+
+  async commit(segment: SealedSegment, entries: readonly Entry[]): Promise<"committed" | "stale"> {
+    const { number, hash, previous, first, last } = segment;
+    const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
+    const record = JSON.stringify(segment);
+    const ends = { first: idOf(first), after: idAfter(last) };
+    return (
+      await this.store.run("commit-segment", keyOfPart, { number, record, hash, previous, bytes, ...ends })
+    ).kind;
+  }
+
+  /** Every archive that a segment names. */
+  async archives(): Promise<readonly Digest[]> {
+    const { first, last } = await this.manifest();
+    const named: Digest[] = [];
+    for (let from = first; from <= last; from += segmentsAtOnce) {
+      const segments = await this.segments(from, from + segmentsAtOnce - 1);
+      named.push(...segments.flatMap(({ rows, grams }) => [rows, grams]));
+    }
+    return named;
+  }
+
+  async drop(upTo: number): Promise<void> {
+    await this.store.ask((redis) => redis.zremrangebyscore(auditKey("auditSegments"), "-inf", upTo));
+  }
+}
+
+const keyOfPart = (key: string): string => auditKey(key as AuditPart);
+
+const partsOf = (position: Position): readonly [at: number, number: number] => [
+  instantOf(position),
+  Number(position.slice(position.indexOf("-") + 1)),
+];
+const idOf = (position: Position): string => partsOf(position).join("-");
+function idAfter(position: Position): string {
+  const [at, number] = partsOf(position);
+  return `${at}-${number + 1}`;
+}
+
+function entryOf([id, fields]: [id: string, fields: string[]]): Entry {
+  const [at, strategy, user, email, status, method, path, route, domain, duration, ip, agent] =
+    valuesIn(fields);
+  return {
+    position: positionOf(id),
+    at: Number(at),
+    authStrategy: strategy ?? "",
+    userId: user ?? "",
+    email: email ?? "",
+    status: Number(status),
+    method: method ?? "",
+    path: path ?? "",
+    route: route ?? "",
+    domain: domain ?? "",
+    durationMs: Number(duration),
+    clientIp: ip ?? "",
+    userAgent: agent ?? "",
+  };
+}
+
+const valuesIn = (fields: Fields): Fields => fields.filter((_, index) => index % 2 === 1);
+
+function bytesOf(entry: Entry): number {
+  const { authStrategy, userId, email, method, path, route, domain, clientIp, userAgent } = entry;
+  const texts = [authStrategy, userId, email, method, path, route, domain, clientIp, userAgent];
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), entryBytes);
+}

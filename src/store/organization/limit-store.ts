@@ -1,0 +1,44 @@
+import type { LimitStore } from "../../access/organization-limits.js";
+import type { RateLimiter } from "../../access/rate-limiter.js";
+import { organizationKey, type OrganizationPart, rateKey } from "../redis/keys.js";
+import type { ScriptStore } from "../redis/redis.js";
+
+/** Under this name the limit of projects that have none of their own. */
+const ofEachProject = "default";
+
+/** What the API has set as limits of the organization. */
+export class RedisLimitStore implements LimitStore {
+  constructor(private readonly store: ScriptStore) {}
+
+  async read(): ReturnType<LimitStore["read"]> {
+    const limit = await this.store.ask((redis) => redis.hget(organizationKey("limits"), ofEachProject));
+    const used = await this.store.ask((redis) => redis.hmget(organizationKey("usage"), "pool", "session"));
+    return {
+      ofEachProject: limit === null ? null : Number(limit),
+      reserved: used.reduce((sum, count) => sum + Number(count ?? 0), 0),
+    };
+  }
+
+  async setOfEachProject(before: number | null, after: number | null): Promise<"set" | "changed"> {
+    const reply = await this.store.run("set-limit", (key) => organizationKey(key as OrganizationPart), {
+      field: ofEachProject,
+      before: before ?? "",
+      after: after ?? "",
+    });
+    return reply.kind;
+  }
+}
+
+/** So many requests of one kind in a minute, of all callers at all daemons together. */
+export class RedisRateLimiter implements RateLimiter {
+  constructor(
+    private readonly store: ScriptStore,
+    readonly perMinute: number,
+  ) {}
+
+  async take(bucket: string): ReturnType<RateLimiter["take"]> {
+    const { perMinute } = this;
+    const { kind, payload } = await this.store.run("take-request", () => rateKey(bucket), { perMinute });
+    return kind === "taken" ? { kind, remaining: Number(payload) } : { kind, retryAfterMs: Number(payload) };
+  }
+}

@@ -1,0 +1,60 @@
+import { type Project, type ProjectDirectory, projectParser } from "../../access/project.js";
+import { defaultProject, findProjectId, type ProjectId } from "../../base/ids.js";
+import { accessKey, type AccessPart } from "../redis/keys.js";
+import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import type { ScriptName, ScriptReply } from "../redis/replies.js";
+
+/** Which projects there are, beside the API keys, so that one script lets a request in. */
+export class RedisProjectDirectory implements ProjectDirectory {
+  constructor(private readonly store: ScriptStore) {}
+
+  async create(ask: Parameters<ProjectDirectory["create"]>[0]): Promise<"created" | "taken" | "many"> {
+    return (await this.#run("create-project", { ...ask })).kind;
+  }
+
+  async find(id: ProjectId): Promise<Project | undefined> {
+    const text = await this.store.ask((redis) => redis.hget(accessKey("projects"), id));
+    return text === null ? undefined : projectParser.json(text);
+  }
+
+  async findNamed(name: string): Promise<ProjectId | undefined> {
+    const id = await this.store.ask((redis) => redis.hget(accessKey("projectNames"), name));
+    return findProjectId(id ?? "");
+  }
+
+  async all(): Promise<readonly Project[]> {
+    const texts = await this.store.ask((redis) => redis.hvals(accessKey("projects")));
+    return texts.map(projectParser.json);
+  }
+
+  async change(
+    id: ProjectId,
+    { name, status }: Parameters<ProjectDirectory["change"]>[1],
+  ): Promise<"changed" | "missing" | "taken"> {
+    return (await this.#run("change-project", { id, name: name ?? "", status: status ?? "" })).kind;
+  }
+
+  async remove(id: ProjectId): Promise<"removed" | "missing"> {
+    return (await this.#run("remove-project", { id })).kind;
+  }
+
+  async isActive(id: ProjectId): Promise<boolean> {
+    return (await this.store.ask((redis) => redis.sismember(accessKey("activeProjects"), id))) === 1;
+  }
+
+  /** All projects beside the default one that may have anything: also those that were deleted lately. */
+  async others(): Promise<readonly ProjectId[]> {
+    const [there, deleted] = await Promise.all([
+      this.store.ask((redis) => redis.hkeys(accessKey("projects"))),
+      this.store.ask((redis) => redis.zrange(accessKey("deletedProjects"), "0", "-1")),
+    ]);
+    return [...there, ...deleted].flatMap((text) => {
+      const id = findProjectId(text);
+      return id === undefined || id === defaultProject ? [] : [id];
+    });
+  }
+
+  #run<const Name extends ScriptName>(script: Name, args: ScriptArgs): Promise<ScriptReply<Name>> {
+    return this.store.run(script, (key) => accessKey(key as AccessPart), args);
+  }
+}

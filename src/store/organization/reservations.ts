@@ -1,0 +1,186 @@
+import { Type } from "typebox";
+import type { Millis } from "../../base/clock.js";
+import { findPoolId, LeaseId, onDemandIn, partitionOf, type PoolId, type RequestId } from "../../base/ids.js";
+import { parserOf } from "../../base/parser.js";
+import type {
+  ProjectBounds,
+  ReservedSize,
+  SessionReservation,
+  SizeReservation,
+} from "../../pool/ports/project-store.js";
+import type { StoreLimits } from "../limits.js";
+import { isPending } from "../pending.js";
+import { graceMs, type ProjectScripts } from "../project/project-scripts.js";
+import { organizationKey } from "../redis/keys.js";
+
+type Kind = "pool" | "session";
+interface Held {
+  readonly owner: string;
+  readonly kind: string;
+  readonly project: string;
+  readonly size: number;
+  readonly deadline: Millis;
+  readonly text: string;
+}
+
+/** A session is claimed right after it was reserved, in one or two more round trips. */
+const sessionGraceMs: Millis = 30_000;
+/** A limit that another daemon has set is heeded here after so long. */
+const lookMs: Millis = 1000;
+
+const waiterParser = parserOf("a waiter", Type.Object({ lease: LeaseId }));
+
+function parseHeld(owner: string, text: string): Held {
+  const [kind = "", project = "", size, deadline] = text.split(" ");
+  return { owner, kind, project, size: Number(size ?? 0), deadline: Number(deadline ?? 0), text };
+}
+
+/**
+ * How many browsers the pools and sessions of one project hold of what the organization may have
+ * (docs/limits.md). Reserved before a record is written, given back when it is over; the sweep makes both the
+ * same again where a daemon died in between.
+ */
+export class RedisReservations {
+  #look: { readonly until: Millis; readonly isSet: Promise<boolean> } | undefined;
+
+  constructor(
+    private readonly scripts: ProjectScripts,
+    private readonly limits: Pick<StoreLimits, "concurrentSessions">,
+  ) {}
+
+  async reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<SizeReservation> {
+    return await this.#reserve(pool, {
+      kind: "pool",
+      size,
+      graceMs,
+      pooled: most.pooledSessions ?? "",
+      mostPools: most.maxPools,
+    });
+  }
+
+  async settleSize(pool: PoolId, only?: ReservedSize): Promise<void> {
+    const text = await this.scripts.ask((redis) => redis.hget(organizationKey("reservations"), pool));
+    if (text === null) return;
+    const held = parseHeld(pool, text);
+    if (only === undefined || held.deadline === only.deadline) await this.#settlePool(held);
+  }
+
+  async reserveSession(lease: LeaseId): Promise<SessionReservation> {
+    if (!(await this.#areSessionsLimited())) return { kind: "unlimited" };
+    const reply = await this.#reserve(lease, {
+      kind: "session",
+      size: 1,
+      graceMs: sessionGraceMs,
+      pooled: "",
+      mostPools: 0,
+    });
+    return reply.kind === "reserved" ? reply : { kind: "concurrent" };
+  }
+
+  freeSize = (pool: PoolId): Promise<void> => this.#free(pool);
+
+  /** Where nothing limits sessions none are reserved: what is left from before is the sweep's. */
+  async freeSession(lease: LeaseId): Promise<void> {
+    if (await this.#areSessionsLimited()) await this.#free(lease);
+  }
+
+  async settleSession(lease: LeaseId, waiter: RequestId): Promise<void> {
+    if (!(await this.#areSessionsLimited())) return;
+    const { scripts } = this;
+    // The waiter first: it becomes a lease, never the other way round.
+    const waits = await scripts.ask((redis) =>
+      redis.hexists(scripts.partitionKey(onDemandIn(scripts.project), "waiterRecords"), waiter),
+    );
+    const lives = await scripts.ask((redis) =>
+      redis.hexists(scripts.partitionKey(onDemandIn(scripts.project), "leases"), lease),
+    );
+    if (waits + lives === 0) await this.#free(lease);
+  }
+
+  async sweep(pools: readonly PoolId[]): Promise<void> {
+    const texts = await this.scripts.ask((redis) => redis.hgetall(organizationKey("reservations")));
+    const now = await this.scripts.now();
+    const held = Object.entries(texts)
+      .map(([owner, text]) => parseHeld(owner, text))
+      .filter(({ project }) => project === this.scripts.project);
+    await this.#sweepPools(pools, held, now);
+    await this.#sweepSessions(held, now);
+  }
+
+  async #sweepPools(pools: readonly PoolId[], held: readonly Held[], now: Millis): Promise<void> {
+    const reserved = new Set(held.map(({ owner }) => owner));
+    const due = held.filter(({ kind, deadline }) => kind === "pool" && !isPending(deadline, now, graceMs));
+    const unreserved = pools.filter((pool) => !reserved.has(pool));
+    for (const one of [...due, ...unreserved.map((pool) => parseHeld(pool, ""))]) await this.#settlePool(one);
+  }
+
+  async #settlePool({ owner, size, text }: Held): Promise<void> {
+    const pool = findPoolId(owner);
+    const record = pool ? await this.scripts.poolRecord(partitionOf(pool)) : {};
+    const actual = Number(record.size ?? 0);
+    if (actual !== size) await this.#settle("pool", { owner, text, size: actual });
+  }
+
+  /** A session is borne out by its lease, or by the waiter that will have that. */
+  async #sweepSessions(held: readonly Held[], now: Millis): Promise<void> {
+    const { scripts } = this;
+    const sessions = held.filter(({ kind }) => kind === "session");
+    const isLimited = await this.#areSessionsLimited();
+    if (!isLimited && sessions.length === 0) return;
+    const waiting = await scripts.ask((redis) =>
+      redis.hvals(scripts.partitionKey(onDemandIn(scripts.project), "waiterRecords")),
+    );
+    const leases = await scripts.ask((redis) =>
+      redis.hkeys(scripts.partitionKey(onDemandIn(scripts.project), "leases")),
+    );
+    const borne = new Set<string>([...waiting.map((text) => waiterParser.json(text).lease), ...leases]);
+    const isDue = ({ deadline }: Held): boolean => !isPending(deadline, now, sessionGraceMs);
+    for (const { owner, text } of sessions.filter((one) => isDue(one) && !borne.has(one.owner)))
+      await this.#settle("session", { owner, text, size: 0 });
+    if (!isLimited) return;
+    const reserved = new Set(sessions.map(({ owner }) => owner));
+    for (const owner of borne)
+      if (!reserved.has(owner)) await this.#settle("session", { owner, text: "", size: 1 });
+  }
+
+  async #reserve(
+    owner: string,
+    args: { kind: Kind; size: number; graceMs: Millis; pooled: number | ""; mostPools: number },
+  ): Promise<SizeReservation> {
+    const { project } = this.scripts;
+    const concurrent = this.limits.concurrentSessions ?? "";
+    const { kind, payload } = await this.scripts.runShared("reserve-browsers", {
+      ...args,
+      owner,
+      project,
+      concurrent,
+    });
+    return kind === "reserved" ? { kind, deadline: Number(payload) } : { kind };
+  }
+
+  async #settle(kind: Kind, { owner, text, size }: Pick<Held, "owner" | "text" | "size">): Promise<void> {
+    const { project } = this.scripts;
+    await this.scripts.runShared("settle-reservation", { owner, project, kind, before: text, size });
+  }
+
+  async #free(owner: string): Promise<void> {
+    await this.scripts.runShared("free-reservation", { owner });
+  }
+
+  /**
+   * Whether a session on demand has to be reserved. The limits that the API sets are looked at once a second
+   * at most, so that nobody pays for limits that are not set.
+   */
+  async #areSessionsLimited(): Promise<boolean> {
+    if (this.limits.concurrentSessions !== null) return true;
+    const now = this.scripts.clock.monotonic();
+    if (this.#look === undefined || now >= this.#look.until) {
+      const isSet = this.scripts
+        .ask((redis) => redis.exists(organizationKey("limits")))
+        .then((found) => found > 0);
+      this.#look = { until: now + lookMs, isSet };
+      isSet.catch(() => (this.#look = undefined));
+    }
+    return await this.#look.isSet;
+  }
+}

@@ -1,0 +1,137 @@
+import { type Static, Type } from "typebox";
+import type { Millis } from "../../base/clock.js";
+import { groupBy } from "../../base/group-by.js";
+import { LeaseId, Partition } from "../../base/ids.js";
+import { parserOf } from "../../base/parser.js";
+import { browserParser, type Lease, leaseOf } from "../../pool/browser.js";
+import type { ProjectStore, Reservation } from "../../pool/ports/project-store.js";
+import { flag } from "../partition-scripts.js";
+import { isPending } from "../pending.js";
+import { graceMs, type ProjectScripts } from "./project-scripts.js";
+
+type NameKind = "pool" | "session";
+const Held = Type.Object({
+  owner: Type.String(),
+  partition: Partition,
+  deadline: Type.Number(),
+  key: Type.Optional(Type.String()),
+});
+type Held = Readonly<Static<typeof Held>>;
+const heldParser = parserOf("a reservation of a name", Held);
+const waiterParser = parserOf(
+  "a waiter",
+  Type.Object({ lease: LeaseId, name: Type.Optional(Type.String()) }),
+);
+
+const mostAtOnce = 1000;
+
+/**
+ * Names compare without regard to case and accents where they are looked up (docs/api.md#lists), but are
+ * unique as written.
+ */
+export const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name}`;
+
+/** The names of one project's pools and sessions: who has reserved or bears each. */
+export class RedisProjectNames {
+  constructor(private readonly scripts: ProjectScripts) {}
+
+  async reserve(ask: Parameters<ProjectStore["reserveName"]>[0]): Promise<Reservation | undefined> {
+    const { kind, name, owner, partition, key = "", takesOver = false } = ask;
+    const field = fieldOf(kind, name);
+    const args = { field, owner, partition, graceMs, key, takesOver: flag(takesOver) };
+    const reply = await this.scripts.run("reserve-name", args);
+    const isNew = reply.kind === "reserved";
+    return isNew || reply.kind === "renewed" ? { deadline: Number(reply.payload), isNew } : undefined;
+  }
+
+  /** With `only`, a later reservation of the same owner stays. */
+  async free(ask: {
+    kind: NameKind;
+    name: string;
+    owner: string;
+    only?: Pick<Reservation, "deadline">;
+  }): Promise<void> {
+    await this.scripts.run("free-name", {
+      field: fieldOf(ask.kind, ask.name),
+      owner: ask.owner,
+      deadline: ask.only?.deadline ?? "",
+    });
+  }
+
+  async find(
+    kind: NameKind,
+    name: string,
+  ): Promise<{ owner: string; partition: Partition; deadline: Millis } | undefined> {
+    const text = await this.scripts.ask((redis) =>
+      redis.hget(this.scripts.key("names"), fieldOf(kind, name)),
+    );
+    return text === null ? undefined : heldParser.json(text);
+  }
+
+  /** Frees every name of an owner, whatever its deadline. */
+  async freeAllOf(owner: string): Promise<void> {
+    const all = Object.entries(await this.scripts.ask((redis) => redis.hgetall(this.scripts.key("names"))));
+    const own = all.filter(([, text]) => heldParser.json(text).owner === owner);
+    await Promise.all(own.map(([field]) => this.scripts.run("free-name", { field, owner, deadline: "" })));
+  }
+
+  /** Frees what is reserved past its deadline, and borne by nobody. */
+  async sweep(): Promise<void> {
+    const all = await this.scripts.ask((redis) => redis.hgetall(this.scripts.key("names")));
+    const now = await this.scripts.now();
+    const due = Object.entries(all)
+      .map(([field, text]) => ({ field, ...heldParser.json(text) }))
+      .filter(({ deadline }) => !isPending(deadline, now, graceMs));
+    const byPartition = groupBy(due, ({ partition }) => partition);
+    for (const [partition, held] of byPartition) {
+      const isBorne = await this.#borneIn(partition, held);
+      const over = held.filter(({ field, owner }) => !isBorne(field, owner));
+      for (const { field, owner, deadline } of over)
+        await this.scripts.run("free-name", { field, owner, deadline });
+    }
+  }
+
+  /**
+   * A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have
+   * that lease. All of a partition are looked for at once.
+   */
+  async #borneIn(
+    partition: Partition,
+    held: readonly Held[],
+  ): Promise<(field: string, owner: string) => boolean> {
+    const owners = held.map(({ owner }) => owner);
+    // The waiter first: it becomes a lease, never the other way round.
+    const waiting = await this.scripts.ask((redis) =>
+      redis.hvals(this.scripts.partitionKey(partition, "waiterRecords")),
+    );
+    const leases = await this.#leasesOf(partition, owners);
+    const { id, name } = await this.scripts.poolRecord(partition);
+    const borne = [
+      ...waiting.map((text) => waiterParser.json(text)).map(({ lease, name: theirs }) => [lease, theirs]),
+      ...leases.map((lease) => [lease.id, lease.name]),
+    ].map(([owner, theirs]) => `session:${theirs} ${owner}`);
+    const all = new Set([...borne, `pool:${name} ${id}`]);
+    return (field, owner) => all.has(`${field} ${owner}`);
+  }
+
+  async #leasesOf(partition: Partition, leases: readonly string[]): Promise<readonly Lease[]> {
+    const found: Lease[] = [];
+    for (let from = 0; from < leases.length; from += mostAtOnce) {
+      const part = leases.slice(from, from + mostAtOnce);
+      const holders = await this.scripts.ask((redis) =>
+        redis.hmget(this.scripts.partitionKey(partition, "leases"), ...part),
+      );
+      const ids = holders.filter((id) => id !== null);
+      const texts =
+        ids.length === 0
+          ? []
+          : await this.scripts.ask((redis) =>
+              redis.hmget(this.scripts.partitionKey(partition, "browsers"), ...ids),
+            );
+      found.push(
+        ...texts.flatMap((text) => (text === null ? [] : (leaseOf(browserParser.json(text)) ?? []))),
+      );
+    }
+    return found;
+  }
+}

@@ -1,0 +1,163 @@
+import { forEachConcurrently } from "../../base/concurrently.js";
+import {
+  type BrowserId,
+  findPoolId,
+  onDemandIn,
+  type Partition,
+  partitionOf,
+  type PoolId,
+  type ProjectId,
+} from "../../base/ids.js";
+import type { IdempotencyKey } from "../../pool/ports/pool-store.js";
+import type { ProjectStore } from "../../pool/ports/project-store.js";
+import type { Tombstone } from "../../pool/session.js";
+import type { StoreLimits } from "../limits.js";
+import { isPending } from "../pending.js";
+import { fieldOf, RedisProjectNames } from "./project-names.js";
+import { graceMs, ProjectScripts } from "./project-scripts.js";
+import { isPartition } from "../records.js";
+import type { ScriptStore } from "../redis/redis.js";
+import { RedisReservations } from "../organization/reservations.js";
+import { RedisTombstones } from "./tombstones.js";
+
+const partitionsAtOnce = 64;
+
+/** What spans the partitions of one project, in a slot of its own. */
+export class RedisProjectStore implements ProjectStore {
+  readonly #scripts: ProjectScripts;
+  readonly #names: RedisProjectNames;
+  readonly #tombstones: RedisTombstones;
+  readonly #reservations: RedisReservations;
+
+  constructor(
+    store: ScriptStore,
+    readonly project: ProjectId,
+    private readonly limits: StoreLimits,
+  ) {
+    this.#scripts = new ProjectScripts(store, project);
+    this.#names = new RedisProjectNames(this.#scripts);
+    this.#tombstones = new RedisTombstones(this.#scripts, limits);
+    this.#reservations = new RedisReservations(this.#scripts, limits);
+  }
+
+  reserveName: ProjectStore["reserveName"] = (ask) => this.#names.reserve(ask);
+  freeName: ProjectStore["freeName"] = (ask) => this.#names.free(ask);
+  findName: ProjectStore["findName"] = (kind, name) => this.#names.find(kind, name);
+  sweepNames = (): Promise<void> => this.#names.sweep();
+
+  findTombstone = (id: BrowserId): Promise<Tombstone | undefined> => this.#tombstones.find(id);
+  findTombstoneNamed = (name: string): Promise<Tombstone | undefined> => this.#tombstones.findNamed(name);
+  tombstones: ProjectStore["tombstones"] = (from, count) => this.#tombstones.list(from, count);
+  countTombstones = (): Promise<number> => this.#tombstones.count();
+  sweepTombstones = (): Promise<void> => this.#tombstones.sweep();
+  moveTombstones = (partition: Partition): Promise<void> => this.#tombstones.move(partition);
+
+  reserveSize: ProjectStore["reserveSize"] = (...given) => this.#reservations.reserveSize(...given);
+  settleSize: ProjectStore["settleSize"] = (...given) => this.#reservations.settleSize(...given);
+  reserveSession: ProjectStore["reserveSession"] = (lease) => this.#reservations.reserveSession(lease);
+  freeSession: ProjectStore["freeSession"] = (lease) => this.#reservations.freeSession(lease);
+  settleSession: ProjectStore["settleSession"] = (...given) => this.#reservations.settleSession(...given);
+  sweepReservations = async (): Promise<void> => this.#reservations.sweep(await this.pools());
+
+  async addPool(pool: PoolId): Promise<void> {
+    const at = await this.#scripts.now();
+    const noted = await this.#scripts.ask((redis) => redis.hget(this.#scripts.key("pools"), pool));
+    if (noted === null || noted.startsWith("creating"))
+      await this.#scripts.ask((redis) => redis.hset(this.#scripts.key("pools"), pool, `creating ${at}`));
+  }
+
+  async openPool(pool: PoolId): Promise<void> {
+    await this.#scripts.ask((redis) => redis.hset(this.#scripts.key("pools"), pool, "open"));
+  }
+
+  async dropPool(pool: PoolId, name?: string): Promise<void> {
+    await this.#scripts.run("drop-pool", { pool, field: name === undefined ? "" : fieldOf("pool", name) });
+    await this.#reservations.freeSize(pool);
+  }
+
+  async forgetPool(pool: PoolId): Promise<void> {
+    await this.moveTombstones(partitionOf(pool));
+    await this.#reservations.freeSize(pool);
+    await this.#scripts.ask((redis) => redis.hdel(this.#scripts.key("pools"), pool));
+  }
+
+  async pools(): Promise<readonly PoolId[]> {
+    const all = await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools")));
+    return Object.entries(all).flatMap(([id, state]) => (state === "open" ? (findPoolId(id) ?? []) : []));
+  }
+
+  async partitions(): Promise<readonly Partition[]> {
+    const all = await this.#scripts.ask((redis) => redis.hkeys(this.#scripts.key("pools")));
+    return [onDemandIn(this.project), ...all.map((id) => partitionOf(id as PoolId)).filter(isPartition)];
+  }
+
+  async sweepPools(): Promise<void> {
+    const all = await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools")));
+    const now = await this.#scripts.now();
+    for (const [id, noted] of Object.entries(all)) {
+      const [state, since] = noted.split(" ");
+      const mayCome = state === "creating" && isPending(Number(since) + graceMs, now, graceMs);
+      if (state !== "open") await this.#settlePool(id as PoolId, noted, mayCome);
+    }
+  }
+
+  async settlePartition(partition: Partition): Promise<boolean> {
+    const all = Object.entries(await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools"))));
+    const noted = all.filter(([id, state]) => state === "open" && partitionOf(id as PoolId) === partition);
+    // The pool may have been made since whoever asks has looked.
+    const { state } = noted.length > 0 ? await this.#scripts.poolRecord(partition) : {};
+    if (noted.length === 0 || state === "open") return false;
+    for (const [pool] of noted) {
+      await this.#names.freeAllOf(pool);
+      await this.#settlePool(pool as PoolId, "open");
+    }
+    return true;
+  }
+
+  async sweepPendingTombstones(): Promise<void> {
+    const failures = await forEachConcurrently(await this.partitions(), partitionsAtOnce, (partition) =>
+      this.moveTombstones(partition),
+    );
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async forgetKey(keyed: IdempotencyKey): Promise<void> {
+    await this.#scripts.ask((redis) => redis.del(this.#scripts.idempotencyKey(keyed.key)));
+  }
+
+  async settleKey(keyed: IdempotencyKey, value: string): Promise<void> {
+    const text = JSON.stringify({ body: keyed.body, value });
+    await this.#scripts.ask((redis) =>
+      redis.set(this.#scripts.idempotencyKey(keyed.key), text, "KEEPTTL", "XX"),
+    );
+  }
+
+  async remember(
+    keyed: IdempotencyKey,
+    value: string,
+  ): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
+    const reply = await this.#scripts.runKeyed("remember-key", keyed.key, {
+      body: keyed.body,
+      value,
+      keepMs: this.limits.idempotencyMs,
+    });
+    if (reply.kind === "same") return { kind: "same", value: reply.payload };
+    return { kind: reply.kind === "new" ? "new" : "mismatch" };
+  }
+
+  /** Cuts a partition's stream of events to that many. */
+  async cutEvents(partition: Partition, most: number): Promise<void> {
+    const key = this.#scripts.partitionKey(partition, "events");
+    await this.#scripts.ask((redis) => redis.xtrim(key, "MAXLEN", most));
+  }
+
+  /**
+   * A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its
+   * partition is empty by now. `mayCome`: its record may still be written.
+   */
+  async #settlePool(pool: PoolId, noted: string, mayCome = false): Promise<void> {
+    const { state } = await this.#scripts.poolRecord(partitionOf(pool));
+    if (!state) return mayCome ? undefined : await this.forgetPool(pool);
+    if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
+  }
+}

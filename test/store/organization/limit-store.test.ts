@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import { RedisLimitStore, RedisRateLimiter } from "../../../src/store/organization/limit-store.js";
+import { rateKey } from "../../../src/store/redis/keys.js";
+import { Random } from "../../simulation/random.js";
+import { onBoth } from "../../support/store/on-both.js";
+import { openStoreBed } from "../../support/store/store-bed.js";
+
+const minute = 60_000_000;
+
+onBoth("limits that the API sets", ({ bed }) => {
+  test("one is set where it is still what it was read as", async () => {
+    const limits = new RedisLimitStore(bed().store);
+    expect(await limits.read()).toEqual({ ofEachProject: null, reserved: 0 });
+    expect(await limits.setOfEachProject(null, 5)).toBe("set");
+    expect(await limits.setOfEachProject(null, 6)).toBe("changed");
+    expect(await limits.setOfEachProject(5, 7)).toBe("set");
+    expect((await limits.read()).ofEachProject).toBe(7);
+    expect(await limits.setOfEachProject(7, null)).toBe("set");
+    expect(await bed().redis.exists("remuda:{organization}:limits")).toBe(0);
+  });
+});
+
+onBoth("a rate", ({ bed, server }) => {
+  /** Makes so many ms pass for the bucket. */
+  async function pass(ms: number): Promise<void> {
+    const key = rateKey("tries");
+    const full = await bed().redis.get(key);
+    if (full !== null) await bed().redis.set(key, Number(full) - ms * 1000, "KEEPTTL");
+  }
+
+  test.each([1, 2])(
+    "bursts at several daemons never have more than it holds, nor less (seed %i)",
+    async (seed) => {
+      const random = new Random(seed);
+      const [perMinute, intervalMs] = [6, 10_000];
+      const others = await Promise.all([1, 2].map(() => openStoreBed(server(), { project: "other" })));
+      const limiters = [bed(), ...others].map(({ store }) => new RedisRateLimiter(store, perMinute));
+      // Time also passes by itself: at least so many are left, and at most so many.
+      let [least, most, at] = [perMinute, perMinute, await bed().store.now()];
+      for (let step = 0; step < 30; step += 1) {
+        const refilled = random.below(4);
+        await pass(refilled * intervalMs);
+        const calls = Array.from(
+          { length: random.below(7) },
+          () => random.pick(limiters) as RedisRateLimiter,
+        );
+        const got = await Promise.all(calls.map((limiter) => limiter.take("tries")));
+        const now = await bed().store.now();
+        least = Math.min(perMinute, least + refilled);
+        most = Math.min(perMinute, most + refilled + (now - at + 1) / intervalMs);
+        at = now;
+        const taken = got.filter(({ kind }) => kind === "taken").length;
+        expect(taken).toBeGreaterThanOrEqual(Math.min(least, calls.length));
+        expect(taken).toBeLessThanOrEqual(most);
+        [least, most] = [Math.max(0, least - taken), most - taken];
+        const waits = got.map((one) => (one.kind === "refused" ? one.retryAfterMs : 1));
+        expect(waits.every((ms) => ms > 0 && ms <= intervalMs)).toBe(true);
+      }
+      await Promise.all(others.map((other) => other.close()));
+    },
+  );
+
+  test("what is left is told, and a refusal takes nothing", async () => {
+    const limiter = new RedisRateLimiter(bed().store, 2);
+    expect(await limiter.take("tries")).toEqual({ kind: "taken", remaining: 1 });
+    expect(await limiter.take("others")).toEqual({ kind: "taken", remaining: 1 });
+    expect(await limiter.take("tries")).toEqual({ kind: "taken", remaining: 0 });
+    for (let tries = 0; tries < 3; tries += 1) expect((await limiter.take("tries")).kind).toBe("refused");
+    await pass(30_000);
+    expect(await limiter.take("tries")).toEqual({ kind: "taken", remaining: 0 });
+    expect(await bed().redis.pttl(rateKey("tries"))).toBeGreaterThan(0);
+  });
+
+  test("a bucket that is full far ahead, since Redis's clock went back, is empty and no worse", async () => {
+    const limiter = new RedisRateLimiter(bed().store, 60);
+    await bed().redis.set(rateKey("tries"), String(Date.now() * 1000 + 100 * minute));
+    const got = await limiter.take("tries");
+    expect(got).toMatchObject({ kind: "refused" });
+    expect(got.kind === "refused" && got.retryAfterMs).toBeLessThanOrEqual(1000);
+  });
+});
