@@ -7,6 +7,7 @@ import { parserOf } from "../base/parser.js";
 import type { Caller, Page, Paging } from "../spec/paging.js";
 import { Policy, PolicyBody } from "./policy.js";
 import type { Principal } from "./principal.js";
+import type { Rate } from "./rate-limiter.js";
 
 export const keyBounds = { nameLength: 255, days: 3650, graceDays: 7 } as const;
 
@@ -93,12 +94,16 @@ export type Issued =
 export interface ApiKeyStore {
   /**
    * Who shows the key of this digest; one round trip, whose cost does not grow with the number of keys.
-   * `elsewhere`: the project that is named, else the key's own, is none that is active.
+   * `elsewhere`: the project that is named, else the key's own, is none that is active. `limited`: nothing of
+   * the key's rate was left.
    */
   admit(
     digest: string,
     project?: ProjectId,
-  ): Promise<{ kind: "admitted" | "expired" | "elsewhere"; key: ApiKey } | { kind: "unknown" }>;
+  ): Promise<
+    | { kind: "admitted" | "expired" | "limited" | "elsewhere"; key: ApiKey; rate?: Rate }
+    | { kind: "unknown" }
+  >;
   create(key: NewApiKey & Pick<ApiKey, "name" | "projectId" | "policy">, how: Repeatable): Promise<Issued>;
   rotate(
     old: { readonly id: ApiKeyId; readonly graceMs: Millis },

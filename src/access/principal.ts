@@ -1,6 +1,7 @@
 import type { Refusal } from "../base/errors.js";
 import { defaultProject, type ProjectId } from "../base/ids.js";
 import type { Policy } from "./policy.js";
+import type { Rate } from "./rate-limiter.js";
 
 /** Who answers for a request: a person, or who has made the API key. */
 export interface Person {
@@ -39,10 +40,14 @@ export interface Credentials {
   readonly project: string | undefined;
 }
 
-/** A refusal names its principal where the credential was good and something else was not. */
-export type Admitted =
+/**
+ * A refusal names its principal where the credential was good and something else was not. `rate` is there
+ * where requests of the caller have one.
+ */
+export type Admitted = { readonly rate?: Rate } & (
   | { readonly kind: "admitted"; readonly principal: Principal }
-  | (Refusal & { readonly principal?: Principal });
+  | (Refusal & { readonly principal?: Principal })
+);
 
 /** Decides who a request is from and whether it is let in. What needs no look-up is answered at once. */
 export interface Authenticator {

@@ -1,3 +1,5 @@
+import type { Millis } from "./clock.js";
+
 /** One row per code: its status, whether a retry may help, and the text a person reads. */
 interface ErrorKind {
   readonly status: number;
@@ -176,6 +178,8 @@ export interface Refusal {
   readonly message?: string;
   readonly details?: readonly Detail[];
   readonly retryAfterSeconds?: number;
+  /** The same where it is known to the ms. */
+  readonly retryAfterMs?: Millis;
 }
 
 export const refusal = (code: ErrorCode, more: Omit<Refusal, "kind" | "code"> = {}): Refusal => ({

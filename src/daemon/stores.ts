@@ -9,6 +9,7 @@ import type { PoolSignals } from "../pool/ports/signals.js";
 import { RedisAuditStore } from "../store/organization/audit-store.js";
 import { Queues, type QueueOptions } from "../schedule/queues.js";
 import { RedisApiKeyStore } from "../store/organization/api-key-store.js";
+import { RedisCallerStore } from "../store/organization/caller-store.js";
 import { EffectRunner } from "../store/effects.js";
 import { PartitionScripts } from "../store/partition-scripts.js";
 import { RedisPoolStore } from "../store/pool-store.js";
@@ -38,6 +39,7 @@ export interface Stores {
   readonly directory: RedisProjectDirectory;
   readonly audit: RedisAuditStore;
   readonly apiKeys: RedisApiKeyStore;
+  readonly callers: RedisCallerStore;
   readonly limits: RedisLimitStore;
   /** Undefined where no rate is set. */
   readonly creations: RedisRateLimiter | undefined;
@@ -111,14 +113,17 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   const scripts = new PartitionScripts(store, effects, { unnamed, limits });
   const poolStore = new RedisPoolStore(scripts);
   const limitMs = redis.commandTimeoutMs;
+  const { idempotencyMs } = limits;
+  const { requestsPerMinute, creationRatePerMinute } = config.limits;
   const stores: Stores = {
     poolStore,
     projects,
     directory,
     audit: new RedisAuditStore(store, config.audit.maxBytes),
-    apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs: limits.idempotencyMs }),
+    apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs, requestsPerMinute }),
+    callers: new RedisCallerStore(store, requestsPerMinute),
     limits: new RedisLimitStore(store),
-    creations: limiterOf(store, config.limits.creationRatePerMinute),
+    creations: limiterOf(store, creationRatePerMinute),
     nodes,
     queues,
     queueOptions,

@@ -11,6 +11,7 @@ import { acceptBodies, wrongType } from "./body.js";
 import { refusalOfError, sendRefusal } from "./errors.js";
 import { refuseMalformed } from "./raw-reply.js";
 import { parseQuery } from "./query.js";
+import { tellRate } from "./rates.js";
 import { requestIdOf } from "./request-id.js";
 import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
@@ -122,6 +123,7 @@ function addAdmission(app: App, { authenticator }: HttpDeps): void {
   app.addHook("onRequest", (request, reply, next) => {
     const settle = (got: Admitted): void => {
       request.principal = got.principal;
+      if (got.rate) tellRate(reply, got.rate);
       const refused = got.kind === "admitted" ? refuseClosed(request) : got;
       if (refused) sendRefusal(reply, refused);
       else next();

@@ -21,8 +21,7 @@ export const errorBody = (refused: Refusal): ErrorBody => ({
 export function errorHeaders(refused: Refusal): Record<string, string> {
   const { status, retry } = errors[refused.code];
   const headers: Record<string, string> = {};
-  const afterSeconds = refused.retryAfterSeconds ?? (asksForRetryAfter.has(status) ? 1 : undefined);
-  if (afterSeconds !== undefined) headers["retry-after"] = String(Math.ceil(afterSeconds));
+  Object.assign(headers, retryHeaders(refused, status));
   if (!retry && isRepeatedByClients(status)) headers["x-should-retry"] = "false";
   // RFC 6750, 3.1.
   if (refused.code === "insufficient_scope")
@@ -30,6 +29,23 @@ export function errorHeaders(refused: Refusal): Record<string, string> {
   if (status === 401) headers["www-authenticate"] = "Bearer";
   return headers;
 }
+
+/**
+ * `retry-after-ms` is the official client's own header, which it prefers (docs/api.md#clients). It is spread,
+ * since all who are refused at once would else come back at once, and all but one in vain.
+ */
+function retryHeaders({ retryAfterMs, retryAfterSeconds }: Refusal, status: number): Record<string, string> {
+  if (retryAfterMs !== undefined) {
+    const spreadMs = Math.random() * Math.max(retryAfterMs, leastSpreadMs);
+    return {
+      "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1000))),
+      "retry-after-ms": String(Math.ceil(retryAfterMs + spreadMs)),
+    };
+  }
+  const seconds = retryAfterSeconds ?? (asksForRetryAfter.has(status) ? 1 : undefined);
+  return seconds === undefined ? {} : { "retry-after": String(Math.ceil(seconds)) };
+}
+const leastSpreadMs = 1000;
 
 export const sendRefusal = (reply: FastifyReply, refused: Refusal): FastifyReply =>
   // The type is named since that of a stream which has failed is set by then.

@@ -1,7 +1,15 @@
-import type { onRequestHookHandler } from "fastify";
-import type { RateLimiter } from "../access/rate-limiter.js";
-import { refusal } from "../base/errors.js";
+import type { FastifyReply, onRequestHookHandler } from "fastify";
+import { type Rate, type RateLimiter, refusedBy } from "../access/rate-limiter.js";
 import { sendRefusal } from "./errors.js";
+
+const remainingHeader = "x-ratelimit-remaining";
+
+/** Tells what is left of a rate; of two that a request has come under, the one of which less is left. */
+export function tellRate(reply: FastifyReply, { perMinute, remaining }: Rate): void {
+  const told = reply.getHeader(remainingHeader);
+  if (told !== undefined && Number(told) <= remaining) return;
+  reply.headers({ "x-ratelimit-limit": perMinute, [remainingHeader]: remaining });
+}
 
 /**
  * Holds an operation to its rate before anything of the request is looked at, so that every answer to it says
@@ -11,12 +19,10 @@ export function limitedBy(limiter: RateLimiter | undefined, bucket: string): onR
   if (!limiter) return [];
   return [
     async (_request, reply) => {
-      const got = await limiter.take(bucket);
-      const remaining = got.kind === "taken" ? got.remaining : 0;
-      reply.headers({ "x-ratelimit-limit": limiter.perMinute, "x-ratelimit-remaining": remaining });
-      if (got.kind === "taken") return;
-      const retryAfterSeconds = Math.max(1, Math.ceil(got.retryAfterMs / 1000));
-      await sendRefusal(reply, refusal("rate_limit_exceeded", { retryAfterSeconds }));
+      const rate = await limiter.take(bucket);
+      tellRate(reply, rate);
+      const refused = refusedBy(rate);
+      if (refused) await sendRefusal(reply, refused);
     },
   ];
 }

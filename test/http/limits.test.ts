@@ -8,11 +8,13 @@ import { defaultProject } from "../../src/base/ids.js";
 import { failed, key, rootPerson, send, sharedServer } from "../support/http/http-server.js";
 
 let left = 3;
+let leftAfterRefusal = 0;
 const creations: RateLimiter = {
-  perMinute: 3,
   async take() {
     left -= 1;
-    return left >= 0 ? { kind: "taken", remaining: left } : { kind: "refused", retryAfterMs: 1234 };
+    if (left >= 0) return { perMinute: 3, remaining: left };
+    left = leftAfterRefusal;
+    return { perMinute: 3, remaining: 0, retryAfterMs: 1234 };
   },
 };
 /** As Redis keeps it: one value, set where it is what it was. */
@@ -106,4 +108,28 @@ test("every answer to POST /browsers says what is left of its rate; beyond it is
   expect(await failed(client().browsers.create())).toBeInstanceOf(RateLimitError);
   const read = await send(`${server().url}/browsers`);
   expect(leftIn(read)).toEqual([null, null]);
+});
+
+test("the official client comes back when it is told to, to the ms", async () => {
+  left = 0;
+  leftAfterRefusal = 1;
+  const before = performance.now();
+  const patient = new Kernel({ apiKey: key, baseURL: server().url, maxRetries: 1 });
+  await patient.browsers.create();
+  // A timer may fire a little early.
+  expect(performance.now() - before).toBeGreaterThanOrEqual(1230);
+  leftAfterRefusal = 0;
+});
+
+test("callers who are refused at once are not told to come back at once", async () => {
+  left = 0;
+  const refused = await Promise.all(
+    Array.from({ length: 8 }, () => send(`${server().url}/browsers`, { method: "POST", body: {} })),
+  );
+  const waits = refused.map(({ headers }) => Number(headers.get("retry-after-ms")));
+  expect(new Set(waits).size).toBeGreaterThan(1);
+  for (const ms of waits) {
+    expect(ms).toBeGreaterThanOrEqual(1234);
+    expect(ms).toBeLessThanOrEqual(2 * 1234 + 1);
+  }
 });

@@ -70,6 +70,11 @@ export const limitsSection = Type.Object({
     "requests per minute",
     [1, 1_000_000],
   )("no limit"),
+  requests_per_minute: countOr(
+    "all requests of one API key, the root key included, or of one person; as many may come at once",
+    "requests per minute",
+    [1, 1_000_000],
+  )("no limit"),
   max_pools: count("pools of one project", "pools")(1000),
   max_extensions: count("extensions of one project", "extensions", [0, 100_000])(1000),
   max_profiles: count("profiles of one project", "profiles", [0, 1_000_000])(10_000),

@@ -19,7 +19,7 @@ export function openAccess(
   { config, keys, stores }: DaemonParts,
   operationsIn: HttpDeps["operationsIn"],
 ): Pick<HttpDeps, "authenticator" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"> {
-  const { apiKeys: store, directory, limits, creations } = stores;
+  const { apiKeys: store, callers, directory, limits, creations } = stores;
   const known = config.projects.enabled ? namesIn(directory) : onlyDefault;
   const thingsIn = (project: ProjectId): GuardedThings =>
     makeThings(stores.projects.of(project), operationsIn(project));
@@ -28,7 +28,8 @@ export function openAccess(
       rootKey: keys.api,
       rootPerson: rootPersonOf(config),
       keys: store,
-      projects: config.projects.enabled ? directory : undefined,
+      callers,
+      hasProjects: config.projects.enabled,
     }),
     apiKeys: makeApiKeyOperations({
       store,

@@ -5,6 +5,7 @@ import type { App } from "../app.js";
 import { principalOf } from "../caller.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
+import { tellRate } from "../rates.js";
 import { operations } from "../schemas/operations.js";
 import type { AuthContextReply } from "../schemas/access-replies.js";
 
@@ -32,6 +33,7 @@ export function addMetrics(app: App, { authenticator, metrics, isOpen }: Metrics
   app.get("/metrics", { schema: operations.getMetrics }, async ({ headers }, reply) => {
     if (!isOpen(headers.host)) {
       const got = await authenticator.admit({ authorization: headers.authorization, project: undefined });
+      if (got.rate) tellRate(reply, got.rate);
       if (got.kind === "refused") return sendRefusal(reply, got);
       if (!isOfAll(got.principal)) return sendRefusal(reply, refusal("insufficient_scope"));
     }

@@ -72,6 +72,7 @@ const keyed: readonly ErrorCode[] = [
   "unauthorized",
   "insufficient_scope",
   "project_not_found",
+  "rate_limit_exceeded",
   "unavailable",
   "store_unavailable",
 ];

@@ -3,7 +3,8 @@ import { type ApiKey, apiKeyParser, type ApiKeyStore, type Issued } from "../../
 import type { Millis } from "../../base/clock.js";
 import type { ApiKeyId, RequestId } from "../../base/ids.js";
 import type { Page, Paging } from "../../spec/paging.js";
-import { accessIdempotencyKey, accessKey, type AccessPart } from "../redis/keys.js";
+import { accessIdempotencyKey, accessKey, type AccessPart, callerRateKey } from "../redis/keys.js";
+import { toldRate } from "./caller-store.js";
 import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
@@ -12,6 +13,8 @@ interface ApiKeyLimits {
   readonly maxDeletedKeys: number;
   /** How long a repeat under an idempotency key is answered the same. */
   readonly idempotencyMs: Millis;
+  /** Of one key; null: as many as come. */
+  readonly requestsPerMinute: number | null;
 }
 
 /** The use of a key is noted this often at most, so that nearly no request writes. */
@@ -29,8 +32,13 @@ export class RedisApiKeyStore implements ApiKeyStore {
   ) {}
 
   async admit(...[digest, project]: Parameters<ApiKeyStore["admit"]>): ReturnType<ApiKeyStore["admit"]> {
-    const { kind, payload } = await this.#run("admit", { digest, noteMs, project: project ?? "" });
-    return kind === "unknown" ? { kind } : { kind, key: this.#parse(payload) };
+    const { requestsPerMinute: perMinute } = this.limits;
+    const args = { digest, noteMs, project: project ?? "", perMinute: perMinute ?? "" };
+    const { kind, payload } = await this.#run("admit", args, digest);
+    if (kind === "unknown") return { kind };
+    const at = payload.indexOf(" ");
+    const rate = toldRate(perMinute, { isTaken: kind !== "limited", told: payload.slice(0, at) });
+    return { kind, key: this.#parse(payload.slice(at + 1)), ...rate };
   }
 
   async create(...[key, how]: Parameters<ApiKeyStore["create"]>): Promise<Issued> {
@@ -95,10 +103,12 @@ export class RedisApiKeyStore implements ApiKeyStore {
   #run<const Name extends ScriptName>(
     script: Name,
     args: ScriptArgs,
-    keyed = "none",
+    about = "none",
   ): Promise<ScriptReply<Name>> {
-    const keyOf = (key: string): string =>
-      key === "idempotency" ? accessIdempotencyKey(keyed) : accessKey(key as AccessPart);
+    const keyOf = (key: string): string => {
+      if (key === "callerRate") return callerRateKey(about);
+      return key === "idempotency" ? accessIdempotencyKey(about) : accessKey(key as AccessPart);
+    };
     return this.store.run(script, keyOf, args);
   }
 

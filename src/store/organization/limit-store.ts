@@ -1,5 +1,5 @@
 import type { LimitStore } from "../../access/organization-limits.js";
-import type { RateLimiter } from "../../access/rate-limiter.js";
+import type { Rate, RateLimiter } from "../../access/rate-limiter.js";
 import { organizationKey, type OrganizationPart, rateKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 
@@ -29,16 +29,25 @@ export class RedisLimitStore implements LimitStore {
   }
 }
 
+/** What a script tells of a rate: how many are left, or until when to wait. */
+export const rateOf = (
+  perMinute: number,
+  { isTaken, told }: { readonly isTaken: boolean; readonly told: string },
+): Rate =>
+  isTaken
+    ? { perMinute, remaining: Number(told) }
+    : { perMinute, remaining: 0, retryAfterMs: Number(told) };
+
 /** So many requests of one kind in a minute, of all callers at all daemons together. */
 export class RedisRateLimiter implements RateLimiter {
   constructor(
     private readonly store: ScriptStore,
-    readonly perMinute: number,
+    private readonly perMinute: number,
   ) {}
 
   async take(bucket: string): ReturnType<RateLimiter["take"]> {
     const { perMinute } = this;
     const { kind, payload } = await this.store.run("take-request", () => rateKey(bucket), { perMinute });
-    return kind === "taken" ? { kind, remaining: Number(payload) } : { kind, retryAfterMs: Number(payload) };
+    return rateOf(perMinute, { isTaken: kind === "taken", told: payload });
   }
 }

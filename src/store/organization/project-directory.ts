@@ -38,10 +38,6 @@ export class RedisProjectDirectory implements ProjectDirectory {
     return (await this.#run("remove-project", { id })).kind;
   }
 
-  async isActive(id: ProjectId): Promise<boolean> {
-    return (await this.store.ask((redis) => redis.sismember(accessKey("activeProjects"), id))) === 1;
-  }
-
   /** All projects beside the default one that may have anything: also those that were deleted lately. */
   async others(): Promise<readonly ProjectId[]> {
     const [there, deleted] = await Promise.all([

@@ -89,6 +89,8 @@ export type AccessPart =
   | "activeProjects"
   | "deletedProjects";
 export const accessKey = (part: AccessPart): string => `${root}:{access}:${part}`;
+/** How many requests of one caller may come still: of an API key by its digest; gone when it is full. */
+export const callerRateKey = (caller: string): string => `${root}:{access}:rate:${caller}`;
 export const accessIdempotencyKey = (digest: string): string => `${root}:{access}:idempotency:${digest}`;
 
 /**

@@ -4,7 +4,8 @@ import type { Millis } from "../../base/clock.js";
  * The words that each script answers with. Its header (REPLY) says what they mean; a test compares the two.
  */
 export const replyWords = {
-  admit: ["admitted", "expired", "elsewhere", "unknown"],
+  admit: ["admitted", "expired", "limited", "elsewhere", "unknown"],
+  "admit-caller": ["admitted", "limited", "elsewhere"],
   "create-key": ["created", "many", "same", "mismatch"],
   "delete-key": ["deleted", "missing"],
   "rename-key": ["renamed", "missing"],

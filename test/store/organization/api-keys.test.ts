@@ -23,7 +23,13 @@ const keyOf = (got: Issued | { readonly kind: string }): ApiKey => {
 
 onBoth("API keys", ({ bed }) => {
   const store = (limits = {}) =>
-    new RedisApiKeyStore(bed().store, { maxKeys: 5, maxDeletedKeys: 2, idempotencyMs: 60_000, ...limits });
+    new RedisApiKeyStore(bed().store, {
+      maxKeys: 5,
+      maxDeletedKeys: 2,
+      idempotencyMs: 60_000,
+      requestsPerMinute: null,
+      ...limits,
+    });
   const make = async (more: Partial<ApiKey> = {}): Promise<ApiKey> =>
     keyOf(await store({ maxKeys: 100 }).create({ ...drawn(more), name: more.name ?? "one" }, plain));
 

@@ -4,7 +4,7 @@ import { makeAuthenticator } from "../../../src/access/authenticator.js";
 import { keyDigestOf, makeKeyText } from "../../../src/base/crypto/key-text.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import { newApiKeyId } from "../../../src/base/ids.js";
-import { key, rootPerson } from "../http/http-server.js";
+import { key, rootPerson, unlimited } from "../http/http-server.js";
 
 const secret = new Secret("the secret of this suite");
 /** Keys as the store gives them, by digest; `expired` are judged so. */
@@ -35,7 +35,8 @@ export const authenticator = makeAuthenticator({
   rootKey: new Secret(key),
   rootPerson,
   keys: { admit: async (digest) => records.get(digest) ?? { kind: "unknown" } },
-  projects: undefined,
+  callers: unlimited,
+  hasProjects: false,
 });
 
 /** Names that things go by besides their ids. */

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll } from "vitest";
 import type { OrganizationLimits } from "../../../src/access/organization-limits.js";
 import { done } from "../../../src/base/errors.js";
 import { entitlementsOf } from "../../../src/access/entitlements.js";
+import type { CallerStore } from "../../../src/access/admission.js";
 import { makeAuthenticator } from "../../../src/access/authenticator.js";
 import { systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
@@ -62,12 +63,16 @@ const fail = async (): Promise<never> => {
 };
 const nowhere: Staging = { take: fail, directory: fail };
 
+/** Whoever needs no look-up has no rate. */
+export const unlimited: CallerStore = { isLimited: false, admit: async () => ({ kind: "elsewhere" }) };
+
 export const makeDeps = (operations = new RecordedOperations(), log = makeLogBook().log): HttpDeps => ({
   authenticator: makeAuthenticator({
     rootKey: new Secret(key),
     rootPerson,
     keys: { admit: async () => ({ kind: "unknown" }) },
-    projects: undefined,
+    callers: unlimited,
+    hasProjects: false,
   }),
   thingsIn: () => ({ find: async () => undefined, choose: async () => undefined }),
   apiKeys: operations.apiKeys,

@@ -18,3 +18,11 @@ local function takeFrom(bucket, perMinute)
   local left = math.floor((at + minute - full) / interval)
   return mayTake, left, mayTake and 0 or math.ceil((full + interval - at - minute) / 1000)
 end
+
+-- The same where there may be no rate: whether the request is let in, and what is told of the rate: nothing
+-- where there is none, else how many are left, or where there was none left the ms until the next is there.
+local function takeOf(bucket, perMinute)
+  if perMinute == "" then return true, "" end
+  local mayTake, left, waitMs = takeFrom(bucket, tonumber(perMinute))
+  return mayTake, string.format("%.0f", mayTake and left or waitMs)
+end

@@ -1,0 +1,66 @@
+import { refusal } from "../base/errors.js";
+import { defaultProject, findProjectId, type ProjectId } from "../base/ids.js";
+import type { Admitted, Principal } from "./principal.js";
+import { type Rate, refusedBy } from "./rate-limiter.js";
+
+/** What is asked about a caller who is known without a look-up. */
+export interface CallerStore {
+  /** Whether callers have a rate, so that each request of one is asked about. */
+  readonly isLimited: boolean;
+  /** One round trip. `elsewhere`: there is no such active project. */
+  admit(
+    caller: string,
+    project: ProjectId,
+  ): Promise<{ readonly kind: "admitted" | "limited" | "elsewhere"; readonly rate?: Rate }>;
+}
+
+/** What the store has said of a request whose credential is good. */
+interface Verdict {
+  /** Whether the project is active that the request is about. */
+  readonly isActive: boolean;
+  readonly rate?: Rate;
+}
+
+/** Decides where a request is let in whose caller is known, and whether that is now. */
+export class CallerAdmission {
+  constructor(
+    private readonly callers: CallerStore,
+    /** False where there is the default project only. */
+    private readonly hasProjects: boolean,
+  ) {}
+
+  /** Of somebody who needs no look-up: Redis is asked about another project, and about a rate. */
+  known(principal: Principal, { caller, named }: { caller: string; named: string | undefined }) {
+    const about = this.projectOf(principal, named);
+    const isAsked = this.callers.isLimited || (this.hasProjects && about !== defaultProject);
+    if (!isAsked) return this.settle(principal, named, { isActive: about === defaultProject });
+    return this.callers
+      .admit(caller, about)
+      .then(({ kind, ...rest }) => this.settle(principal, named, { isActive: kind !== "elsewhere", ...rest }));
+  }
+
+  /** The project that a request is about: the one that it names, else that of its credential. */
+  projectOf({ credentialScope }: Principal, named: string | undefined): ProjectId {
+    return (named === undefined ? credentialScope : findProjectId(named)) ?? defaultProject;
+  }
+
+  settle(principal: Principal, named: string | undefined, { isActive, rate }: Verdict): Admitted {
+    const told = { principal, ...(rate && { rate }) };
+    const limited = rate && refusedBy(rate);
+    if (limited) return { ...limited, ...told };
+    // A key of one project is about that project, whether the request names it or not.
+    const { credentialScope } = principal;
+    if (named !== undefined && credentialScope !== null && credentialScope !== named)
+      return { ...anotherProject, ...told };
+    const about = this.projectOf(principal, named);
+    const isThere = isActive && (this.hasProjects || about === defaultProject);
+    if (!isThere || (named !== undefined && about !== named)) return { ...notThere, ...told };
+    if (named === undefined) return { kind: "admitted", ...told };
+    return { kind: "admitted", ...told, principal: { ...principal, effectiveScope: about } };
+  }
+}
+
+const anotherProject = refusal("insufficient_scope", {
+  message: "This credential reaches another project only",
+});
+const notThere = refusal("project_not_found");
