@@ -36,7 +36,9 @@ export class CallerAdmission {
     if (!isAsked) return this.settle(principal, named, { isActive: about === defaultProject });
     return this.callers
       .admit(caller, about)
-      .then(({ kind, ...rest }) => this.settle(principal, named, { isActive: kind !== "elsewhere", ...rest }));
+      .then(({ kind, ...rest }) =>
+        this.settle(principal, named, { isActive: kind !== "elsewhere", ...rest }),
+      );
   }
 
   /** The project that a request is about: the one that it names, else that of its credential. */

@@ -101,8 +101,7 @@ export interface ApiKeyStore {
     digest: string,
     project?: ProjectId,
   ): Promise<
-    | { kind: "admitted" | "expired" | "limited" | "elsewhere"; key: ApiKey; rate?: Rate }
-    | { kind: "unknown" }
+    { kind: "admitted" | "expired" | "limited" | "elsewhere"; key: ApiKey; rate?: Rate } | { kind: "unknown" }
   >;
   create(key: NewApiKey & Pick<ApiKey, "name" | "projectId" | "policy">, how: Repeatable): Promise<Issued>;
   rotate(

@@ -14,8 +14,7 @@ const authenticator = makeAuthenticator({
     isLimited: true,
     async admit() {
       left -= 1;
-      if (left < 0)
-        return { kind: "limited", rate: { perMinute: 60, remaining: 0, retryAfterMs: 30_400 } };
+      if (left < 0) return { kind: "limited", rate: { perMinute: 60, remaining: 0, retryAfterMs: 30_400 } };
       return { kind: "admitted", rate: { perMinute: 60, remaining: left } };
     },
   },

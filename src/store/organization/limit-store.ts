@@ -34,9 +34,7 @@ export const rateOf = (
   perMinute: number,
   { isTaken, told }: { readonly isTaken: boolean; readonly told: string },
 ): Rate =>
-  isTaken
-    ? { perMinute, remaining: Number(told) }
-    : { perMinute, remaining: 0, retryAfterMs: Number(told) };
+  isTaken ? { perMinute, remaining: Number(told) } : { perMinute, remaining: 0, retryAfterMs: Number(told) };
 
 /** So many requests of one kind in a minute, of all callers at all daemons together. */
 export class RedisRateLimiter implements RateLimiter {

@@ -65,7 +65,8 @@ onBoth("a rate", ({ bed, server }) => {
     expect(await limiter.take("tries")).toEqual({ perMinute: 2, remaining: 1 });
     expect(await limiter.take("others")).toEqual({ perMinute: 2, remaining: 1 });
     expect(await limiter.take("tries")).toEqual({ perMinute: 2, remaining: 0 });
-    for (let tries = 0; tries < 3; tries += 1) expect((await limiter.take("tries")).retryAfterMs).toBeGreaterThan(0);
+    for (let tries = 0; tries < 3; tries += 1)
+      expect((await limiter.take("tries")).retryAfterMs).toBeGreaterThan(0);
     await pass(30_000);
     expect(await limiter.take("tries")).toEqual({ perMinute: 2, remaining: 0 });
     expect(await bed().redis.pttl(rateKey("tries"))).toBeGreaterThan(0);
