@@ -89,6 +89,12 @@ export const operationRules = {
   // The log is that of the whole organization.
   listAuditLogs: unrestricted,
   exportAuditLogs: unrestricted,
+  listExportDestinations: unrestricted,
+  createExportDestination: unrestricted,
+  getExportDestination: unrestricted,
+  updateExportDestination: unrestricted,
+  deleteExportDestination: unrestricted,
+  testExportDestination: unrestricted,
 
   listApiKeys: unrestricted,
   createApiKey: unrestricted,

@@ -30,6 +30,7 @@ export type ProxyId = Branded<"ProxyId">;
 export type ExtensionId = Branded<"ExtensionId">;
 export type ProfileId = Branded<"ProfileId">;
 export type ApiKeyId = Branded<"ApiKeyId">;
+export type DestinationId = Branded<"DestinationId">;
 /** SHA-256 of an archive's bytes, 64 lower-case hexadecimal digits: what an archive is called. */
 export type Digest = Branded<"Digest">;
 
@@ -90,6 +91,7 @@ export const newExtensionId = (project = defaultProject): ExtensionId => newIdIn
 export const newProfileId = (project = defaultProject): ProfileId => newIdIn(project) as ProfileId;
 const newIdIn = (project: ProjectId): string => idPrefixOf(project) + randomText(idLength);
 export const newApiKeyId = (): ApiKeyId => randomText(idLength) as ApiKeyId;
+export const newDestinationId = (): DestinationId => randomText(idLength) as DestinationId;
 
 /** All of the id but what is its own: a slice from the end, since what a project puts in front has a length. */
 export const partitionOf = (id: PoolId | BrowserId): Partition =>
@@ -128,6 +130,8 @@ export const findProfileId = (text: string): ProfileId | undefined =>
   isId(text) ? (text as ProfileId) : undefined;
 export const findApiKeyId = (text: string): ApiKeyId | undefined =>
   isPlainId(text) ? (text as ApiKeyId) : undefined;
+export const findDestinationId = (text: string): DestinationId | undefined =>
+  isPlainId(text) ? (text as DestinationId) : undefined;
 export const findDigest = (text: string): Digest | undefined =>
   /^[0-9a-f]{64}$/.test(text) ? (text as Digest) : undefined;
 export const findLeaseId = (text: string): LeaseId | undefined =>
@@ -146,6 +150,7 @@ export const LeaseId = idText<LeaseId>(inNone);
 export const ProfileId = idText<ProfileId>(inProject);
 export const ExtensionId = idText<ExtensionId>(inProject);
 export const ApiKeyId = idText<ApiKeyId>(inNone);
+export const DestinationId = idText<DestinationId>(inNone);
 export const NodeId = idText<NodeId>("^[0-9a-z-]{1,63}$");
 export const ControlId = idText<ControlId>("^[0-9a-z]{12}$");
 export const Partition = idText<Partition>("^(?:[0-9a-z]{12}){1,2}$");

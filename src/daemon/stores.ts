@@ -6,6 +6,7 @@ import { Stops } from "../base/stops.js";
 import type { Config } from "../config/config.js";
 import type { DaemonContext } from "./boot.js";
 import type { PoolSignals } from "../pool/ports/signals.js";
+import { RedisDestinationStore } from "../store/organization/destination-store.js";
 import { RedisAuditStore } from "../store/organization/audit-store.js";
 import { Queues, type QueueOptions } from "../schedule/queues.js";
 import { RedisApiKeyStore } from "../store/organization/api-key-store.js";
@@ -38,6 +39,7 @@ export interface Stores {
   readonly projects: RedisProjects;
   readonly directory: RedisProjectDirectory;
   readonly audit: RedisAuditStore;
+  readonly destinations: RedisDestinationStore;
   readonly apiKeys: RedisApiKeyStore;
   readonly callers: RedisCallerStore;
   readonly limits: RedisLimitStore;
@@ -120,6 +122,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     projects,
     directory,
     audit: new RedisAuditStore(store, config.audit.maxBytes),
+    destinations: new RedisDestinationStore(store, config.audit.export.maxDestinations),
     apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs, requestsPerMinute }),
     callers: new RedisCallerStore(store, requestsPerMinute),
     limits: new RedisLimitStore(store),

@@ -16,6 +16,7 @@ import { requestIdOf } from "./request-id.js";
 import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
 import { addAudit } from "./routes/audit.js";
+import { addDestinations } from "./routes/destinations.js";
 import { addExtensions } from "./routes/extensions.js";
 import { addLimits } from "./routes/limits.js";
 import { addPools } from "./routes/pools.js";
@@ -102,6 +103,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addApiKeys(keyed, deps);
     addLimits(keyed, deps);
     addAudit(keyed, deps);
+    addDestinations(keyed, deps);
     addAuth(keyed);
     addProjects(keyed, deps);
   });

@@ -5,6 +5,7 @@ import type { Authenticator } from "../access/principal.js";
 import type { Entitlements } from "../access/entitlements.js";
 import type { LimitOperations } from "../access/organization-limits.js";
 import type { RateLimiter } from "../access/rate-limiter.js";
+import type { DestinationOperations } from "../audit/export/destination.js";
 import type { AuditReader } from "../audit/read-page.js";
 import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
@@ -89,6 +90,7 @@ export interface HttpDeps {
   /** Takes what each request leaves in the audit log. */
   readonly audit: AuditRecorder;
   readonly auditLog: AuditReader;
+  readonly destinations: DestinationOperations;
   readonly links: ViewContext["links"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;

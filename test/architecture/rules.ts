@@ -132,8 +132,8 @@ export const packageRules: readonly Rule[] = [
   ),
   belongs(
     /^(@aws-sdk\/.*|@mongodb-js\/zstd)$/,
-    ["archive/"],
-    "S3 and zstd belong to archive/: others are given archives and streams",
+    ["archive/", "audit/export/aws-"],
+    "S3 and zstd belong to archive/: others are given archives and streams (audit/ delivers to others' buckets)",
   ),
   belongs(
     /^(pino|prom-client)$/,

@@ -57,7 +57,7 @@ test("it has every route of the server and no other", async () => {
     ({ method, path }) => `${method.toUpperCase()} ${path}`,
   );
   expect(listed.sort()).toEqual(routes.sort());
-  expect(listed.length).toBe(54);
+  expect(listed.length).toBe(60);
 });
 
 test("every reference resolves and every operation has a name of its own", async () => {
@@ -137,6 +137,10 @@ test("what the server answers is what the document says it does", async () => {
     ["get", "/profiles/{id_or_name}"],
     ["patch", "/profiles/{id_or_name}", { name: "x" }],
     ["get", "/auth/context"],
+    ["get", "/audit-logs/export/destinations"],
+    ["get", "/audit-logs/export/destinations/{id}"],
+    ["patch", "/audit-logs/export/destinations/{id}", {}],
+    ["post", "/audit-logs/export/destinations/{id}/test"],
     ["get", "/healthz"],
     ["get", "/readyz"],
     ["post", "/browser_pools", { size: 0 }],

@@ -1,9 +1,9 @@
 import { createHmac, hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { toBase62 } from "./base62.js";
 import { Secret } from "./secret.js";
 
 const prefix = "rmd_";
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /** So many digits to base 62 hold 256 bits, and so many hold a CRC-32. */
 const [bodyLength, checkLength] = [43, 6];
 
@@ -13,16 +13,6 @@ const [bodyLength, checkLength] = [43, 6];
  */
 export const keyPattern = `${prefix}[0-9A-Za-z]{${bodyLength + checkLength}}`;
 const keyForm = new RegExp(`^${keyPattern}$`);
-
-function toBase62(bytes: Buffer, length: number): string {
-  let left = BigInt(`0x${bytes.toString("hex")}`);
-  let text = "";
-  while (text.length < length) {
-    text = (alphabet[Number(left % 62n)] ?? "") + text;
-    left /= 62n;
-  }
-  return text;
-}
 
 function checksumOf(text: string): string {
   const bytes = Buffer.alloc(4);

@@ -1,5 +1,22 @@
 import { Type } from "typebox";
-import { bytes, count, hours, seconds } from "../kinds.js";
+import { bytes, count, hours, httpOrigin, seconds, switched, textOr } from "../kinds.js";
+
+const exportSection = Type.Object({
+  assume_role: switched(
+    "whether the roles of destinations are assumed; where not, the credentials of archives.s3_* put the objects",
+  )(true),
+  service_role_arn: textOr("the role as which this deployment assumes the roles of destinations")(
+    "destinations are refused, unless assume_role is false",
+    { pattern: "^arn:aws:iam::\\d{12}:role/\\S+$", form: "arn:aws:iam::123456789012:role/name" },
+  ),
+  s3_endpoint: textOr("address of the S3-compatible store that destinations are in")(
+    "Amazon's; where assume_role is false, archives.s3_endpoint",
+    httpOrigin,
+  ),
+  sts_endpoint: textOr("address of the service that hands out roles")("Amazon's", httpOrigin),
+  max_destinations: count("export destinations that there may be", "destinations", [1, 100])(20),
+  limit_seconds: seconds("a request to a destination has to be answered within", [1, 120])(30),
+});
 
 export const auditSection = Type.Object({
   hot_hours: hours("entries stay in Redis for; older ones are sealed into the archives", [1, 24 * 7])(2),
@@ -10,4 +27,5 @@ export const auditSection = Type.Object({
   segment_entries: count("that are sealed together at most", "entries", [10, 200_000])(50_000),
   seal_period_seconds: seconds("what is to be sealed is looked for every", [1, 3600])(10),
   retention_hours: hours("entries are kept for", [1, 24 * 366 * 20])(24 * 365),
+  export: exportSection,
 });

@@ -7,9 +7,10 @@ import type { Stops } from "../../base/stops.js";
 import type { HttpDeps } from "../../http/deps.js";
 import type { Tick } from "../../schedule/ticks.js";
 import type { DaemonParts } from "../shared.js";
+import { openDestinations } from "./exports.js";
 
 interface AuditPart {
-  readonly operations: Pick<HttpDeps, "audit" | "auditLog">;
+  readonly operations: Pick<HttpDeps, "audit" | "auditLog" | "destinations">;
   readonly seal: Tick;
 }
 
@@ -29,7 +30,11 @@ export function openAudit(shared: DaemonParts, stops: Stops): AuditPart {
   } = config.audit;
   const sealing = { store, files, hotMs, sealBytes, segmentEntries, keepMs, log };
   return {
-    operations: { audit: writer, auditLog: makeAuditReader({ store, files, clock }) },
+    operations: {
+      audit: writer,
+      auditLog: makeAuditReader({ store, files, clock }),
+      destinations: openDestinations(shared),
+    },
     seal: { name: "audit", periodMs, run: makeSeal(sealing) },
   };
 }

@@ -20,13 +20,14 @@ interface ApiParts {
   readonly operationsIn: HttpDeps["operationsIn"];
   readonly audit: HttpDeps["audit"];
   readonly auditLog: HttpDeps["auditLog"];
+  readonly destinations: HttpDeps["destinations"];
   unready?(): string | undefined;
 }
 
 /** Opens the API's server. */
 export async function listenAsApi(
   shared: DaemonParts,
-  { front, operationsIn, audit, auditLog, unready }: ApiParts,
+  { front, operationsIn, audit, auditLog, destinations, unready }: ApiParts,
   stops: Stops,
 ): Promise<Listening> {
   const { config, clock, log, stopping, stores, metrics, archives } = shared;
@@ -34,6 +35,7 @@ export async function listenAsApi(
     operationsIn,
     audit,
     auditLog,
+    destinations,
     ...openAccess(shared, operationsIn),
     projects: openProjects(shared),
     clock,

@@ -23,7 +23,7 @@ export function addAudit(app: App, { auditLog }: Deps): void {
     "/audit-logs",
     { schema: { ...operations.listAuditLogs, querystring: AuditQuery } },
     async (request, reply) => {
-      checkReach(principalOf(request));
+      checkReachOfLog(principalOf(request));
       const { query } = request;
       const { limit = 100, page_token: token } = query;
       const got = await auditLog.page({ filter: filterOf(query), limit, ...(token && { token }) });
@@ -41,7 +41,7 @@ export function addAudit(app: App, { auditLog }: Deps): void {
     // A HEAD would make the whole chunk to throw it away.
     { exposeHeadRoute: false, schema: { ...operations.exportAuditLogs, querystring: AuditChunkQuery } },
     async (request, reply) => {
-      checkReach(principalOf(request));
+      checkReachOfLog(principalOf(request));
       const { query } = request;
       const { limit = 50_000, cursor: token, format = "jsonl.gz" } = query;
       const filter = filterOf(query);
@@ -67,7 +67,7 @@ export function addAudit(app: App, { auditLog }: Deps): void {
 }
 
 /** The log is that of the whole organization. */
-function checkReach({ credentialScope }: Principal): void {
+export function checkReachOfLog({ credentialScope }: Principal): void {
   if (credentialScope !== null) throw new RemudaError("insufficient_scope");
 }
 

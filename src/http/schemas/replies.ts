@@ -20,7 +20,7 @@ import {
   OrganizationLimitsReply,
   ProjectReply,
 } from "./access-replies.js";
-import { AuditEntryReply } from "./audit-replies.js";
+import { AuditEntryReply, DestinationReply, DestinationTestReply } from "./audit-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
 const Instant = Type.String({ format: "date-time" });
@@ -262,6 +262,8 @@ export const components = [
   OrganizationLimitsReply,
   EntitlementsReply,
   AuditEntryReply,
+  DestinationReply,
+  DestinationTestReply,
   StatusReply,
 ] as const;
 

@@ -153,6 +153,10 @@ export const AuditChunkQuery = Type.Object({
   cursor: text("What the chunk before gave as X-Next-Cursor"),
   format: Type.Optional(Type.Enum(["jsonl", "jsonl.gz"], { default: "jsonl.gz" })),
 });
+export const DestinationRefParams = Type.Object({
+  id: Type.String({ description: "The export destination's id" }),
+});
+export const DestinationQuery = Type.Object(paging);
 export const SessionGetQuery = Type.Object({
   include_deleted: Type.Optional(Type.Boolean({ default: false })),
 });

@@ -5,11 +5,13 @@ import S3rver from "s3rver";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import type { S3Settings } from "../../../src/archive/s3-archives.js";
 
-type Answer = S3rver["middleware"][number];
+export type Answer = S3rver["middleware"][number];
 
 /** A server that speaks S3, on this machine, with its objects in a directory of its own. */
 export interface S3Server {
   readonly settings: S3Settings;
+  /** Where its buckets are. */
+  readonly directory: string;
   /** Uploads in parts that were begun and neither ended nor given up. */
   uploads(): Promise<readonly string[]>;
   close(): Promise<void>;
@@ -42,7 +44,8 @@ async function uploadIn(directory: string, id: string): Promise<string> {
   return `<Upload><Key>${key}</Key><UploadId>${id}</UploadId><Initiated>${birthtime.toISOString()}</Initiated></Upload>`;
 }
 
-export async function startS3Server(): Promise<S3Server> {
+/** `answers` come before its own, in their order. */
+export async function startS3Server(answers: readonly Answer[] = []): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-test-s3-"));
   const server = new S3rver({
     address: "127.0.0.1",
@@ -53,9 +56,10 @@ export async function startS3Server(): Promise<S3Server> {
     configureBuckets: [{ name: bucket }],
   });
   const begun = join(directory, bucket, "._S3rver_uploads");
-  server.middleware.unshift(withUploads(begun));
+  server.middleware.unshift(...answers, withUploads(begun));
   const { port } = await server.run();
   return {
+    directory,
     settings: {
       bucket,
       prefix: "kept/",

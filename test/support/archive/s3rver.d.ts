@@ -6,6 +6,7 @@ declare module "s3rver" {
     readonly method: string;
     readonly path: string;
     readonly query: Readonly<Record<string, string>>;
+    readonly headers: Readonly<Record<string, string | undefined>>;
     status: number;
     type: string;
     body: unknown;

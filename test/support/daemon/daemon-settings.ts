@@ -12,6 +12,8 @@ export interface Wishes {
   readonly role?: "all" | "control" | "node";
   /** Known before it listens; drawn by the kernel otherwise. */
   readonly port?: number;
+  /** Variables that it is given besides. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** It draws its key and secret itself and keeps them in files, instead of being given the suite's. */
   readonly drawsKeys?: boolean;
 }
@@ -51,9 +53,10 @@ export class DaemonPlace {
   }
 
   get environment(): Record<string, string> {
-    const { role, redisUrl, drawsKeys, port = 0 } = this.wishes;
+    const { role, redisUrl, drawsKeys, port = 0, environment } = this.wishes;
     return {
       PATH: process.env["PATH"] ?? "/usr/bin:/bin",
+      ...environment,
       REMUDA_CONFIG: this.#file,
       REMUDA_DATA_DIR: this.dataDir,
       REMUDA_PORT: String(port),

@@ -83,6 +83,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   staging: nowhere,
   audit: { record() {}, recordNow: async () => {}, checkRoom: async () => {} },
   auditLog: operations.auditLog,
+  destinations: operations.destinations,
   clock: systemClock,
   log,
   links: (browser, lease) => ({

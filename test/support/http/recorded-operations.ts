@@ -22,7 +22,7 @@ import type { Session, Tombstone } from "../../../src/pool/session.js";
 import type { Extension, ExtensionOperations } from "../../../src/registry/extensions/extension.js";
 import type { Profile, ProfileOperations } from "../../../src/registry/profiles/profile.js";
 import type { Proxy, ProxyOperations } from "../../../src/registry/proxies/proxy.js";
-import { recordedAudit } from "./recorded-audit.js";
+import { recordedAudit, recordedDestinations } from "./recorded-audit.js";
 
 export const poolConfig: PoolSpec = {
   size: 2,
@@ -286,6 +286,7 @@ export class RecordedOperations {
       this.#run("profiles.download", args, done({ bytes: Readable.from([Buffer.from("archive")]) })),
   };
   readonly auditLog = recordedAudit(this.#run.bind(this));
+  readonly destinations = recordedDestinations(this.#run.bind(this));
 
   async #run<Result>(operation: string, args: readonly unknown[], usual: Result): Promise<Result> {
     this.calls.push({ operation, args });

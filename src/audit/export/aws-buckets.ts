@@ -1,0 +1,201 @@
+import { DeleteObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
+import { createHash } from "node:crypto";
+import type { Clock, Millis } from "../../base/clock.js";
+import type { Secret } from "../../base/crypto/secret.js";
+import { within } from "../../base/deadline.js";
+import { assumeRoleFault, isRefused, putObjectFault } from "./aws-faults.js";
+import type { Access, Buckets, OpenBucket } from "./buckets.js";
+import type { Destination } from "./destination.js";
+
+export interface AwsSettings {
+  /** Whether destinations' roles are assumed; else the credentials put objects. */
+  readonly assumesRoles: boolean;
+  /** Where they are undefined, they are found as Amazon's own tools find them. */
+  readonly credentials?: { readonly accessKeyId: Secret; readonly secretAccessKey: Secret } | undefined;
+  /** Where they are undefined, Amazon's are used. */
+  readonly s3Endpoint?: string | undefined;
+  readonly stsEndpoint?: string | undefined;
+  readonly isPathStyle: boolean;
+  /** Of each request, its repeats included. */
+  readonly limitMs: Millis;
+  readonly clock: Clock;
+}
+
+/** The least that Amazon gives, and longer than one delivery takes. */
+const sessionSeconds = 900;
+const attempts = 3;
+
+interface Keys {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}
+
+/** Buckets of Amazon S3, or of what speaks its protocol. */
+export class AwsBuckets implements Buckets {
+  constructor(private readonly settings: AwsSettings) {}
+
+  async open(destination: Destination, access: Access): Promise<OpenBucket> {
+    const { assumesRoles } = this.settings;
+    const keys = assumesRoles ? await this.#assumed(destination, access) : this.#ownKeys;
+    return new AwsBucket(this.settings, destination, keys);
+  }
+
+  async isOpenToAll(destination: Destination): Promise<boolean> {
+    try {
+      await this.#assume(destination, undefined);
+      return true;
+    } catch (error) {
+      if (isRefused(error)) return false;
+      throw assumeRoleFault(error);
+    }
+  }
+
+  async #assumed(destination: Destination, access: Access): Promise<Keys> {
+    try {
+      return await this.#assume(destination, access);
+    } catch (error) {
+      throw assumeRoleFault(error);
+    }
+  }
+
+  /** The external id goes along where access is asked for. */
+  async #assume(destination: Destination, access: Access | undefined): Promise<Keys> {
+    const { stsEndpoint, limitMs, clock } = this.settings;
+    const credentials = this.#ownKeys;
+    const client = new STSClient({
+      region: destination.region,
+      ...(stsEndpoint !== undefined && { endpoint: stsEndpoint }),
+      ...(credentials && { credentials }),
+      ...handling(limitMs),
+    });
+    try {
+      const asked = client.send(
+        new AssumeRoleCommand({
+          RoleArn: destination.roleArn,
+          // It stands in the log of whose role it is.
+          RoleSessionName: `remuda-${destination.id}`,
+          DurationSeconds: sessionSeconds,
+          ...(access
+            ? { ExternalId: destination.externalId, Policy: sessionPolicy(destination, access) }
+            : { Policy: nothingAllowed }),
+        }),
+      );
+      const { Credentials } = await within(clock, { what: "assuming a role", limitMs }, asked);
+      if (!Credentials?.AccessKeyId || !Credentials.SecretAccessKey) throw new Error("no credentials came");
+      return {
+        accessKeyId: Credentials.AccessKeyId,
+        secretAccessKey: Credentials.SecretAccessKey,
+        sessionToken: Credentials.SessionToken ?? "",
+      };
+    } finally {
+      client.destroy();
+    }
+  }
+
+  get #ownKeys(): Keys | undefined {
+    const { credentials } = this.settings;
+    return (
+      credentials && {
+        accessKeyId: credentials.accessKeyId.reveal(),
+        secretAccessKey: credentials.secretAccessKey.reveal(),
+      }
+    );
+  }
+}
+
+class AwsBucket implements OpenBucket {
+  readonly #client: S3Client;
+
+  constructor(
+    private readonly settings: AwsSettings,
+    private readonly destination: Destination,
+    credentials: Keys | undefined,
+  ) {
+    const { s3Endpoint, isPathStyle, limitMs } = settings;
+    this.#client = new S3Client({
+      region: destination.region,
+      forcePathStyle: isPathStyle,
+      ...(s3Endpoint !== undefined && { endpoint: s3Endpoint }),
+      ...(credentials && { credentials }),
+      // The object's own sum goes along; not every S3-compatible store knows the newer ones.
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+      ...handling(limitMs),
+    });
+  }
+
+  async put(key: string, bytes: Buffer): Promise<void> {
+    const { bucket, kmsKeyId } = this.destination;
+    const command = new PutObjectCommand({
+      Bucket: bucket,
+      Key: key,
+      Body: bytes,
+      ContentType: "application/gzip",
+      ChecksumSHA256: createHash("sha256").update(bytes).digest("base64"),
+      ...(kmsKeyId !== undefined && { ServerSideEncryption: "aws:kms", SSEKMSKeyId: kmsKeyId }),
+    });
+    try {
+      await this.#within("putting an object", this.#client.send(command));
+    } catch (error) {
+      throw putObjectFault(error);
+    }
+  }
+
+  async remove(key: string): Promise<void> {
+    const command = new DeleteObjectCommand({ Bucket: this.destination.bucket, Key: key });
+    await this.#within("removing an object", this.#client.send(command));
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  #within<Value>(what: string, work: Promise<Value>): Promise<Value> {
+    const { clock, limitMs } = this.settings;
+    return within(clock, { what, limitMs }, work);
+  }
+}
+
+const handling = (limitMs: Millis) => ({
+  maxAttempts: attempts,
+  requestHandler: {
+    connectionTimeout: limitMs,
+    requestTimeout: limitMs,
+    throwOnRequestTimeout: true,
+    socketTimeout: limitMs,
+  },
+});
+
+const version = "2012-10-17";
+/** A session that only shows whether it is given. */
+const nothingAllowed = JSON.stringify({
+  Version: version,
+  Statement: [{ Effect: "Deny", Action: "*", Resource: "*" }],
+});
+
+/** A session may do what both its role and this allow: whatever the role's owner has let it do besides. */
+function sessionPolicy(
+  { region, bucket, kmsKeyId }: Destination,
+  { keys, mayRemove = false }: Access,
+): string {
+  const isKeyArn = /^arn:aws:kms:[^:]+:\d+:key\//.test(kmsKeyId ?? "");
+  return JSON.stringify({
+    Version: version,
+    Statement: [
+      {
+        Effect: "Allow",
+        Action: ["s3:PutObject", ...(mayRemove ? ["s3:DeleteObject"] : [])],
+        Resource: `arn:aws:s3:::${bucket}/${keys}`,
+      },
+      {
+        Effect: "Allow",
+        Action: ["kms:GenerateDataKey", "kms:Decrypt"],
+        // A policy can name no alias; a bucket may have a key of its own.
+        Resource: isKeyArn ? kmsKeyId : "*",
+        Condition: { StringEquals: { "kms:ViaService": `s3.${region}.amazonaws.com` } },
+      },
+    ],
+  });
+}

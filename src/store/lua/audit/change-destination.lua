@@ -1,0 +1,26 @@
+-- change-destination: change an export destination that is still what it was read as. One that becomes active
+-- begins with what is recorded from now on; one that is paused keeps no place in the log.
+-- KEYS  destinations
+-- ARGV  id revision change
+-- REPLY changed (its record), stale, missing
+-- `change` is its status and all of where it is, as JSON.
+--- @include base
+--- @include organization/destinations
+
+local destination = readDestination(A.id)
+if not destination or destination.deletedAt then return plain("missing") end
+if destination.revision ~= tonumber(A.revision) then return plain("stale") end
+local change = cjson.decode(A.change)
+if change.status == "paused" then
+  destination.cursor = nil
+elseif destination.status == "paused" then
+  destination.cursor = string.format("%013.0f-999999", now - 1)
+  destination.failures = 0
+end
+for _, field in ipairs({ "region", "bucket", "prefix", "roleArn", "kmsKeyId", "status" }) do
+  destination[field] = change[field]
+end
+-- What has failed may work now.
+destination.nextAttemptAt = nil
+destination.revision, destination.updatedAt = destination.revision + 1, now
+return plain("changed", writeDestination(destination))

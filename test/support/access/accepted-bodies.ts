@@ -1,0 +1,14 @@
+import { destinationBody } from "../http/recorded-audit.js";
+
+/** Bodies that the schemas take. */
+export const acceptedBodies: Readonly<Record<string, object>> = {
+  createBrowserPool: { size: 1 },
+  releaseBrowser: { session_id: "mine" },
+  createProxy: { type: "custom", config: { host: "a.example", port: 1 } },
+  updateProxy: { name: "x" },
+  updateProfile: { name: "x" },
+  createApiKey: { name: "x" },
+  renameApiKey: { name: "x" },
+  curlBrowser: { url: "https://a.example/" },
+  createExportDestination: destinationBody(),
+};
