@@ -7,7 +7,9 @@ export interface Batch {
   readonly writer: string;
   /** Counts the writer's batches; one that comes again is taken once. */
   readonly number: number;
-  readonly entries: readonly (NewEntry & { readonly ageMs: Millis })[];
+  readonly entries: readonly NewEntry[];
+  /** Now, by the clock of their times. */
+  readonly sentAt: Millis;
 }
 
 /** Where the newest part of the log is kept, and what is known of the segments that hold the rest. */

@@ -36,7 +36,7 @@ interface Waiting {
 }
 
 /** Entries are written so long after the first of them came; a write takes a few ms more. */
-const flushMs: Millis = 20;
+const flushMs: Millis = 40;
 const retryMs: Millis = 200;
 /** Redis serves nobody else while it takes a batch: this many cost it about a millisecond. */
 const mostPerBatch = 100;
@@ -133,8 +133,8 @@ export class AuditWriter implements AuditRecorder {
     const isOld = ({ entry }: Waiting): boolean => now - entry.receivedAt > longestMs;
     const sent = waiting.filter((one) => !isOld(one));
     try {
-      const aged = sent.map(({ entry }) => ({ ...entry, ageMs: now - entry.receivedAt }));
-      const isTaken = (await store.append({ writer: id, number, entries: aged })) === "appended";
+      const batch = { writer: id, number, entries: sent.map(({ entry }) => entry), sentAt: now };
+      const isTaken = (await store.append(batch)) === "appended";
       if (isTaken) meter.recorded(sent.length);
       else this.#lose("log_full", sent);
       for (const { settle } of sent) settle?.(isTaken);

@@ -1,14 +1,19 @@
 import type { AuditStore, Batch, LogManifest } from "../../audit/audit-store.js";
-import { type Entry, instantOf, type Position, positionAt, positionOf } from "../../audit/entry.js";
+import {
+  type Entry,
+  instantOf,
+  type Position,
+  positionAt,
+  positionOf,
+  type RequestFacts,
+} from "../../audit/entry.js";
 import { type SealedSegment, segmentParser } from "../../audit/segment.js";
 import type { Millis } from "../../base/clock.js";
 import type { Digest } from "../../base/ids.js";
 import { auditKey, type AuditPart, auditWriterKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 
-/** The columns of an entry in the stream, in their order (lua/audit/append-entries.lua). */
-type Fields = readonly string[];
-/** As the same script counts them. */
+/** What an entry needs in the stream beside its row (lua/audit/append-entries.lua counts the same). */
 const entryBytes = 60;
 const segmentsAtOnce = 1000;
 
@@ -19,22 +24,12 @@ export class RedisAuditStore implements AuditStore {
     private readonly mostBytes: number,
   ) {}
 
-  async append({ writer, number, entries }: Batch): Promise<"appended" | "full"> {
-    const rows = entries.map((entry) => [
-      Math.max(0, Math.round(entry.ageMs)),
-      entry.authStrategy,
-      entry.userId,
-      entry.email,
-      String(entry.status),
-      entry.method,
-      entry.path,
-      entry.route,
-      entry.domain,
-      String(Math.round(entry.durationMs)),
-      entry.clientIp,
-      entry.userAgent,
-    ]);
-    const args = { number, entries: JSON.stringify(rows), mostBytes: this.mostBytes };
+  async append({ writer, number, entries, sentAt }: Batch): Promise<"appended" | "full"> {
+    const lines = entries.map((entry) => {
+      const ageMs = Math.max(0, Math.round(sentAt - entry.receivedAt));
+      return `${ageMs} ${rowOf(entry)}`;
+    });
+    const args = { number, entries: lines.join("\n"), mostBytes: this.mostBytes };
     const keyOf = (key: string): string => (key === "auditWriter" ? auditWriterKey(writer) : keyOfPart(key));
     return (await this.store.run("append-entries", keyOf, args)).kind;
   }
@@ -121,30 +116,42 @@ function idAfter(position: Position): string {
   return `${at}-${number + 1}`;
 }
 
+/** An entry as the stream keeps it, but for its instant. One text: Redis takes it as it is, for half the time. */
+const rowOf = (facts: RequestFacts & { readonly durationMs: Millis }): string =>
+  JSON.stringify([
+    facts.authStrategy,
+    facts.userId,
+    facts.email,
+    facts.status,
+    facts.method,
+    facts.path,
+    facts.route,
+    facts.domain,
+    Math.round(facts.durationMs),
+    facts.clientIp,
+    facts.userAgent,
+  ] satisfies Row);
+type Row = [string, string, string, number, string, string, string, string, number, string, string];
+
 function entryOf([id, fields]: [id: string, fields: string[]]): Entry {
-  const [at, strategy, user, email, status, method, path, route, domain, duration, ip, agent] =
-    valuesIn(fields);
+  const [, at, , row = ""] = fields;
+  const [authStrategy, userId, email, status, method, path, route, domain, durationMs, clientIp, userAgent] =
+    JSON.parse(row) as Row;
   return {
     position: positionOf(id),
     at: Number(at),
-    authStrategy: strategy ?? "",
-    userId: user ?? "",
-    email: email ?? "",
-    status: Number(status),
-    method: method ?? "",
-    path: path ?? "",
-    route: route ?? "",
-    domain: domain ?? "",
-    durationMs: Number(duration),
-    clientIp: ip ?? "",
-    userAgent: agent ?? "",
+    authStrategy,
+    userId,
+    email,
+    status,
+    method,
+    path,
+    route,
+    domain,
+    durationMs,
+    clientIp,
+    userAgent,
   };
 }
 
-const valuesIn = (fields: Fields): Fields => fields.filter((_, index) => index % 2 === 1);
-
-function bytesOf(entry: Entry): number {
-  const { authStrategy, userId, email, method, path, route, domain, clientIp, userAgent } = entry;
-  const texts = [authStrategy, userId, email, method, path, route, domain, clientIp, userAgent];
-  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), entryBytes);
-}
+const bytesOf = (entry: Entry): number => entryBytes + Buffer.byteLength(rowOf(entry));

@@ -15,6 +15,7 @@ onBoth("the audit log's newest part", ({ bed }) => {
     writer: "one",
     number,
     entries: paths.map((path) => newEntry({ path })),
+    sentAt: 5,
   });
   const archives = { rows: "a".repeat(64) as Digest, grams: "b".repeat(64) as Digest };
 
@@ -24,13 +25,12 @@ onBoth("the audit log's newest part", ({ bed }) => {
       path: "/ä",
       status: 404,
       durationMs: 7.4,
-      ageMs: 5000,
       email: "",
       userAgent: 'a"b',
     });
-    await audit.append({ writer: "one", number: 1, entries: [entry, newEntry({ path: "/second" })] });
+    await audit.append({ ...batch(1, []), entries: [entry, newEntry({ path: "/second" })], sentAt: 5000 });
     const [second, first, ...none] = await audit.newest(future, 0, 10);
-    const { receivedAt: _, ageMs: __, ...facts } = entry;
+    const { receivedAt: _, ...facts } = entry;
     expect(first).toMatchObject({ ...facts, durationMs: 7 });
     expect(second?.path).toBe("/second");
     expect(none).toEqual([]);

@@ -15,7 +15,7 @@ import { RedisAuditStore } from "../../../src/store/organization/audit-store.js"
 import { silentLog } from "../browser/chromium-host.js";
 import type { StoreBed } from "../store/store-bed.js";
 
-export const newEntry = (over: Partial<NewEntry> & { readonly ageMs?: number } = {}) => ({
+export const newEntry = (over: Partial<NewEntry> = {}): NewEntry => ({
   authStrategy: "api_key",
   userId: "root",
   email: "root@remuda.invalid",
@@ -28,7 +28,6 @@ export const newEntry = (over: Partial<NewEntry> & { readonly ageMs?: number } =
   userAgent: "test",
   receivedAt: 0,
   durationMs: 3,
-  ageMs: 5,
   ...over,
 });
 
@@ -65,8 +64,8 @@ export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = 
     log: silentLog,
   };
   let batches = 0;
-  const append = (entries: readonly ReturnType<typeof newEntry>[], number = (batches += 1)) =>
-    audit.append({ writer: "writer", number, entries });
+  const append = (entries: readonly NewEntry[], number = (batches += 1)) =>
+    audit.append({ writer: "writer", number, entries, sentAt: 5 });
   const page = async (filter: AuditFilter, limit = 100, token?: string) => {
     const got = await reader.page({ filter, limit, ...(token !== undefined && { token }) });
     if (got.kind === "refused") throw new Error(got.message);
@@ -114,10 +113,8 @@ export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = 
     async oldEntries(paths: readonly string[], ageMs: number): Promise<void> {
       const at = Date.now() - ageMs;
       for (const [index, path] of paths.entries()) {
-        const fields = { at, strategy: "api_key", user: "root", email: "", status: 200, method: "GET", path };
-        const rest = { route: path, domain: "", duration: 1, ip: "", agent: "" };
-        const pairs = Object.entries({ ...fields, ...rest }).flat();
-        await store.redis.xadd("remuda:{audit}:auditStream", `${at}-${index + 1}`, ...pairs);
+        const row = JSON.stringify(["api_key", "root", "", 200, "GET", path, path, "", 1, "", ""]);
+        await store.redis.xadd("remuda:{audit}:auditStream", `${at}-${index + 1}`, "at", at, "entry", row);
       }
     },
     /** What lies in the archives. */
