@@ -21,13 +21,7 @@ onBoth("the audit log's newest part", ({ bed }) => {
 
   test("entries are read as they were written, newest first, received as long ago as they are old", async () => {
     const audit = open();
-    const entry = newEntry({
-      path: "/ä",
-      status: 404,
-      durationMs: 7.4,
-      email: "",
-      userAgent: 'a"b',
-    });
+    const entry = newEntry({ path: "/ä", status: 404, durationMs: 7.4, email: "", userAgent: 'a"b' });
     await audit.append({ ...batch(1, []), entries: [entry, newEntry({ path: "/second" })], sentAt: 5000 });
     const [second, first, ...none] = await audit.newest(future, 0, 10);
     const { receivedAt: _, ...facts } = entry;
