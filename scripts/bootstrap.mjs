@@ -18,6 +18,7 @@ const usage = `usage: node scripts/bootstrap.mjs <command>
   prove:egress     every known way out of a browser, tried (--help lists its options)
   prove:isolation  everything known to reach past a browser's walls, tried (--help lists its options)
   prove:faults     what a sick Redis, control or node does to callers, tried and timed (file names and -t NAME choose)
+  audit:verify     whether the audit log is as it was sealed (--help lists its options)
   simulate         the randomised simulation, seed after seed, until one breaks (--help lists its options)
   settings         write the tables of docs/settings.md and docs/errors.md
   policy-table     read anew which policies the installed Chromium knows`;
@@ -44,6 +45,7 @@ const commands = new Set([
   "prove:egress",
   "prove:isolation",
   "prove:faults",
+  "audit:verify",
   "simulate",
   "settings",
   "policy-table",

@@ -47,6 +47,10 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(`${helpText()}\n`);
     return exitCodes.asked;
   }
+  if (asked.kind === "verify-audit") {
+    const { verifyAudit } = await import("./daemon/verify-audit.js");
+    return await verifyAudit(asked.args, (line) => void process.stdout.write(`${line}\n`));
+  }
   const opened = openConfig({ packageRoot, ...asked });
   if (opened.kind === "opened") return await serve(opened.config);
   return refuse([

@@ -18,6 +18,16 @@ async function start(root, args) {
   const isAsking = args.includes("--help") || args.includes("-h");
   await ensurePackages(root);
   if (!isAsking) await ensureSystem(needsOfConfig(root));
+  await runMain(root, args);
+}
+
+/** Looks at what the daemon keeps, beside it or alone. */
+async function verifyAudit(root, args) {
+  await ensurePackages(root);
+  await runMain(root, ["verify-audit", ...args]);
+}
+
+async function runMain(root, args) {
   await build(root, "daemon");
   process.argv = [process.execPath, join(root, "dist/src/main.js"), ...args];
   process.setSourceMapsEnabled(true);
@@ -128,6 +138,7 @@ const commands = {
   "prove:egress": proveEgress,
   "prove:isolation": proveIsolation,
   "prove:faults": proveFaults,
+  "audit:verify": verifyAudit,
   simulate,
 };
 

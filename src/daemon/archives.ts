@@ -44,7 +44,7 @@ export const profileArchivesOf = (
  */
 export async function openArchives(config: Config, { clock, log }: Around): Promise<ArchivesPart> {
   const stops = new Stops(clock, config.stop.stepMs);
-  const archives = await openKept(config, clock, stops);
+  const archives = await openKeptArchives(config, clock, stops);
   if (isOwnAlone(config))
     log.warn(
       { directory: config.archives.directory },
@@ -64,7 +64,12 @@ export async function openArchives(config: Config, { clock, log }: Around): Prom
 const isOwnAlone = ({ role, dataDir, archives }: Config): boolean =>
   role !== "all" && archives.s3Bucket === null && archives.directory === join(dataDir, "archives");
 
-async function openKept({ archives }: Config, clock: Clock, stops: Stops): Promise<ArchiveBackend> {
+/** The archives alone, of which nothing is emptied by opening them. */
+export async function openKeptArchives(
+  { archives }: Config,
+  clock: Clock,
+  stops: Stops,
+): Promise<ArchiveBackend> {
   const {
     s3Bucket: bucket,
     s3Endpoint: endpoint,

@@ -100,7 +100,7 @@ const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones }: Config):
 export function openStores(config: Config, context: DaemonContext): { stores: Stores; stops: Stops } {
   const { log, clock, stopping } = context;
   const stops = new Stops(clock, config.stop.stepMs);
-  const redis = redisOptionsOf(config, context);
+  const redis = redisOptionsOf(config, context.redisUrl.reveal());
   const store = new ScriptStore(connect(redis), log, clock);
   stops.add("redis", () => store.close());
   const { queues, queueOptions } = openQueues(redis, context, stops);
@@ -143,8 +143,8 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
 const limiterOf = (store: ScriptStore, perMinute: number | null): RedisRateLimiter | undefined =>
   perMinute === null ? undefined : new RedisRateLimiter(store, perMinute);
 
-const redisOptionsOf = ({ redis }: Config, { redisUrl }: DaemonContext): RedisOptions => ({
-  url: redisUrl.reveal(),
+export const redisOptionsOf = ({ redis }: Config, url: string): RedisOptions => ({
+  url,
   isCluster: redis.cluster,
   connectTimeoutMs: redis.connectTimeoutMs,
   commandTimeoutMs: redis.commandTimeoutMs,

@@ -6,6 +6,7 @@ test.each([
   [["--open-loopback"], { kind: "start", openLoopback: "all" }],
   [["--open-loopback=3000"], { kind: "start", openLoopback: 3000 }],
   [["--help"], { kind: "help" }],
+  [["verify-audit", "--help"], { kind: "verify-audit", args: ["--help"] }],
   [["--open-loopback", "-h"], { kind: "help" }],
 ])("%j", (args, expected) => expect(parseArguments(args)).toEqual(expected));
 

@@ -70,6 +70,7 @@ describe("commands", () => {
       "prove:egress",
       "prove:isolation",
       "prove:faults",
+      "audit:verify",
       "simulate",
     ])
       expect(scripts[name]).toBe(`exec node scripts/bootstrap.mjs ${name}`);

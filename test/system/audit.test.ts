@@ -1,6 +1,11 @@
 import type Kernel from "@onkernel/sdk";
+import { execFile } from "node:child_process";
+import { rename } from "node:fs/promises";
+import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { bound } from "../support/bound.js";
+import { compiled } from "../support/compiled.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
@@ -58,11 +63,12 @@ const range = () => ({
 async function listed(
   kernel: Kernel,
   query: ReturnType<typeof range> & { search?: string },
-): Promise<string[]> {
-  const paths: string[] = [];
-  for await (const { path } of kernel.auditLogs.list(query)) paths.push(path);
-  return paths;
+): Promise<Kernel.AuditLogEntry[]> {
+  const entries: Kernel.AuditLogEntry[] = [];
+  for await (const entry of kernel.auditLogs.list(query)) entries.push(entry);
+  return entries;
 }
+const pathsOf = (entries: readonly Kernel.AuditLogEntry[]): string[] => entries.map(({ path }) => path);
 
 async function downloaded(kernel: Kernel, query: ReturnType<typeof range> & { search?: string }) {
   const chunks: Uint8Array[] = [];
@@ -90,7 +96,8 @@ test("of what a daemon has answered, a kill takes only the last from the log, an
   const daemon = await spawnDaemon(place);
   const kernel = daemon.kernel();
   const query = { ...range(), search: "/browser_pools/run" };
-  const found = await listed(kernel, query);
+  const entries = await listed(kernel, query);
+  const found = pathsOf(entries);
   expect(new Set(found).size).toBe(found.length);
   const there = new Set(found);
   for (const { own, killedAt } of all) {
@@ -106,15 +113,59 @@ test("of what a daemon has answered, a kill takes only the last from the log, an
     );
 
   const rows = await downloaded(kernel, query);
-  expect(rows.map(({ path }) => path)).toEqual(found);
+  expect(rows.map(({ event_id: _, ...entry }) => JSON.stringify(entry))).toEqual(
+    entries.map((entry) => JSON.stringify(entry)),
+  );
   expect(new Set(rows.map(({ event_id: id }) => id)).size).toBe(rows.length);
 
   // Pages are read while entries come and are sealed.
-  const [seen] = await Promise.all([listed(kernel, query), flood(daemon, 99, 20)]);
+  const [listedMeanwhile] = await Promise.all([listed(kernel, query), flood(daemon, 99, 20)]);
+  const seen = pathsOf(listedMeanwhile);
   const isOld = (path: string): boolean => !path.startsWith("/browser_pools/run99-");
   expect(seen.filter(isOld)).toEqual(found);
   expect(new Set(seen).size).toBe(seen.length);
   await daemon.end("SIGTERM");
+});
+
+async function newestSegment(): Promise<{ rows: string }> {
+  const client = redis.client();
+  const [record = ""] = await client.zrange("remuda:{audit}:auditSegments", "-1", "-1");
+  await client.quit();
+  return JSON.parse(record) as { rows: string };
+}
+
+/** The command that looks at the log, with the settings of the place. */
+function verify(...args: string[]): Promise<{ code: number; stdout: string }> {
+  const [program = "", ...rest] = bound(process.execPath, join(compiled, "src/main.js"), "verify-audit");
+  return new Promise((resolve) => {
+    execFile(program, [...rest, ...args], { env: place.environment, timeout: 100_000 }, (error, stdout) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout }),
+    );
+  });
+}
+
+test("the command tells beside a sealing daemon that the log is whole, and afterwards what is lost of it", async () => {
+  const daemon = await spawnDaemon(place);
+  await flood(daemon, 98, 30);
+  const [whole] = await Promise.all([verify(), flood(daemon, 97, 30)]);
+  expect(whole).toMatchObject({ code: 0, stdout: expect.stringMatching(/ 0 faults\n.*\nhead: \d+:/) });
+  await daemon.end("SIGTERM");
+  const head = /^head: (.*)$/m.exec(whole.stdout)?.[1] ?? "";
+  expect(await verify(`--head=${head}`)).toMatchObject({ code: 0 });
+  const other = head.slice(0, -1) + (head.endsWith("0") ? "1" : "0");
+  expect(await verify(`--head=${other}`, "--from=2020-01-01T00:00:00Z", "--to=2020-01-02T00:00:00Z")).toEqual({
+    code: 1,
+    stdout: expect.stringMatching(/^segment \d+: is not the one that was noted down[^]*\n0 segments/) as string,
+  });
+  const { rows } = await newestSegment();
+  const archive = join(place.dataDir, "archives", rows.slice(0, 2), rows.slice(2, 4), rows);
+  await rename(archive, `${archive}.lost`);
+  expect(await verify()).toEqual({
+    code: 1,
+    stdout: expect.stringMatching(/^segment \d+: cannot be read: An archive .* is not in the store\n/) as string,
+  });
+  await rename(`${archive}.lost`, archive);
+  expect(await verify("--since=yesterday")).toMatchObject({ code: 2 });
 });
 
 test("the official client reads every field, page by page, and is told what is wrong with a range", async () => {
