@@ -125,12 +125,18 @@ function faultsInChain(segment: SealedSegment, before: SealedSegment | undefined
 }
 
 /** Both archives give no byte that is not of their SHA-256. */
-async function faultsInArchives({ archives }: VerifyPorts, segment: SealedSegment): Promise<readonly string[]> {
+async function faultsInArchives(
+  { archives }: VerifyPorts,
+  segment: SealedSegment,
+): Promise<readonly string[]> {
   const read = async (digest: Digest): Promise<Buffer> => await buffer(await archives.open(digest));
   try {
     await read(segment.grams);
     const rows = await SegmentRows.of(await read(segment.rows));
-    return faultsInEntries(Array.from({ length: rows.length }, (_, index) => rows.entry(index)), segment);
+    return faultsInEntries(
+      Array.from({ length: rows.length }, (_, index) => rows.entry(index)),
+      segment,
+    );
   } catch (error) {
     return [`cannot be read: ${textOf(error)}`];
   }

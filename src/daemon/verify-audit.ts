@@ -73,7 +73,9 @@ async function look(config: Config, ask: Ask): Promise<Verified> {
 const linesOf = ({ first, segments, entries, head, faults }: Verified): readonly string[] => [
   ...faults,
   `${segments} segments with ${entries} entries of the range, ${faults.length} faults`,
-  ...(head.number === 0 ? [] : [`segments kept: ${first} to ${head.number}`, `head: ${head.number}:${head.hash}`]),
+  ...(head.number === 0
+    ? []
+    : [`segments kept: ${first} to ${head.number}`, `head: ${head.number}:${head.hash}`]),
 ];
 
 /** Undefined where it is not understood. */
