@@ -10,6 +10,7 @@ import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 
 const segmentsKey = "remuda:{audit}:auditSegments";
+const streamKey = "remuda:{audit}:auditStream";
 const stateKey = "remuda:{audit}:auditState";
 
 let server: TestRedis;
@@ -143,8 +144,9 @@ test("a tail that was cut off is found where only the list was cut, else by the 
 test("entries that are sealed and in Redis are found", async () => {
   const { first } = await segment(1);
   const [at, number] = first.split("-");
-  await bed.redis.del("remuda:{audit}:auditStream");
-  await bed.redis.xadd("remuda:{audit}:auditStream", `${at}-${Number(number)}`, "at", "1");
+  const [unsealed] = await bed.redis.xrange(streamKey, "-", "+", "COUNT", 1);
+  await bed.redis.del(streamKey);
+  await bed.redis.xadd(streamKey, `${at}-${Number(number)}`, ...(unsealed?.[1] ?? []));
   expect((await verified()).faults).toEqual(["segment 3: has entries that are in Redis too"]);
 });
 
