@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { bearerOf } from "../base/crypto/bearer.js";
 import { makeKeyCheck } from "../base/crypto/key-check.js";
 import { isKeyText, keyDigestOf } from "../base/crypto/key-text.js";
@@ -6,6 +7,7 @@ import { refusal } from "../base/errors.js";
 import { findProjectId } from "../base/ids.js";
 import { CallerAdmission, type CallerStore } from "./admission.js";
 import type { ApiKey, ApiKeyStore } from "./api-key.js";
+import { isTokenText, type People } from "./people.js";
 import {
   type Admitted,
   type Authenticator,
@@ -20,6 +22,8 @@ interface AuthenticatorParts {
   /** Who answers for what is done with it. */
   readonly rootPerson: Person;
   readonly keys: Pick<ApiKeyStore, "admit">;
+  /** Undefined where no issuer is configured. */
+  readonly people?: People | undefined;
   /** Asked about whoever needs no look-up. */
   readonly callers: CallerStore;
   /** False where projects are not enabled: then there is the default one only. */
@@ -29,22 +33,36 @@ interface AuthenticatorParts {
 /**
  * The key of the configuration is let in without a word to Redis, where it names no project but the default
  * one and requests have no rate. Any other key is looked up anew for each request: whoever kept the answer
- * would let a deleted key in for as long. What cannot be a key is refused without a look-up.
+ * would let a deleted key in for as long. What cannot be a key is refused without a look-up. Who the issuer
+ * of people's tokens is, and whether it can be reached, is nothing to a key.
  */
 export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
   const isRoot = makeKeyCheck(parts.rootKey);
   const root = rootPrincipal(parts.rootPerson);
   const admission = new CallerAdmission(parts.callers, parts.hasProjects);
+  const { people } = parts;
+  const admitPerson = makePersonAdmission(admission);
   const admitKey = makeKeyAdmission(parts.keys, admission);
   return {
     admit({ authorization, project: named }) {
       if (isRoot(authorization)) return admission.known(root, { caller: "root", named });
       const given = bearerOf(authorization);
+      if (given !== undefined && people && isTokenText(given)) return admitPerson(people, given, named);
       if (given === undefined || !isKeyText(given)) return refusal("unauthorized");
       return admitKey(keyDigestOf(given), named);
     },
   };
 }
+
+const makePersonAdmission =
+  (admission: CallerAdmission) =>
+  async (people: People, token: string, named: string | undefined): Promise<Admitted> => {
+    const got = await people.identify(token);
+    if (got.kind === "refused") return got;
+    // An issuer may give ids of any form.
+    const caller = `person:${hash("sha256", got.value.id, "base64url")}`;
+    return admission.known(got.value, { caller, named });
+  };
 
 const makeKeyAdmission =
   (keys: AuthenticatorParts["keys"], admission: CallerAdmission) =>

@@ -6,7 +6,7 @@ import { readonlyList } from "../base/parser.js";
 const kinds = ["browsers", "profiles", "vaults", "proxies"] as const;
 export type Kind = (typeof kinds)[number];
 /** Everything that a policy may allow (docs/access.md#policies). */
-const actions = [
+export const actions = [
   "browsers:create",
   "browsers:use",
   "browsers:write",

@@ -1,7 +1,9 @@
 import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
+import { isLoopback } from "../base/net/host-check.js";
 import { parseHostPattern, patternsOf } from "../base/net/hosts.js";
 import { type DeclaredPoolBounds, declaredPoolFaults } from "../pool/declared-pools.js";
 import type { ConfigFile } from "./schema.js";
+import { signatureAlgorithms } from "./sections/oidc.js";
 
 interface Contradiction {
   readonly isIn: (file: ConfigFile) => boolean;
@@ -86,12 +88,37 @@ const amongStores: readonly Contradiction[] = [
   },
 ];
 
+/** Whoever is on the way to it can answer in its place. */
+const isPlain = (url: string | null): boolean =>
+  url?.startsWith("http:") === true &&
+  !(URL.canParse(url) && isLoopback(new URL(url).hostname.replaceAll(/[[\]]/g, "")));
+
+const amongPeople: readonly Contradiction[] = [
+  {
+    isIn: ({ access: { oidc } }) => oidc.issuer !== null && oidc.audience === null,
+    fault: "access.oidc.audience: needed by access.oidc.issuer, or tokens for anybody would be taken",
+  },
+  {
+    isIn: ({ access: { oidc } }) => oidc.algorithms.some((name) => !isSignature(name)),
+    fault: `access.oidc.algorithms: has to be some of ${signatureAlgorithms.join(", ")}`,
+  },
+  {
+    isIn: ({ access: { oidc } }) => isPlain(oidc.issuer) || isPlain(oidc.jwks_url),
+    fault: "access.oidc.issuer, access.oidc.jwks_url: have to be https, or whoever is on the way signs tokens",
+  },
+  {
+    isIn: ({ access: { oidc } }) => oidc.keys_keep_seconds < oidc.keys_refresh_seconds,
+    fault: "access.oidc.keys_keep_seconds: has to be at least access.oidc.keys_refresh_seconds",
+  },
+];
+const isSignature = (name: string): boolean => signatureAlgorithms.some((known) => known === name);
+
 /**
  * Finds settings that are each right alone and contradict each other, and faults of the declared pools under
  * them.
  */
 export function contradictions(file: ConfigFile): string[] {
-  const found = [...amongDaemons, ...amongTimes, ...amongBounds, ...amongStores].filter(({ isIn }) =>
+  const found = [...amongDaemons, ...amongTimes, ...amongBounds, ...amongStores, ...amongPeople].filter(({ isIn }) =>
     isIn(file),
   );
   const ofHosts = faultsOfHosts(file);

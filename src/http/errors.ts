@@ -1,4 +1,5 @@
 import type { FastifyReply } from "fastify";
+import { bearerOf } from "../base/crypto/bearer.js";
 import { type Detail, type Done, errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
 import type { Caller } from "../spec/paging.js";
 import { InvalidInput } from "./invalid-input.js";
@@ -47,11 +48,17 @@ function retryHeaders({ retryAfterMs, retryAfterSeconds }: Refusal, status: numb
 }
 const leastSpreadMs = 1000;
 
+/** RFC 6750, 3.1: only who has shown a token is told that it is not valid. */
+const challenge = (reply: FastifyReply, refused: Refusal): Record<string, string> =>
+  errors[refused.code].status === 401 && bearerOf(reply.request.headers.authorization) !== undefined
+    ? { "www-authenticate": 'Bearer error="invalid_token"' }
+    : {};
+
 export const sendRefusal = (reply: FastifyReply, refused: Refusal): FastifyReply =>
   // The type is named since that of a stream which has failed is set by then.
   reply
     .code(errors[refused.code].status)
-    .headers(errorHeaders(refused))
+    .headers({ ...errorHeaders(refused), ...challenge(reply, refused) })
     .type("application/json; charset=utf-8")
     .send(errorBody(refused));
 

@@ -11,7 +11,7 @@ import {
   thingsWith,
   unknownKey,
 } from "../support/access/principals.js";
-import { acceptedBodies } from "../support/access/accepted-bodies.js";
+import { askFor, type Listed, listOperations } from "../support/access/listed-operations.js";
 import { type Got, key as rootKey, send, sharedServer } from "../support/http/http-server.js";
 
 const held = { current: undefined as { id: string; save: boolean } | undefined };
@@ -64,40 +64,8 @@ const on = (actions: readonly string[], resource: string): string =>
 const isOfOrganization = ({ operationId }: Listed): boolean =>
   operationId.endsWith("ExportDestination") || operationId === "listExportDestinations";
 
-interface Listed {
-  readonly operationId: string;
-  readonly method: string;
-  readonly url: string;
-  readonly takesParts: boolean;
-}
-async function listed(): Promise<readonly Listed[]> {
-  const { body } = await send(`${server().url}/openapi.json`);
-  const paths = Object.entries(body.paths as Record<string, Record<string, never>>);
-  return paths
-    .flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, { operationId, security, requestBody }]) => ({
-        operationId,
-        method: method.toUpperCase(),
-        url: path.replaceAll(/\{\w+\}/g, "mine") + (path.endsWith("from_chrome_store") ? "?url=x" : ""),
-        takesParts: JSON.stringify(requestBody ?? "").includes("multipart"),
-        isOpen: security !== undefined,
-      })),
-    )
-    .filter(({ isOpen, operationId }) => !isOpen && operationId !== "getMetrics");
-}
-
-function ask({ operationId, method, url, takesParts }: Listed, bearer: string): Promise<Got> {
-  const body = method === "GET" || takesParts ? undefined : (acceptedBodies[operationId] ?? {});
-  const headers: Record<string, string> =
-    bearer === "" ? { authorization: "" } : { authorization: `Bearer ${bearer}` };
-  if (takesParts) headers["content-type"] = "multipart/form-data; boundary=x";
-  return send(server().url + url, {
-    method,
-    headers,
-    ...(body && { body }),
-    ...(takesParts && { text: "--x--\r\n" }),
-  });
-}
+const listed = () => listOperations(server().url);
+const ask = (operation: Listed, bearer: string): Promise<Got> => askFor(server().url, operation, bearer);
 
 const missing = {
   browsers: "browser_not_found",

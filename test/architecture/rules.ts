@@ -27,6 +27,10 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
     may: ["base", "spec", "access/principal.ts", "pool/ports"],
     because: "registry/ is domain: named things, no I/O",
   },
+  oidc: {
+    may: ["base", "access/people.ts"],
+    because: "oidc/ judges people's tokens; what they may do is decided in access/",
+  },
   pool: {
     may: ["base", "spec", "access/principal.ts", "registry"],
     because: "pool/ is the domain: it knows its ports, not who implements them",
@@ -121,6 +125,7 @@ export const packageRules: readonly Rule[] = [
     ["browser/profile/pack-profile.ts", "browser/profile/unpack-profile.ts"],
     "tar-stream is for profiles on their way out of and into a browser's directory",
   ),
+  belongs(/^jose$/, ["oidc/"], "jose belongs to oidc/: people's tokens are judged nowhere else"),
   belongs(/^p-queue$/, ["node/"], "p-queue belongs to node/: it bounds what one node does"),
   belongs(/^ws$/, ["gateway/"], "ws belongs to gateway/: the gateway is the only WebSocket server"),
   belongs(/^yauzl$/, ["archive/"], "yauzl belongs to archive/: archives are read nowhere else"),

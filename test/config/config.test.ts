@@ -141,6 +141,18 @@ describe("faults", () => {
     expect(await faultsOf({ role: "control" })).toHaveLength(4);
     expect(await faultsOf({ role: "node" })).toHaveLength(3);
   });
+  test("an issuer whose tokens anybody could make or use is refused", async () => {
+    const oidc = { issuer: "https://people.example", audience: "urn:remuda" };
+    const of = (more: object) => faultsOf({ access: { oidc: { ...oidc, ...more } } });
+    expect(await of({})).toEqual([]);
+    expect(await of({ audience: null })).toHaveLength(1);
+    expect((await of({ algorithms: ["RS256", "HS256"] })).join()).toContain("access.oidc.algorithms");
+    expect(await of({ algorithms: ["none"] })).toHaveLength(1);
+    expect((await of({ issuer: "http://people.example" })).join()).toContain("https");
+    expect((await of({ jwks_url: "http://people.example/keys" })).join()).toContain("https");
+    expect(await of({ issuer: "http://127.0.0.1:4000" })).toEqual([]);
+    expect(await of({ keys_keep_seconds: 599 })).toHaveLength(1);
+  });
   test("no private host is open, and none may be opened, unless the operator says so", async () => {
     const { egress } = await opened({});
     expect([egress.privateHosts, egress.privateHostsCeiling]).toEqual([[], []]);

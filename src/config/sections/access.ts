@@ -1,5 +1,6 @@
 import { Type } from "typebox";
 import { count, text, textOr } from "../kinds.js";
+import { oidcSection } from "./oidc.js";
 
 const email = { pattern: "^[^@\\s]+@[^@\\s]+\\.[^@\\s.]+$", form: "an e-mail address" } as const;
 
@@ -7,6 +8,7 @@ export const accessSection = Type.Object({
   root_id: text("who answers for what is done with the root key: the id in `created_by` of its keys")("root"),
   root_email: text("the e-mail address of whoever answers for the root key")("root@remuda.invalid", email),
   root_name: textOr("the name of whoever answers for the root key")("none is told"),
+  oidc: oidcSection,
   max_keys: count("API keys that there may be", "keys")(100_000),
   max_deleted_keys: count("deleted API keys whose records are kept; the oldest go first", "keys")(10_000),
 });

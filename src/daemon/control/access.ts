@@ -2,6 +2,9 @@ import type { GuardedThings } from "../../access/authorize.js";
 import { type KnownProjects, makeApiKeyOperations } from "../../access/api-key-operations.js";
 import { entitlementsOf } from "../../access/entitlements.js";
 import { makeLimitOperations } from "../../access/organization-limits.js";
+import { makePeople, type People } from "../../access/people.js";
+import { KeySet } from "../../oidc/key-set.js";
+import { makeTokenVerifier } from "../../oidc/verify-token.js";
 import { makeAuthenticator } from "../../access/authenticator.js";
 import type { PolicyTargets } from "../../access/policy.js";
 import type { Person } from "../../access/principal.js";
@@ -16,9 +19,10 @@ import type { DaemonParts } from "../shared.js";
 
 /** Who is let in, the keys that let them in, and what policies speak of. */
 export function openAccess(
-  { config, keys, stores }: DaemonParts,
+  shared: DaemonParts,
   operationsIn: HttpDeps["operationsIn"],
 ): Pick<HttpDeps, "authenticator" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"> {
+  const { config, keys, stores } = shared;
   const { apiKeys: store, callers, directory, limits, creations } = stores;
   const known = config.projects.enabled ? namesIn(directory) : onlyDefault;
   const thingsIn = (project: ProjectId): GuardedThings =>
@@ -28,6 +32,7 @@ export function openAccess(
       rootKey: keys.api,
       rootPerson: rootPersonOf(config),
       keys: store,
+      people: openPeople(shared),
       callers,
       hasProjects: config.projects.enabled,
     }),
@@ -42,6 +47,16 @@ export function openAccess(
     entitlements: entitlementsOf(config.limits),
     creations,
   };
+}
+
+/** Undefined where no issuer is configured: there are API keys only. */
+function openPeople({ config, clock, log }: DaemonParts): People | undefined {
+  const { oidc } = config.access;
+  const { issuer, audience } = oidc;
+  if (issuer === null || audience === null) return undefined;
+  const keys = new KeySet({ ...oidc, issuer, clock, log });
+  const verifier = makeTokenVerifier({ ...oidc, issuer, audience }, { findKey: keys.find, clock, log });
+  return makePeople(verifier, oidc);
 }
 
 /** Who answers for what is done with the key of the configuration, and for what it declares. */

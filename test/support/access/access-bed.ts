@@ -40,6 +40,9 @@ export class AccessBed {
     if (!this.#started) throw new Error("the bed is not started");
     return this.#started;
   }
+  get redisUrl(): string {
+    return this.#running.redis.url;
+  }
   get redis(): Redis {
     return this.#running.client;
   }
@@ -59,6 +62,9 @@ export class AccessBed {
 
   /** Whoever shows this key, at one of the controls. */
   as = (key: string, control = 0): DaemonClient => new DaemonClient(this.controls[control]?.url ?? "", key);
+
+  /** Whoever shows this, at a daemon of the test's own. */
+  at = (url: string, bearer: string): DaemonClient => new DaemonClient(url, bearer);
 
   /** A key made by the root key, or by another. */
   async make(body: object = {}, by: DaemonClient = this.root): Promise<MadeKey> {

@@ -1,10 +1,14 @@
+import { createLocalJWKSet, exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import type { ApiKey, ApiKeyStore } from "../../../src/access/api-key.js";
 import type { GuardedThings } from "../../../src/access/authorize.js";
 import { makeAuthenticator } from "../../../src/access/authenticator.js";
+import { makePeople, type PeopleSettings } from "../../../src/access/people.js";
+import { systemClock } from "../../../src/base/clock.js";
 import { keyDigestOf, makeKeyText } from "../../../src/base/crypto/key-text.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import { newApiKeyId } from "../../../src/base/ids.js";
-import { key, rootPerson, unlimited } from "../http/http-server.js";
+import { makeTokenVerifier } from "../../../src/oidc/verify-token.js";
+import { key, makeLogBook, rootPerson, unlimited } from "../http/http-server.js";
 
 const secret = new Secret("the secret of this suite");
 /** Keys as the store gives them, by digest; `expired` are judged so. */
@@ -31,7 +35,41 @@ export const unknownKey = (): string => makeKeyText(secret, "nobody's").reveal()
 export const keyWith = (...pairs: readonly (readonly [action: string, resource: string])[]): string =>
   knownKey({ policy: { statements: pairs.map(([action, resource]) => ({ action, resource })) } });
 
+const issuer = { issuer: "https://people.example", audience: "urn:remuda" };
+const signing = await generateKeyPair("ES256", { extractable: true });
+const findKey = createLocalJWKSet({ keys: [await exportJWK(signing.publicKey)] });
+const verifier = makeTokenVerifier(
+  { ...issuer, algorithms: ["ES256"], clockToleranceMs: 0, maxTokenAgeMs: null },
+  { findKey, clock: systemClock, log: makeLogBook().log },
+);
+
+/** The token of a person. */
+export const tokenOf = (claims: JWTPayload, { privateKey } = signing): Promise<string> =>
+  new SignJWT({ iss: issuer.issuer, aud: issuer.audience, sub: "ada", project: "*", ...claims })
+    .setProtectedHeader({ alg: "ES256" })
+    .setExpirationTime(claims.exp ?? "1h")
+    .sign(privateKey);
+export const unsignedToken = (claims: JWTPayload): string =>
+  new UnsecuredJWT({ iss: issuer.issuer, aud: issuer.audience, sub: "ada", project: "*", ...claims })
+    .setExpirationTime("1h")
+    .encode() + "AA";
+export const otherSigner = (): ReturnType<typeof generateKeyPair> => generateKeyPair("ES256");
+
+export const peopleSettings: PeopleSettings = {
+  idClaim: "sub",
+  emailClaim: "email",
+  nameClaim: "name",
+  projectClaim: "project",
+  roleClaim: "roles",
+  admins: ["admin"],
+  members: ["member"],
+  readers: ["reader"],
+  defaultRole: "none",
+  dashboardClients: ["console"],
+};
+
 export const authenticator = makeAuthenticator({
+  people: makePeople(verifier, peopleSettings),
   rootKey: new Secret(key),
   rootPerson,
   keys: { admit: async (digest) => records.get(digest) ?? { kind: "unknown" } },

@@ -1,0 +1,70 @@
+import { decodeJwt, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
+import type { TokenVerifier } from "../access/people.js";
+import type { Clock, Millis } from "../base/clock.js";
+import { done, refusal } from "../base/errors.js";
+import { type Log, textOf } from "../base/log.js";
+import { KeysUnavailable } from "./key-set.js";
+
+export interface TokenSettings {
+  readonly issuer: string;
+  readonly audience: string;
+  /** Asymmetric ones only. */
+  readonly algorithms: readonly string[];
+  readonly clockToleranceMs: Millis;
+  /** Null: as long as tokens say themselves. */
+  readonly maxTokenAgeMs: Millis | null;
+}
+
+interface VerifierParts {
+  readonly findKey: JWTVerifyGetKey;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Tokens with the groups of a large organization have this much; it is also most of what a head may be. */
+const maxTokenLength = 12 * 1024;
+/**
+ * Types by which issuers mark what is to let somebody in (RFC 9068, 2.1; RFC 8725, 3.11), or nothing: a logout
+ * token, say, has the same issuer, audience and signature.
+ */
+const types: ReadonlySet<unknown> = new Set([undefined, "jwt", "at+jwt", "application/at+jwt"]);
+const invalid = refusal("unauthorized");
+
+/** Judges tokens; who shows a bad one is not told what is wrong with it. */
+export function makeTokenVerifier(settings: TokenSettings, { findKey, clock, log }: VerifierParts): TokenVerifier {
+  const { issuer, audience, maxTokenAgeMs } = settings;
+  const fixed = {
+    issuer,
+    audience,
+    algorithms: [...settings.algorithms],
+    clockTolerance: settings.clockToleranceMs / 1000,
+    requiredClaims: ["exp"],
+    ...(maxTokenAgeMs !== null && { maxTokenAge: maxTokenAgeMs / 1000 }),
+  };
+  return {
+    async verify(token) {
+      if (token.length > maxTokenLength || !isFrom(issuer, token)) return invalid;
+      try {
+        const options = { ...fixed, currentDate: new Date(clock.now()) };
+        const { payload, protectedHeader } = await jwtVerify(token, findKey, options);
+        return types.has(protectedHeader.typ?.toLowerCase()) ? done(payload) : invalid;
+      } catch (error) {
+        if (error instanceof KeysUnavailable) return noKeys;
+        const why = error instanceof errors.JOSEError ? error.code : textOf(error);
+        log.debug({ why }, "token refused");
+        return invalid;
+      }
+    },
+  };
+}
+
+const noKeys = refusal("unavailable", { message: "The issuer's keys cannot be fetched now" });
+
+/** Looked at before any key is, so that only tokens which could be good have keys fetched. */
+function isFrom(issuer: string, token: string): boolean {
+  try {
+    return decodeJwt(token).iss === issuer;
+  } catch {
+    return false;
+  }
+}

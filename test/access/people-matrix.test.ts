@@ -1,0 +1,84 @@
+import type { JWTPayload } from "jose";
+import { expect, test } from "vitest";
+import { actions, type Policy } from "../../src/access/policy.js";
+import type { ProjectId } from "../../src/base/ids.js";
+import { askFor, type Listed, listOperations } from "../support/access/listed-operations.js";
+import {
+  authenticator,
+  knownKey,
+  otherSigner,
+  thingsWith,
+  tokenOf,
+  unsignedToken,
+} from "../support/access/principals.js";
+import { sharedServer } from "../support/http/http-server.js";
+
+const server = sharedServer({}, { authenticator, thingsIn: () => thingsWith(undefined) });
+const calls = () => server().operations.calls;
+
+/** What is answered, and what was done for it. */
+async function outcome(operation: Listed, bearer: string): Promise<unknown> {
+  calls().length = 0;
+  const { status, body } = await askFor(server().url, operation, bearer);
+  return { status, code: status < 400 ? undefined : body.code, done: calls().map((call) => call.operation) };
+}
+
+test("nobody gets to any operation with a token that is bad in any way", async () => {
+  const bad = [
+    unsignedToken({ roles: "admin" }),
+    await tokenOf({ roles: "admin" }, await otherSigner()),
+    await tokenOf({ roles: "admin", aud: "urn:another" }),
+    await tokenOf({ roles: "admin", iss: "https://another.example" }),
+    await tokenOf({ roles: "admin", exp: 1 }),
+    await tokenOf({ roles: "admin", nbf: 9_999_999_999 }),
+    await tokenOf({ roles: "admin", sub: "" }),
+  ];
+  for (const operation of await listOperations(server().url))
+    for (const bearer of bad)
+      expect(await outcome(operation, bearer), operation.operationId).toEqual({
+        status: 401,
+        code: "unauthorized",
+        done: [],
+      });
+});
+
+test("nobody gets to any operation with a token that names no project of this deployment", async () => {
+  for (const project of [undefined, "", "nowhere", 1, ["*"]]) {
+    const bearer = await tokenOf({ roles: "admin", project });
+    for (const operation of await listOperations(server().url))
+      expect(await outcome(operation, bearer)).toEqual({ status: 403, code: "insufficient_scope", done: [] });
+  }
+  const elsewhere = await tokenOf({ roles: "admin", project: "aaaaaaaaaaaa" });
+  for (const operation of await listOperations(server().url))
+    expect(await outcome(operation, elsewhere)).toMatchObject({ code: "project_not_found", done: [] });
+});
+
+const may = (resource: string, wanted: (action: string) => boolean): Policy => ({
+  statements: actions.filter(wanted).map((action) => ({ action, resource })),
+});
+const whole = "organizations/default/*";
+const nothing = { statements: [] };
+/** Each person beside the key of which docs/access.md says that it may do the same. */
+const rows: readonly (readonly [string, JWTPayload, Parameters<typeof knownKey>[0]])[] = [
+  ["an admin", { roles: ["x", "admin"] }, {}],
+  ["an admin of a project", { roles: "admin", project: "default" }, { projectId: "default" as ProjectId }],
+  ["a member", { roles: ["reader", "member"] }, { policy: may(whole, () => true) }],
+  [
+    "a member of a project",
+    { roles: ["member"], project: "default" },
+    {
+      projectId: "default" as ProjectId,
+      policy: may("projects/default/*", (action) => !action.startsWith("organizations:")),
+    },
+  ],
+  ["a reader", { roles: "reader" }, { policy: may(whole, (action) => action.endsWith(":read")) }],
+  ["somebody of an unknown role", { roles: ["Admin", "admins", null, 1] }, { policy: nothing }],
+  ["somebody whose role is an object", { roles: { admin: true } }, { policy: nothing }],
+  ["somebody without a role", {}, { policy: nothing }],
+];
+test.each(rows)("%s gets to what the key of the same rights gets to, and to nothing else", async (...row) => {
+  const [, claims, key] = row;
+  const [person, bearer] = [await tokenOf(claims), knownKey(key)];
+  for (const operation of await listOperations(server().url))
+    expect(await outcome(operation, person), operation.operationId).toEqual(await outcome(operation, bearer));
+});
