@@ -57,11 +57,7 @@ function principalOf(claims: Claims, settings: PeopleSettings): Done<Principal> 
     credentialId: null,
     type: "user",
     id,
-    person: {
-      id,
-      email: emailOf(claims, settings),
-      name: textIn(claims, settings.nameClaim, 255) ?? null,
-    },
+    person: { id, email: emailOf(claims, settings), name: textIn(claims, settings.nameClaim, 255) ?? null },
     credentialScope: scope,
     effectiveScope: scope,
     ...(role !== "admin" && { policy: policyOf(role, scope) }),

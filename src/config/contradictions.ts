@@ -104,7 +104,8 @@ const amongPeople: readonly Contradiction[] = [
   },
   {
     isIn: ({ access: { oidc } }) => isPlain(oidc.issuer) || isPlain(oidc.jwks_url),
-    fault: "access.oidc.issuer, access.oidc.jwks_url: have to be https, or whoever is on the way signs tokens",
+    fault:
+      "access.oidc.issuer, access.oidc.jwks_url: have to be https, or whoever is on the way signs tokens",
   },
   {
     isIn: ({ access: { oidc } }) => oidc.keys_keep_seconds < oidc.keys_refresh_seconds,
@@ -118,8 +119,8 @@ const isSignature = (name: string): boolean => signatureAlgorithms.some((known) 
  * them.
  */
 export function contradictions(file: ConfigFile): string[] {
-  const found = [...amongDaemons, ...amongTimes, ...amongBounds, ...amongStores, ...amongPeople].filter(({ isIn }) =>
-    isIn(file),
+  const found = [...amongDaemons, ...amongTimes, ...amongBounds, ...amongStores, ...amongPeople].filter(
+    ({ isIn }) => isIn(file),
   );
   const ofHosts = faultsOfHosts(file);
   return [

@@ -83,7 +83,9 @@ export class KeySet {
   async #fetch(): Promise<void> {
     const { clock, log, fetchLimitMs, issuer } = this.parts;
     const abort = new AbortController();
-    const cancel = clock.after(fetchLimitMs, () => abort.abort(new Error(`nothing within ${fetchLimitMs} ms`)));
+    const cancel = clock.after(fetchLimitMs, () =>
+      abort.abort(new Error(`nothing within ${fetchLimitMs} ms`)),
+    );
     try {
       const keys = await fetchJson(await this.#keysUrl(abort.signal), { signal: abort.signal, maxBytes });
       this.#known = { find: createLocalJWKSet(keys as JSONWebKeySet), at: clock.monotonic() };

@@ -31,7 +31,10 @@ const types: ReadonlySet<unknown> = new Set([undefined, "jwt", "at+jwt", "applic
 const invalid = refusal("unauthorized");
 
 /** Judges tokens; who shows a bad one is not told what is wrong with it. */
-export function makeTokenVerifier(settings: TokenSettings, { findKey, clock, log }: VerifierParts): TokenVerifier {
+export function makeTokenVerifier(
+  settings: TokenSettings,
+  { findKey, clock, log }: VerifierParts,
+): TokenVerifier {
   const { issuer, audience, maxTokenAgeMs } = settings;
   const fixed = {
     issuer,

@@ -33,10 +33,7 @@ test("who shows a token of the issuer is told who they are and how far they reac
     authentication: { method: "jwt", source: "oauth", credential_id: null },
     principal: { type: "user", id: "ada" },
     organization: { id: "default" },
-    authorization: {
-      credential_scope: { project_id: null },
-      effective_scope: { project_id: null },
-    },
+    authorization: { credential_scope: { project_id: null }, effective_scope: { project_id: null } },
   });
   const made = await ada.kernel().projects.create({ name: "people's" });
   const there = await ada.call("GET /auth/context", undefined, { "x-kernel-project-id": made.id });

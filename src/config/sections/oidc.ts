@@ -19,14 +19,14 @@ export const oidcSection = Type.Object({
   ),
   audience: textOr("whom tokens have to be for: one of what their `aud` names")("none", {}),
   jwks_url: textOr("where the issuer's keys are")("what its discovery document says", httpUrl),
-  algorithms: texts("the only ones by which tokens may be signed", "a list of texts")([
-    "RS256",
-    "PS256",
-    "ES256",
-    "EdDSA",
-  ]),
+  algorithms: texts(
+    "the only ones by which tokens may be signed",
+    "a list of texts",
+  )(["RS256", "PS256", "ES256", "EdDSA"]),
   clock_tolerance_seconds: seconds("the issuer's clock may be off by", [0, 300])(30),
-  max_token_age_minutes: minutesOr("a token that was issued longer ago is refused")("as long as it says itself"),
+  max_token_age_minutes: minutesOr("a token that was issued longer ago is refused")(
+    "as long as it says itself",
+  ),
   id_claim: claim("a person's id")("sub"),
   email_claim: claim("a person's e-mail address")("email"),
   name_claim: claim("a person's name")("name"),
