@@ -112,7 +112,7 @@ const amongPeople: readonly Contradiction[] = [
     fault: "access.oidc.keys_keep_seconds: has to be at least access.oidc.keys_refresh_seconds",
   },
 ];
-const isSignature = (name: string): boolean => signatureAlgorithms.some((known) => known === name);
+const isSignature = (name: string): boolean => signatureAlgorithms.includes(name);
 
 /**
  * Finds settings that are each right alone and contradict each other, and faults of the declared pools under
