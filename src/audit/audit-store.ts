@@ -31,8 +31,8 @@ export interface AuditStore {
    * `stale`: somebody else has sealed entries since it was made.
    */
   commit(segment: SealedSegment, entries: readonly Entry[]): Promise<"committed" | "stale">;
-  /** Forgets segments up to a number. */
-  drop(upTo: number): Promise<void>;
+  /** Forgets a segment and those before it. */
+  drop(upTo: Pick<SealedSegment, "number" | "last">): Promise<void>;
 }
 
 export interface LogManifest {
@@ -42,4 +42,6 @@ export interface LogManifest {
   readonly last: number;
   /** The newest segment's hash; empty where nothing was ever sealed. */
   readonly hash: string;
+  /** The last position that was forgotten. */
+  readonly forgotten?: Position;
 }

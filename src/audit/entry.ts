@@ -57,6 +57,10 @@ export function positionOf(streamId: string): Position {
 export const positionAt = (at: Millis): Position =>
   `${String(Math.max(0, Math.ceil(at))).padStart(atDigits, "0")}-${"0".repeat(numberDigits)}` as Position;
 
+/** The last position before an instant. */
+export const positionBefore = (at: Millis): Position =>
+  `${String(Math.ceil(at) - 1).padStart(atDigits, "0")}-${"9".repeat(numberDigits)}` as Position;
+
 /** When it was put there. */
 export const instantOf = (position: Position): Millis => Number(position.slice(0, atDigits));
 

@@ -51,7 +51,7 @@ async function mayHoldFound(
 }
 
 /** Retention may take a segment away that is about to be read. */
-async function unlessDropped(
+export async function unlessDropped(
   store: LogParts["store"],
   { number }: SealedSegment,
   error: unknown,

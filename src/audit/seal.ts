@@ -75,7 +75,7 @@ async function dropOld({ store, keepMs, log }: SealPorts): Promise<void> {
     const old = segments.filter((segment) => instantOf(segment.last) < at - keepMs);
     const newest: SealedSegment | undefined = old.at(-1);
     if (newest === undefined) return;
-    await store.drop(newest.number);
+    await store.drop(newest);
     log.info({ segments: old.length, last: newest.number }, "audit segments forgotten");
     if (old.length < segments.length) return;
   }

@@ -114,10 +114,19 @@ export class SegmentRows {
 
   /** How many entries stand before a position. */
   countBefore(position: Position): number {
+    return this.#countWhile((own) => own < position);
+  }
+
+  /** How many entries stand before a position or at it. */
+  countThrough(position: Position): number {
+    return this.#countWhile((own) => own <= position);
+  }
+
+  #countWhile(isCounted: (position: Position) => boolean): number {
     let [from, to] = [0, this.length];
     while (from < to) {
       const middle = (from + to) >> 1;
-      if (positionInLine(this.#line(middle)) < position) from = middle + 1;
+      if (isCounted(positionInLine(this.#line(middle)))) from = middle + 1;
       else to = middle;
     }
     return from;

@@ -79,6 +79,15 @@ const amongStores: readonly Contradiction[] = [
     fault: "audit.max_bytes: has to be at least audit.hot_bytes",
   },
   {
+    isIn: ({ audit }) => 3600 % audit.export.window_seconds !== 0,
+    fault: "audit.export.window_seconds: has to divide an hour",
+  },
+  {
+    isIn: ({ audit }) =>
+      audit.retention_hours * 3600 <= 2 * (audit.export.hold_seconds + audit.export.window_seconds),
+    fault: "audit.retention_hours: has to be more than twice audit.export.hold_seconds and window_seconds",
+  },
+  {
     isIn: ({ archives }) => archives.s3_bucket === null && archives.s3_endpoint !== null,
     fault: "archives.s3_endpoint: needs archives.s3_bucket",
   },

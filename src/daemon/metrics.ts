@@ -1,7 +1,9 @@
+import { instantOf } from "../audit/entry.js";
 import type { BrowserId, Partition, ProjectId } from "../base/ids.js";
 import type { Config } from "../config/config.js";
 import type { AcquireMeter } from "../lease/metered-acquire.js";
 import type { SlotPorts } from "../node/slots.js";
+import type { ExportGauge } from "../observe/export-metrics.js";
 import { type Gauges, Metrics, type PoolGauge } from "../observe/metrics.js";
 import { labelOf } from "../pool/pool-labels.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
@@ -22,7 +24,7 @@ export function openMetrics(
     clock,
     log,
     reachStore: stores.ping,
-    ...(role !== "node" && { gauges: gaugesOf(stores) }),
+    ...(role !== "node" && { gauges: { ...gaugesOf(stores), exports: () => exportGauges(stores) } }),
   });
   stores.signals.on("lease.ended", ({ partition, why }) =>
     countAs(labels.ofPartition(partition), (pool) => metrics.leaseEnded(pool, why)),
@@ -71,6 +73,14 @@ export const gaugesOf = ({
     return Object.entries(counts).map(([state, count]) => ({ state, count }));
   },
 });
+
+/** Where active export destinations stand. */
+async function exportGauges({ destinations }: Pick<Stores, "destinations">): Promise<readonly ExportGauge[]> {
+  const [all, now] = await Promise.all([destinations.all(), destinations.now()]);
+  return all.flatMap(({ id, cursor, failures }) =>
+    cursor === undefined ? [] : [{ destination: id, lagMs: now - instantOf(cursor), failures }],
+  );
+}
 
 /** `failing`: its last launches have come to nothing. */
 function stateOf({ isDraining, failing }: NodeFacts): "ready" | "draining" | "failing" {

@@ -4,6 +4,7 @@ import { within } from "../base/deadline.js";
 import { onDemandLabel } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import { textOf } from "../base/log.js";
+import { type ExportGauge, ExportMetrics } from "./export-metrics.js";
 import { processGauges } from "./process-gauges.js";
 import { Words } from "./words.js";
 
@@ -21,6 +22,7 @@ export interface NodeGauge {
 export interface Gauges {
   pools(): Promise<readonly PoolGauge[]>;
   nodes(): Promise<readonly NodeGauge[]>;
+  exports?(): Promise<readonly ExportGauge[]>;
 }
 
 /** What the control counts. A reason is a word of a fixed set. */
@@ -148,6 +150,8 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     ["reason"],
   );
 
+  readonly exports = new ExportMetrics(this.#registry);
+
   readonly #words = new Words();
   readonly #limits = this.#counter(
     "remuda_limit_retirements_total",
@@ -228,13 +232,16 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     const { gauges, clock, log } = this.context;
     if (!gauges) return await this.#reach();
     try {
-      const both = Promise.all([gauges.pools(), gauges.nodes()]);
-      const [pools, nodes] = await within(clock, { what: "reading for metrics", limitMs: readLimitMs }, both);
+      const all = Promise.all([gauges.pools(), gauges.nodes(), gauges.exports?.() ?? []]);
+      const limit = { what: "reading for metrics", limitMs: readLimitMs };
+      const [pools, nodes, exports] = await within(clock, limit, all);
       this.#show(pools, nodes);
+      this.exports.show(exports);
       await this.#forgetAllBut(new Set([onDemandLabel, ...pools.map(({ pool }) => pool)]));
     } catch (error) {
       log.debug({ reason: textOf(error) }, "metrics were not read from the store");
       this.#show([], []);
+      this.exports.show([]);
       this.#readable.set(0);
     }
   }

@@ -114,4 +114,10 @@ export async function startWorker(
  * A worker of BullMQ waits so long after a lost connection before it asks again; BullMQ's default is 15 s.
  */
 export const reconnectMs: Millis = 1000;
+/**
+ * A control that is killed leaves what it was about as active jobs. Another worker of BullMQ's takes one for
+ * stalled when its lock has lapsed and two looks have found it so, runs it again and removes it: by its
+ * defaults, 30 s each, after a minute and more.
+ */
+export const stalled = { lockDuration: 10_000, stalledInterval: 5000 } as const;
 const removedByWorker = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };

@@ -1,7 +1,7 @@
 import { Queue, Worker } from "bullmq";
 import type { Clock, Millis } from "../base/clock.js";
 import { textOf } from "../base/log.js";
-import { reconnectMs, type QueueOptions, type Working } from "./queues.js";
+import { reconnectMs, type QueueOptions, stalled, type Working } from "./queues.js";
 
 export interface Tick {
   readonly name: string;
@@ -16,12 +16,6 @@ export interface TickRecord {
 }
 
 const scheduleName = "schedule";
-/**
- * A control that is killed leaves the ticks that it was about as active jobs. Another worker of BullMQ's
- * takes one for stalled when its lock has lapsed and two looks have found it so, runs it again and removes
- * it: by its defaults, 30 s each, after a minute and more.
- */
-const stalled = { lockDuration: 10_000, stalledInterval: 5000 } as const;
 /** A tick older than this many periods has lost its chain, which is armed again. */
 const patience = 3;
 

@@ -39,7 +39,7 @@ export class AwsBuckets implements Buckets {
   async open(destination: Destination, access: Access): Promise<OpenBucket> {
     const { assumesRoles } = this.settings;
     const keys = assumesRoles ? await this.#assumed(destination, access) : this.#ownKeys;
-    return new AwsBucket(this.settings, destination, keys);
+    return new AwsBucket({ ...this.settings, destination, keys, stopping: access.stopping });
   }
 
   async isOpenToAll(destination: Destination): Promise<boolean> {
@@ -62,7 +62,7 @@ export class AwsBuckets implements Buckets {
 
   /** The external id goes along where access is asked for. */
   async #assume(destination: Destination, access: Access | undefined): Promise<Keys> {
-    const { stsEndpoint, limitMs, clock } = this.settings;
+    const { stsEndpoint, limitMs } = this.settings;
     const credentials = this.#ownKeys;
     const client = new STSClient({
       region: destination.region,
@@ -71,18 +71,17 @@ export class AwsBuckets implements Buckets {
       ...handling(limitMs),
     });
     try {
-      const asked = client.send(
-        new AssumeRoleCommand({
-          RoleArn: destination.roleArn,
-          // It stands in the log of whose role it is.
-          RoleSessionName: `remuda-${destination.id}`,
-          DurationSeconds: sessionSeconds,
-          ...(access
-            ? { ExternalId: destination.externalId, Policy: sessionPolicy(destination, access) }
-            : { Policy: nothingAllowed }),
-        }),
-      );
-      const { Credentials } = await within(clock, { what: "assuming a role", limitMs }, asked);
+      const command = new AssumeRoleCommand({
+        RoleArn: destination.roleArn,
+        // It stands in the log of whose role it is.
+        RoleSessionName: `remuda-${destination.id}`,
+        DurationSeconds: sessionSeconds,
+        ...(access
+          ? { ExternalId: destination.externalId, Policy: sessionPolicy(destination, access) }
+          : { Policy: nothingAllowed }),
+      });
+      const limits = { ...this.settings, stopping: access?.stopping };
+      const { Credentials } = await limited(limits, (abortSignal) => client.send(command, { abortSignal }));
       if (!Credentials?.AccessKeyId || !Credentials.SecretAccessKey) throw new Error("no credentials came");
       return {
         accessKeyId: Credentials.AccessKeyId,
@@ -105,15 +104,17 @@ export class AwsBuckets implements Buckets {
   }
 }
 
+interface BucketParts extends AwsSettings {
+  readonly destination: Destination;
+  readonly keys: Keys | undefined;
+  readonly stopping: AbortSignal | undefined;
+}
+
 class AwsBucket implements OpenBucket {
   readonly #client: S3Client;
 
-  constructor(
-    private readonly settings: AwsSettings,
-    private readonly destination: Destination,
-    credentials: Keys | undefined,
-  ) {
-    const { s3Endpoint, isPathStyle, limitMs } = settings;
+  constructor(private readonly parts: BucketParts) {
+    const { destination, keys: credentials, s3Endpoint, isPathStyle, limitMs } = parts;
     this.#client = new S3Client({
       region: destination.region,
       forcePathStyle: isPathStyle,
@@ -127,7 +128,7 @@ class AwsBucket implements OpenBucket {
   }
 
   async put(key: string, bytes: Buffer): Promise<void> {
-    const { bucket, kmsKeyId } = this.destination;
+    const { bucket, kmsKeyId } = this.parts.destination;
     const command = new PutObjectCommand({
       Bucket: bucket,
       Key: key,
@@ -137,24 +138,33 @@ class AwsBucket implements OpenBucket {
       ...(kmsKeyId !== undefined && { ServerSideEncryption: "aws:kms", SSEKMSKeyId: kmsKeyId }),
     });
     try {
-      await this.#within("putting an object", this.#client.send(command));
+      await limited(this.parts, (abortSignal) => this.#client.send(command, { abortSignal }));
     } catch (error) {
       throw putObjectFault(error);
     }
   }
 
   async remove(key: string): Promise<void> {
-    const command = new DeleteObjectCommand({ Bucket: this.destination.bucket, Key: key });
-    await this.#within("removing an object", this.#client.send(command));
+    const command = new DeleteObjectCommand({ Bucket: this.parts.destination.bucket, Key: key });
+    await limited(this.parts, (abortSignal) => this.#client.send(command, { abortSignal }));
   }
 
   close(): void {
     this.#client.destroy();
   }
+}
 
-  #within<Value>(what: string, work: Promise<Value>): Promise<Value> {
-    const { clock, limitMs } = this.settings;
-    return within(clock, { what, limitMs }, work);
+/** Ends a request with its limit, or when the daemon stops. */
+async function limited<Value>(
+  { clock, limitMs, stopping }: Pick<BucketParts, "clock" | "limitMs" | "stopping">,
+  send: (signal: AbortSignal) => Promise<Value>,
+): Promise<Value> {
+  const ending = new AbortController();
+  const signal = AbortSignal.any([ending.signal, ...(stopping ? [stopping] : [])]);
+  try {
+    return await within(clock, { what: "a request to a destination", limitMs }, send(signal));
+  } finally {
+    ending.abort();
   }
 }
 

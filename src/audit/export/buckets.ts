@@ -15,6 +15,8 @@ export class ExportFault extends Error {
 export interface Access {
   readonly keys: string;
   readonly mayRemove?: boolean;
+  /** Ends what is under way. */
+  readonly stopping?: AbortSignal;
 }
 
 /** A destination's bucket, for as long as a role's session lasts (15 minutes). */

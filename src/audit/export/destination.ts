@@ -1,4 +1,5 @@
 import { type Static, Type } from "typebox";
+import type { Millis } from "../../base/clock.js";
 import type { Done, Refusal } from "../../base/errors.js";
 import { DestinationId, type RequestId } from "../../base/ids.js";
 import { parserOf } from "../../base/parser.js";
@@ -95,7 +96,19 @@ export interface DestinationStore {
     change: DestinationChange,
   ): Promise<Destination | "stale" | "missing">;
   remove(id: DestinationId, request: RequestId): Promise<"deleted" | "missing">;
+  /** Redis's time, by which entries stand in the log. */
+  now(): Promise<Millis>;
+  /** Where it is active, of this revision, and its cursor still the one that is given. */
+  move(destination: Destination, to: Position, how: Progress): Promise<"moved" | "stale">;
+  /** Counts a failure, after which nothing is tried for so long. */
+  fail(
+    destination: Pick<Destination, "id" | "revision">,
+    failure: { readonly why: string; readonly delayMs: Millis },
+  ): Promise<"noted" | "stale">;
 }
+
+/** Why a cursor is moved: objects were put, there was nothing to deliver, or it is there no more. */
+export type Progress = "delivered" | "nothing" | { readonly lost: string };
 
 /** What a trial of a destination has come to: at which stage it has failed, and why. */
 export type Trial =

@@ -15,6 +15,9 @@ const exportSection = Type.Object({
   ),
   sts_endpoint: textOr("address of the service that hands out roles")("Amazon's", httpOrigin),
   max_destinations: count("export destinations that there may be", "destinations", [1, 100])(20),
+  hold_seconds: seconds("a window of the log is delivered so long after its end", [1, 3600])(600),
+  window_seconds: seconds("of the log stand in one object at most; has to divide an hour", [1, 3600])(300),
+  period_seconds: seconds("what is to be delivered is looked for every", [1, 600])(10),
   limit_seconds: seconds("a request to a destination has to be answered within", [1, 120])(30),
 });
 

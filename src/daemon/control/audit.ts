@@ -7,11 +7,13 @@ import type { Stops } from "../../base/stops.js";
 import type { HttpDeps } from "../../http/deps.js";
 import type { Tick } from "../../schedule/ticks.js";
 import type { DaemonParts } from "../shared.js";
-import { openDestinations } from "./exports.js";
+import { openExports } from "./exports.js";
 
 interface AuditPart {
   readonly operations: Pick<HttpDeps, "audit" | "auditLog" | "destinations">;
   readonly seal: Tick;
+  /** Begins to deliver. */
+  startExports(stops: Stops): Promise<Tick>;
 }
 
 /** The audit log as a control has it. Opened before the server, so that it stops after the last request. */
@@ -28,13 +30,15 @@ export function openAudit(shared: DaemonParts, stops: Stops): AuditPart {
     retentionMs: keepMs,
     sealPeriodMs: periodMs,
   } = config.audit;
+  const exports = openExports(shared, { store, files });
   const sealing = { store, files, hotMs, sealBytes, segmentEntries, keepMs, log };
   return {
     operations: {
       audit: writer,
       auditLog: makeAuditReader({ store, files, clock }),
-      destinations: openDestinations(shared),
+      destinations: exports.operations,
     },
+    startExports: exports.start,
     seal: { name: "audit", periodMs, run: makeSeal(sealing) },
   };
 }

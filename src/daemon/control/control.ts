@@ -80,7 +80,8 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     const defaults = defaultsOf(config);
     const principal = rootPrincipal(rootPersonOf(config));
     await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
-    await startSchedules(shared, { fill, seal: audit.seal }, stops);
+    const more = [audit.seal, await audit.startExports(stops)];
+    await startSchedules(shared, { fill, more }, stops);
   };
   const dismiss = (): void => {
     listening.drain();

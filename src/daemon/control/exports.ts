@@ -1,20 +1,71 @@
+import { organization } from "../../access/policy.js";
 import type { AwsSettings } from "../../audit/export/aws-buckets.js";
 import type { Buckets } from "../../audit/export/buckets.js";
 import { makeDestinationOperations } from "../../audit/export/destination-operations.js";
 import type { DestinationOperations } from "../../audit/export/destination.js";
+import { type DeliveryPorts, makeDelivery } from "../../audit/export/delivery.js";
 import { makeTrial } from "../../audit/export/trial.js";
+import { isDue } from "../../audit/export/windows.js";
+import type { DestinationId } from "../../base/ids.js";
+import type { Stops } from "../../base/stops.js";
+import { startTasks } from "../../schedule/tasks.js";
+import type { Tick } from "../../schedule/ticks.js";
 import type { DaemonParts } from "../shared.js";
 
-/** Whom the audit log is delivered to. */
-export function openDestinations(shared: DaemonParts): DestinationOperations {
+interface ExportsPart {
+  readonly operations: DestinationOperations;
+  /** Begins to deliver; the tick says to whom. */
+  start(stops: Stops): Promise<Tick>;
+}
+
+/** Whom the audit log is delivered to, and its delivery. */
+export function openExports(shared: DaemonParts, entries: DeliveryPorts["entries"]): ExportsPart {
   const { assumeRole: assumesRoles, serviceRoleArn } = shared.config.audit.export;
   const buckets = bucketsOf(shared);
-  return makeDestinationOperations({
+  const operations = makeDestinationOperations({
     store: shared.stores.destinations,
     assumesRoles,
     serviceRoleArn,
     attempt: makeTrial({ buckets, assumesRoles }),
   });
+  return { operations, start: (stops) => startDelivery(shared, { entries, buckets }, stops) };
+}
+
+/** Of the lines as text; and about as much again for what is made of them. */
+const chunkBounds = { entries: 10_000, bytes: 8 * 2 ** 20 } as const;
+const deliveriesAtOnce = 2;
+
+async function startDelivery(
+  shared: DaemonParts,
+  parts: Pick<DeliveryPorts, "entries" | "buckets">,
+  stops: Stops,
+): Promise<Tick> {
+  const { config, clock, log, metrics, stores } = shared;
+  const { holdMs, windowMs, periodMs } = config.audit.export;
+  const { destinations, queueOptions } = stores;
+  const windows = { holdMs, windowMs };
+  const deliver = makeDelivery({
+    ...parts,
+    destinations,
+    organization,
+    windows,
+    bounds: chunkBounds,
+    clock,
+    meter: metrics.exports,
+    log,
+    random: Math.random,
+  });
+  const tasks = await startTasks(queueOptions, {
+    name: "audit-export",
+    atOnce: deliveriesAtOnce,
+    run: (key, stopping) => deliver(key as DestinationId, stopping),
+  });
+  stops.add("audit export", () => tasks.close());
+  const run = async (): Promise<void> => {
+    const [all, now] = await Promise.all([destinations.all(), destinations.now()]);
+    await tasks.add(all.filter((one) => isDue(one, now, windows)).map(({ id }) => id));
+  };
+  return { name: "audit-export", periodMs, run };
 }
 
 /** The clients are large, and of no use to a deployment that exports to nobody. */

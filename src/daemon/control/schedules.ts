@@ -11,7 +11,7 @@ import type { DaemonParts } from "../shared.js";
 /** The ticks, each of which one of the controls runs. */
 export async function startSchedules(
   shared: DaemonParts,
-  { fill, seal }: { readonly fill: ReturnType<typeof makeFill>; readonly seal: Tick },
+  { fill, more }: { readonly fill: ReturnType<typeof makeFill>; readonly more: readonly Tick[] },
   stops: Stops,
 ): Promise<void> {
   const { config, clock, log, stores } = shared;
@@ -45,7 +45,7 @@ export async function startSchedules(
     { name: "reap", periodMs: periods.reapMs, run: maintenance.reap },
     { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
     { name: "archives", periodMs: config.archives.sweepPeriodMs, run: sweepArchives(shared) },
-    seal,
+    ...more,
   ];
   const started = await startTicks(queueOptions, ticks, { clock, record });
   stops.add("ticks", () => started.close());

@@ -65,12 +65,17 @@ export class RedisAuditStore implements AuditStore {
   }
 
   async manifest(): Promise<LogManifest> {
-    const [[last, hash], oldest] = await Promise.all([
-      this.store.ask((redis) => redis.hmget(auditKey("auditState"), "last", "hash")),
+    const [[last, hash, forgotten], oldest] = await Promise.all([
+      this.store.ask((redis) => redis.hmget(auditKey("auditState"), "last", "hash", "forgotten")),
       this.store.ask((redis) => redis.zrange(auditKey("auditSegments"), "0", "0", "WITHSCORES")),
     ]);
     const newest = Number(last ?? 0);
-    return { first: Number(oldest[1] ?? newest + 1), last: newest, hash: hash ?? "" };
+    return {
+      first: Number(oldest[1] ?? newest + 1),
+      last: newest,
+      hash: hash ?? "",
+      ...(forgotten && { forgotten: forgotten as Position }),
+    };
   }
 
   async segments(from: number, to: number): Promise<readonly SealedSegment[]> {
@@ -99,8 +104,9 @@ export class RedisAuditStore implements AuditStore {
     return named;
   }
 
-  async drop(upTo: number): Promise<void> {
-    await this.store.ask((redis) => redis.zremrangebyscore(auditKey("auditSegments"), "-inf", upTo));
+  async drop({ number, last }: Pick<SealedSegment, "number" | "last">): Promise<void> {
+    await this.store.ask((redis) => redis.hset(auditKey("auditState"), "forgotten", last));
+    await this.store.ask((redis) => redis.zremrangebyscore(auditKey("auditSegments"), "-inf", number));
   }
 }
 

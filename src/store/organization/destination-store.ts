@@ -4,7 +4,10 @@ import {
   destinationParser,
   type DestinationStore,
   type NewDestination,
+  type Progress,
 } from "../../audit/export/destination.js";
+import type { Position } from "../../audit/entry.js";
+import type { Millis } from "../../base/clock.js";
 import type { DestinationId, RequestId } from "../../base/ids.js";
 import { auditKey, type AuditPart } from "../redis/keys.js";
 import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
@@ -50,6 +53,23 @@ export class RedisDestinationStore implements DestinationStore {
 
   async remove(id: DestinationId, request: RequestId): Promise<"deleted" | "missing"> {
     return (await this.#run("delete-destination", { id, request, most: mostDeleted })).kind;
+  }
+
+  now(): Promise<Millis> {
+    return this.store.now();
+  }
+
+  async move({ id, revision, cursor }: Destination, to: Position, how: Progress): Promise<"moved" | "stale"> {
+    const [outcome, why] = typeof how === "string" ? [how, ""] : ["lost", how.lost];
+    const args = { id, revision, before: cursor ?? "", after: to, outcome, why };
+    return (await this.#run("move-cursor", args)).kind;
+  }
+
+  async fail(
+    { id, revision }: Pick<Destination, "id" | "revision">,
+    { why, delayMs }: { readonly why: string; readonly delayMs: Millis },
+  ): Promise<"noted" | "stale"> {
+    return (await this.#run("fail-export", { id, revision, why, delayMs })).kind;
   }
 
   #run<const Name extends ScriptName>(script: Name, args: ScriptArgs): Promise<ScriptReply<Name>> {

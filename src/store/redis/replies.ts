@@ -66,6 +66,8 @@ export const replyWords = {
   "change-destination": ["changed", "stale", "missing"],
   "create-destination": ["created", "many"],
   "delete-destination": ["deleted", "missing"],
+  "fail-export": ["noted", "stale"],
+  "move-cursor": ["moved", "stale"],
   "change-proxy": ["changed", "missing"],
   "commit-profile": ["committed", "missing"],
   "create-extension": ["created", "taken", "many"],

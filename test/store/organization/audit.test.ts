@@ -83,8 +83,9 @@ onBoth("the audit log's newest part", ({ bed }) => {
     expect(await audit.manifest()).toEqual({ first: 1, last: 1, hash: segment.hash });
     expect(await audit.segments(1, 9)).toEqual([segment]);
     expect(await audit.archives()).toEqual([archives.rows, archives.grams]);
-    await audit.drop(1);
-    expect(await audit.manifest()).toEqual({ first: 2, last: 1, hash: segment.hash });
+    await audit.drop(segment);
+    const forgotten = segment.last;
+    expect(await audit.manifest()).toEqual({ first: 2, last: 1, hash: segment.hash, forgotten });
     expect(await audit.segments(1, 9)).toEqual([]);
   });
 });

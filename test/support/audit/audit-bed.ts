@@ -43,6 +43,13 @@ interface Wishes {
   readonly keepMs?: number;
 }
 
+interface Old {
+  readonly path: string;
+  readonly recordedAt: number;
+  readonly at: number;
+  readonly index: number;
+}
+
 /** The audit log over a test's Redis and a directory of its own. */
 export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = {}) {
   const directory = await mkdtemp(join(tmpdir(), "remuda-audit-"));
@@ -62,6 +69,11 @@ export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = 
     segmentEntries: wishes.segmentEntries ?? 1000,
     keepMs: wishes.keepMs ?? 24 * hourMs,
     log: silentLog,
+  };
+  const addOld = async ({ path, recordedAt, at, index }: Old): Promise<void> => {
+    const row = JSON.stringify(["api_key", "root", "", 200, "GET", path, path, "", 1, "", ""]);
+    const id = `${recordedAt}-${index + 1}`;
+    await store.redis.xadd("remuda:{audit}:auditStream", id, "at", at, "entry", row);
   };
   let batches = 0;
   const append = (entries: readonly NewEntry[], number = (batches += 1)) =>
@@ -112,11 +124,11 @@ export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = 
     /** Entries that were recorded so long ago; to be made before any others. */
     async oldEntries(paths: readonly string[], ageMs: number): Promise<void> {
       const at = Date.now() - ageMs;
-      for (const [index, path] of paths.entries()) {
-        const row = JSON.stringify(["api_key", "root", "", 200, "GET", path, path, "", 1, "", ""]);
-        await store.redis.xadd("remuda:{audit}:auditStream", `${at}-${index + 1}`, "at", at, "entry", row);
-      }
+      for (const [index, path] of paths.entries()) await addOld({ path, recordedAt: at, at, index });
     },
+    /** One that was recorded at one instant and received at another. */
+    oldEntry: (entry: { readonly path: string; readonly recordedAt: number; readonly at: number }) =>
+      addOld({ ...entry, index: 0 }),
     /** What lies in the archives. */
     archived: async () =>
       (await readdir(join(directory, "archives"), { recursive: true })).filter((name) =>

@@ -2,7 +2,9 @@ import { AwsBuckets } from "../../../src/audit/export/aws-buckets.js";
 import { makeDestinationOperations } from "../../../src/audit/export/destination-operations.js";
 import type { Destination, DestinationCreate } from "../../../src/audit/export/destination.js";
 import { makeTrial } from "../../../src/audit/export/trial.js";
+import { positionBefore } from "../../../src/audit/entry.js";
 import { systemClock } from "../../../src/base/clock.js";
+import type { DestinationId } from "../../../src/base/ids.js";
 import type { Done, Refusal } from "../../../src/base/errors.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import { RedisDestinationStore } from "../../../src/store/organization/destination-store.js";
@@ -47,10 +49,18 @@ export function openExportBed({ store }: StoreBed, cloud: Cloud, wishes: Wishes 
     serviceRoleArn: wishes.serviceRoleArn === undefined ? serviceRoleArn : wishes.serviceRoleArn,
     attempt: makeTrial({ buckets, assumesRoles }),
   });
+  /** As if it had been made active so long ago: a test has no time to wait for a window's end. */
+  const activate = async (id: DestinationId, agoMs: number): Promise<Destination> => {
+    const active = valueOf(await operations.update(id, { status: "active" }));
+    const since = positionBefore((await store.now()) - agoMs);
+    await destinations.move(active, since, "nothing");
+    return valueOf(await operations.get(id));
+  };
   return {
     destinations,
     buckets,
     operations,
+    activate,
     make: async (over: Partial<DestinationCreate> = {}): Promise<Destination> =>
       valueOf(await operations.create(destinationBody(over))),
     /** One whose role lets the service in, with its external id only. */
@@ -61,4 +71,5 @@ export function openExportBed({ store }: StoreBed, cloud: Cloud, wishes: Wishes 
     },
   };
 }
+
 export type ExportBed = ReturnType<typeof openExportBed>;

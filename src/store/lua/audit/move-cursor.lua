@@ -1,0 +1,20 @@
+-- move-cursor: note how far an export destination has been delivered to, where it is active, still what it was
+-- read as, and nobody else has moved it meanwhile.
+-- KEYS  destinations
+-- ARGV  id revision before after outcome why
+-- REPLY moved, stale
+-- `outcome` is delivered, nothing (there was nothing to deliver) or lost (of which `why` tells).
+--- @include base
+--- @include organization/destinations
+
+local destination = readDestination(A.id)
+if not destination or destination.status ~= "active" then return plain("stale") end
+if destination.revision ~= tonumber(A.revision) or destination.cursor ~= A.before then return plain("stale") end
+destination.cursor = A.after
+if A.outcome == "delivered" then
+  destination.lastSuccessAt, destination.failures, destination.nextAttemptAt = now, 0, nil
+elseif A.outcome == "lost" then
+  destination.lastError, destination.lastErrorAt = A.why, now
+end
+writeDestination(destination)
+return plain("moved")
