@@ -42,7 +42,7 @@ test("a destination that is paused, deleted or changed gets nothing more, and it
     await log.oldEntries(paths(20), hourMs);
     const { id } = await exports.trusting();
     await exports.activate(id, 2 * hourMs);
-    cloud.aroundPuts(async (_key, put) => {
+    cloud.aroundPuts(async (_put, put) => {
       await exports.operations.update(id, { status: "paused" });
       await put();
     });
@@ -53,7 +53,7 @@ test("a destination that is paused, deleted or changed gets nothing more, and it
     expect(cloud.puts).toHaveLength(1);
     expect(valueOf(await exports.operations.get(id)).cursor).toBeUndefined();
     // What was recorded before the resume is not delivered any more.
-    cloud.aroundPuts((_key, put) => put());
+    cloud.aroundPuts((_put, put) => put());
     valueOf(await exports.operations.update(id, { status: "active" }));
     await deliver(id);
     expect(cloud.puts).toHaveLength(1);

@@ -15,23 +15,29 @@ interface Role {
 }
 export interface Put {
   readonly key: string;
+  /** The daemon that puts it, by the name in its credentials. */
+  readonly by: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly bytes: Buffer;
 }
 
 const bucket = "archives";
-const [serviceKey, sessionToken] = ["SERVICE", "the token of a session"];
+const [serviceKey, sessionStart] = ["SERVICE", "session of "];
 
-/** What the environment of a daemon says that it is in this cloud. */
-export const serviceCredentials = { AWS_ACCESS_KEY_ID: serviceKey, AWS_SECRET_ACCESS_KEY: "of the service" };
+/** What the environment of a daemon says that it is in this cloud; daemons are told apart by `name`. */
+export const serviceCredentials = (name = "") => ({
+  AWS_ACCESS_KEY_ID: serviceKey + name,
+  AWS_SECRET_ACCESS_KEY: "of the service",
+});
 
 const answerOf = (name: string, more: string): string =>
   `<${name}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><${name}Result>${more}</${name}Result></${name}Response>`;
 /** The keys are those that s3rver knows. */
-const granted = answerOf(
-  "AssumeRole",
-  `<Credentials><AccessKeyId>S3RVER</AccessKeyId><SecretAccessKey>S3RVER</SecretAccessKey><SessionToken>${sessionToken}</SessionToken><Expiration>2036-01-01T00:00:00Z</Expiration></Credentials>`,
-);
+const grantedTo = (key: string): string =>
+  answerOf(
+    "AssumeRole",
+    `<Credentials><AccessKeyId>S3RVER</AccessKeyId><SecretAccessKey>S3RVER</SecretAccessKey><SessionToken>${sessionStart}${key}</SessionToken><Expiration>2036-01-01T00:00:00Z</Expiration></Credentials>`,
+  );
 const refusedWith = (code: string): string =>
   `<ErrorResponse><Error><Type>Sender</Type><Code>${code}</Code><Message>no, ${serviceKey}</Message></Error></ErrorResponse>`;
 
@@ -44,7 +50,7 @@ export async function startCloud({ needsSession = true }: { needsSession?: boole
   const asked: URLSearchParams[] = [];
   const puts: Put[] = [];
   const faults: string[] = [];
-  let around = async (_key: string, put: () => Promise<void>): Promise<void> => put();
+  let around = async (_put: Pick<Put, "key" | "by">, put: () => Promise<void>): Promise<void> => put();
   let outage: number | undefined;
   const contentOf = (key: string) => readFile(join(s3.directory, bucket, `${key}._S3rver_object`));
   const watch: Answer = async (exchange, next) => {
@@ -55,14 +61,16 @@ export async function startCloud({ needsSession = true }: { needsSession?: boole
       exchange.status = outage;
       return;
     }
-    if (needsSession && headers["x-amz-security-token"] !== sessionToken) faults.push(`${key}: no session`);
-    await around(key, async () => {
+    const session = headers["x-amz-security-token"] ?? "";
+    if (needsSession && !session.startsWith(sessionStart)) faults.push(`${key}: no session`);
+    const by = session.slice(sessionStart.length + serviceKey.length);
+    await around({ key, by }, async () => {
       await next();
       if (exchange.status !== 200) return;
       const bytes = await contentOf(key);
       const sum = createHash("sha256").update(bytes).digest("base64");
       if (headers["x-amz-checksum-sha256"] !== sum) faults.push(`${key}: another sum`);
-      puts.push({ key, headers, bytes });
+      puts.push({ key, by, headers, bytes });
     });
   };
   const s3 = await startS3Server([watch]);
@@ -76,11 +84,11 @@ export async function startCloud({ needsSession = true }: { needsSession?: boole
     })();
   });
   function judge(request: IncomingMessage, form: URLSearchParams): readonly [number, string] {
-    if (!request.headers.authorization?.includes(`Credential=${serviceKey}/`))
-      return [403, refusedWith("InvalidClientTokenId")];
+    const [, key] = /Credential=(\w+)\//.exec(request.headers.authorization ?? "") ?? [];
+    if (!key?.startsWith(serviceKey)) return [403, refusedWith("InvalidClientTokenId")];
     const role = roles.get(form.get("RoleArn") ?? "");
     const isLetIn = role && (role.externalId === undefined || role.externalId === form.get("ExternalId"));
-    return isLetIn ? [200, granted] : [403, refusedWith("AccessDenied")];
+    return isLetIn ? [200, grantedTo(key)] : [403, refusedWith("AccessDenied")];
   }
   sts.listen(0, "127.0.0.1");
   await once(sts, "listening");

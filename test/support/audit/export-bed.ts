@@ -30,8 +30,8 @@ export function openExportBed({ store }: StoreBed, cloud: Cloud, wishes: Wishes 
   const destinations = new RedisDestinationStore(store, most);
   const { accessKeyId, secretAccessKey } = assumesRoles
     ? {
-        accessKeyId: new Secret(serviceCredentials.AWS_ACCESS_KEY_ID),
-        secretAccessKey: new Secret(serviceCredentials.AWS_SECRET_ACCESS_KEY),
+        accessKeyId: new Secret(serviceCredentials().AWS_ACCESS_KEY_ID),
+        secretAccessKey: new Secret(serviceCredentials().AWS_SECRET_ACCESS_KEY),
       }
     : { accessKeyId: new Secret("S3RVER"), secretAccessKey: new Secret("S3RVER") };
   const buckets = new AwsBuckets({
