@@ -104,7 +104,9 @@ test("two controls deliver each object once; where one is killed over an upload 
   cloud.puts.length = 0;
   await kernel.patch(at, { body: { status: "active" } });
 
-  const flooded = Promise.all([...controls.values()].map((daemon, index) => askFor(daemon, `run${index}`, 30)));
+  const flooded = Promise.all(
+    [...controls.values()].map((daemon, index) => askFor(daemon, `run${index}`, 30)),
+  );
   // Killed after its upload has ended and before it hears so: the cursor is not moved.
   const killed = new Promise<string>((resolve, reject) => {
     cloud.aroundPuts(async ({ by }, put) => {

@@ -188,7 +188,7 @@ const nothingAllowed = JSON.stringify({
 /** A session may do what both its role and this allow: whatever the role's owner has let it do besides. */
 function sessionPolicy(
   { region, bucket, kmsKeyId }: Destination,
-  { keys, mayRemove = false }: Access,
+  { start, mayRemove = false }: Access,
 ): string {
   const isKeyArn = /^arn:aws:kms:[^:]+:\d+:key\//.test(kmsKeyId ?? "");
   return JSON.stringify({
@@ -197,7 +197,7 @@ function sessionPolicy(
       {
         Effect: "Allow",
         Action: ["s3:PutObject", ...(mayRemove ? ["s3:DeleteObject"] : [])],
-        Resource: `arn:aws:s3:::${bucket}/${keys}`,
+        Resource: `arn:aws:s3:::${bucket}/${start}*`,
       },
       {
         Effect: "Allow",

@@ -11,9 +11,9 @@ export class ExportFault extends Error {
   }
 }
 
-/** What a session may do in a destination's bucket, and with which objects: `keys` ends in `*`. */
+/** What a session may do in a destination's bucket, with the objects whose names start so. */
 export interface Access {
-  readonly keys: string;
+  readonly start: string;
   readonly mayRemove?: boolean;
   /** Ends what is under way. */
   readonly stopping?: AbortSignal;

@@ -113,7 +113,7 @@ class Run {
     const folder = folderOf(destination);
     const now = await destinations.find(destination.id);
     if (now?.revision !== destination.revision) return false;
-    this.#bucket ??= await buckets.open(destination, { keys: `${folder}/*`, stopping });
+    this.#bucket ??= await buckets.open(destination, { start: `${folder}/`, stopping });
     await this.#bucket.put(`${folder}/org_id=${organization}/${name}`, await pack(text));
     return true;
   }

@@ -21,7 +21,7 @@ export const makeTrial =
   async (destination: Destination): Promise<Trial> => {
     const start = keyIn(destination, probeName);
     try {
-      const bucket = await ports.buckets.open(destination, { keys: `${start}*`, mayRemove: true });
+      const bucket = await ports.buckets.open(destination, { start, mayRemove: true });
       return await tryBucket(ports, destination, bucket).finally(() => bucket.close());
     } catch (error) {
       if (error instanceof ExportFault) return { stage: error.stage, why: error.message };
