@@ -78,8 +78,10 @@ export const operationRules = {
   // They show what `projects:read` allows.
   listProjects: everybody,
   getProject: everybody,
+  getProjectLimits: everybody,
   createProject: unrestricted,
   updateProject: unrestricted,
+  updateProjectLimits: unrestricted,
   deleteProject: unrestricted,
 
   getOrganizationLimits: inProject("organizations:read"),

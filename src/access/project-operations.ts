@@ -4,6 +4,7 @@ import { isWanted, pageOf } from "../spec/paging.js";
 import { nameIn } from "./name.js";
 import { allows } from "./policy.js";
 import type { Principal } from "./principal.js";
+import { makeProjectLimits, type ProjectLimitPorts } from "./project-limits.js";
 import type {
   Project,
   ProjectContents,
@@ -12,7 +13,7 @@ import type {
   ProjectPatch,
 } from "./project.js";
 
-export interface ProjectPorts {
+export interface ProjectPorts extends Omit<ProjectLimitPorts, "find"> {
   readonly directory: ProjectDirectory;
   readonly contents: ProjectContents;
   readonly maxProjects: number;
@@ -24,6 +25,7 @@ export const makeProjectOperations = (ports: ProjectPorts): ProjectOperations =>
   get: (ref, principal) => findProject(ports, ref, principal),
   update: makeUpdate(ports),
   remove: makeRemove(ports),
+  ...makeProjectLimits({ ...ports, find: (ref, principal) => findProject(ports, ref, principal) }),
 });
 
 /** A key of one project knows of no other, and changes no more of its own than the name. */

@@ -1,9 +1,11 @@
 import { type Static, Type } from "typebox";
 import type { Done, Refusal } from "../base/errors.js";
+import type { Millis } from "../base/clock.js";
 import { defaultProject, ProjectId } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import type { Page, Paging } from "../spec/paging.js";
 import type { Principal } from "./principal.js";
+import type { ProjectLimitOperations } from "./project-limits.js";
 
 const projectStatuses = ["active", "archived"] as const;
 const closed = { additionalProperties: false } as const;
@@ -42,6 +44,10 @@ export interface ProjectDirectory {
   all(): Promise<readonly Project[]>;
   change(id: ProjectId, patch: ProjectPatch): Promise<"changed" | "missing" | "taken">;
   remove(id: ProjectId): Promise<"removed" | "missing">;
+  /** Those that were removed so long ago, and are not forgotten yet. */
+  deletedFor(ms: Millis): Promise<readonly ProjectId[]>;
+  /** Nothing is looked for any more in one that was removed. */
+  forget(id: ProjectId): Promise<void>;
 }
 
 export interface ProjectListQuery extends Paging {
@@ -50,7 +56,7 @@ export interface ProjectListQuery extends Paging {
 }
 
 /** `ref` is an id or a name; ids win. Every refusal has changed nothing. */
-export interface ProjectOperations {
+export interface ProjectOperations extends ProjectLimitOperations {
   create(body: ProjectCreate, principal: Principal): Promise<Done<Project> | Refusal>;
   list(query: ProjectListQuery, principal: Principal): Promise<Page<Project>>;
   get(ref: string, principal: Principal): Promise<Done<Project> | Refusal>;

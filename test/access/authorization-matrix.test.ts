@@ -31,6 +31,7 @@ const needs: Readonly<
   // They show no project but those that `projects:read` allows.
   listProjects: "nothing",
   getProject: "nothing",
+  getProjectLimits: "nothing",
   listBrowsers: ["list", "browsers", "browsers:use"],
   createBrowser: ["project", "browsers", "browsers:create", "browsers:use"],
   getBrowser: ["thing", "browsers", "browsers:use"],

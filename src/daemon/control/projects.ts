@@ -1,3 +1,4 @@
+import { makeForgetProjects } from "../../access/forget-projects.js";
 import type { KnownProjects } from "../../access/api-key-operations.js";
 import type { ProjectContents, ProjectDirectory, ProjectOperations } from "../../access/project.js";
 import { makeProjectOperations } from "../../access/project-operations.js";
@@ -12,8 +13,26 @@ export const openProjects = ({ config, stores }: DaemonParts): ProjectOperations
         directory: stores.directory,
         contents: contentsOf(stores),
         maxProjects: config.projects.maxProjects,
+        limits: stores.limits,
+        concurrentSessions: config.limits.concurrentSessions,
       })
     : undefined;
+
+/** docs/projects.md: what was deleted is looked after until nothing is left of it. */
+export function forgetProjects({ stores }: DaemonParts): () => Promise<void> {
+  const { directory, limits, projects } = stores;
+  const contents = contentsOf(stores);
+  return makeForgetProjects({
+    directory,
+    limits,
+    async isEmpty(id) {
+      const left = projects.of(id).projects;
+      if ((await contents.isRunning(id)) || (await contents.hasRegistered(id))) return false;
+      return (await left.partitions()).length === 1 && (await left.countTombstones()) === 0;
+    },
+    erase: (id) => projects.of(id).projects.erase(),
+  });
+}
 
 export const namesIn = (directory: ProjectDirectory): KnownProjects => ({
   async nameOf(text) {

@@ -7,6 +7,7 @@ import { makeMaintenance } from "../../pool/maintenance.js";
 import { makeRefreshPartition } from "../../pool/refresh.js";
 import { startTicks, type Tick } from "../../schedule/ticks.js";
 import type { DaemonParts } from "../shared.js";
+import { forgetProjects } from "./projects.js";
 
 /** The ticks, each of which one of the controls runs. */
 export async function startSchedules(
@@ -45,6 +46,7 @@ export async function startSchedules(
     { name: "reap", periodMs: periods.reapMs, run: maintenance.reap },
     { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
     { name: "archives", periodMs: config.archives.sweepPeriodMs, run: sweepArchives(shared) },
+    { name: "projects", periodMs: periods.recycleMs, run: forgetProjects(shared) },
     ...more,
   ];
   const started = await startTicks(queueOptions, ticks, { clock, record });

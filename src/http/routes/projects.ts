@@ -1,3 +1,4 @@
+import { type ProjectLimits, ProjectLimitsPatch } from "../../access/project-limits.js";
 import { type Project, ProjectCreate, type ProjectOperations, ProjectPatch } from "../../access/project.js";
 import { refusal } from "../../base/errors.js";
 import type { App } from "../app.js";
@@ -5,7 +6,7 @@ import { recordedFirst } from "../audit.js";
 import { callerOf, principalOf } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../paging.js";
-import type { ProjectReply } from "../schemas/access-replies.js";
+import type { ProjectLimitsReply, ProjectReply } from "../schemas/access-replies.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, ProjectQuery, ProjectRefParams } from "../schemas/requests.js";
 import { pagingHeaders } from "../views/views.js";
@@ -32,6 +33,7 @@ interface Place {
 function addAt(app: App, place: Place): void {
   addReads(app, place);
   addWrites(app, place);
+  addLimitsAt(app, place);
 }
 
 function addReads(app: App, { projects, path, hide = false }: Place): void {
@@ -91,6 +93,37 @@ function addWrites(app: App, { projects, path, hide = false }: Place): void {
     },
   );
 }
+
+/** docs/limits.md#of-one-project */
+function addLimitsAt(app: App, { projects, path, hide = false }: Place): void {
+  app.get(
+    `${path}/:id/limits`,
+    { schema: { ...operations.getProjectLimits, hide, params: ProjectRefParams } },
+    async (request, reply) => {
+      const got = await projects.limits(request.params.id, principalOf(request));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(limitsView(got.value));
+    },
+  );
+
+  app.patch(
+    `${path}/:id/limits`,
+    {
+      ...recordedFirst,
+      schema: { ...operations.updateProjectLimits, hide, params: ProjectRefParams, body: ProjectLimitsPatch },
+    },
+    async (request, reply) => {
+      const got = await projects.updateLimits(request.params.id, request.body, principalOf(request));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(limitsView(got.value));
+    },
+  );
+}
+
+/** Apps are not built, and pools count with all other browsers. */
+const limitsView = ({ concurrentSessions }: ProjectLimits): ProjectLimitsReply => ({
+  max_concurrent_sessions: concurrentSessions,
+  max_concurrent_invocations: null,
+  max_pooled_sessions: null,
+});
 
 /** Where projects are not enabled there are none, whatever is asked of them: the document has no operations. */
 function addDisabled(app: App): void {

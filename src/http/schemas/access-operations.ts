@@ -5,6 +5,7 @@ const projects = "Projects";
 const project = (description: string) => reply(200, "Project", description);
 const organization = "Organization";
 const limits = (description: string) => reply(200, "OrganizationLimits", description);
+const ofProject = (description: string) => reply(200, "ProjectLimits", description);
 const apiKey = (description: string) => reply(200, "ApiKey", description);
 const created = (description: string) => reply(201, "CreatedApiKey", description);
 
@@ -75,6 +76,18 @@ export const accessOperations = {
     takesBody: true,
     success: noContent("It is deleted"),
     failures: ["audit_unavailable", "insufficient_scope", "last_active_project", "project_not_empty"],
+  },
+  getProjectLimits: {
+    tag: projects,
+    summary: "Read a project's own limits",
+    success: ofProject("Its limits; null where it has none of its own"),
+  },
+  updateProjectLimits: {
+    tag: projects,
+    summary: "Set a project's own limit of concurrent sessions",
+    takesBody: true,
+    success: ofProject("Its limits as they are now"),
+    failures: ["audit_unavailable", "insufficient_scope"],
   },
   getOrganizationLimits: {
     tag: organization,

@@ -75,6 +75,15 @@ export const OrganizationLimitsReply = Type.Object(
   },
   { $id: "OrganizationLimits" },
 );
+/** A project's own limits; `max_pooled_sessions` is always null, since pools count with all browsers. */
+export const ProjectLimitsReply = Type.Object(
+  {
+    max_concurrent_sessions: AmountOrNull,
+    max_concurrent_invocations: AmountOrNull,
+    max_pooled_sessions: AmountOrNull,
+  },
+  { $id: "ProjectLimits" },
+);
 const Plan = Type.Enum(["FREE", "HOBBYIST", "START_UP", "ENTERPRISE"]);
 export const EntitlementsReply = Type.Object(
   {
@@ -96,6 +105,7 @@ export const EntitlementsReply = Type.Object(
   { $id: "Entitlements" },
 );
 
+export type ProjectLimitsReply = Static<typeof ProjectLimitsReply>;
 export type OrganizationLimitsReply = Static<typeof OrganizationLimitsReply>;
 export type ApiKeyReply = Static<typeof ApiKeyReply>;
 export type AuthContextReply = Static<typeof AuthContextReply>;

@@ -18,6 +18,7 @@ import {
   CreatedApiKeyReply,
   EntitlementsReply,
   OrganizationLimitsReply,
+  ProjectLimitsReply,
   ProjectReply,
 } from "./access-replies.js";
 import { AuditEntryReply, DestinationReply, DestinationTestReply } from "./audit-replies.js";
@@ -260,6 +261,7 @@ export const components = [
   ProjectReply,
   AuthContextReply,
   OrganizationLimitsReply,
+  ProjectLimitsReply,
   EntitlementsReply,
   AuditEntryReply,
   DestinationReply,

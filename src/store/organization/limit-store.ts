@@ -1,13 +1,16 @@
 import type { LimitStore } from "../../access/organization-limits.js";
+import type { ProjectLimitStore } from "../../access/project-limits.js";
 import type { Rate, RateLimiter } from "../../access/rate-limiter.js";
+import type { ProjectId } from "../../base/ids.js";
 import { organizationKey, type OrganizationPart, rateKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 
 /** Under this name the limit of projects that have none of their own. */
 const ofEachProject = "default";
+const ownOf = (project: ProjectId): string => `project ${project}`;
 
-/** What the API has set as limits of the organization. */
-export class RedisLimitStore implements LimitStore {
+/** What the API has set as limits of the organization and of projects. */
+export class RedisLimitStore implements LimitStore, ProjectLimitStore {
   constructor(private readonly store: ScriptStore) {}
 
   async read(): ReturnType<LimitStore["read"]> {
@@ -26,6 +29,18 @@ export class RedisLimitStore implements LimitStore {
       after: after ?? "",
     });
     return reply.kind;
+  }
+
+  async ofProject(project: ProjectId): Promise<number | null> {
+    const limit = await this.store.ask((redis) => redis.hget(organizationKey("limits"), ownOf(project)));
+    return limit === null ? null : Number(limit);
+  }
+
+  async setOfProject(project: ProjectId, limit: number | null): Promise<void> {
+    const [key, field] = [organizationKey("limits"), ownOf(project)];
+    await this.store.ask((redis) =>
+      limit === null ? redis.hdel(key, field) : redis.hset(key, field, limit),
+    );
   }
 }
 

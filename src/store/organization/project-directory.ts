@@ -1,4 +1,5 @@
 import { type Project, type ProjectDirectory, projectParser } from "../../access/project.js";
+import type { Millis } from "../../base/clock.js";
 import { defaultProject, findProjectId, type ProjectId } from "../../base/ids.js";
 import { accessKey, type AccessPart } from "../redis/keys.js";
 import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
@@ -36,6 +37,18 @@ export class RedisProjectDirectory implements ProjectDirectory {
 
   async remove(id: ProjectId): Promise<"removed" | "missing"> {
     return (await this.#run("remove-project", { id })).kind;
+  }
+
+  async deletedFor(ms: Millis): Promise<readonly ProjectId[]> {
+    const before = (await this.store.now()) - ms;
+    const ids = await this.store.ask((redis) =>
+      redis.zrangebyscore(accessKey("deletedProjects"), "-inf", before),
+    );
+    return ids.flatMap((id) => findProjectId(id) ?? []);
+  }
+
+  async forget(id: ProjectId): Promise<void> {
+    await this.store.ask((redis) => redis.zrem(accessKey("deletedProjects"), id));
   }
 
   /** All projects beside the default one that may have anything: also those that were deleted lately. */

@@ -12,6 +12,7 @@ import type { StoreLimits } from "../limits.js";
 import { isPending } from "../pending.js";
 import { graceMs, type ProjectScripts } from "../project/project-scripts.js";
 import { organizationKey } from "../redis/keys.js";
+import type { ScriptStore } from "../redis/redis.js";
 
 type Kind = "pool" | "session";
 interface Held {
@@ -21,6 +22,24 @@ interface Held {
   readonly size: number;
   readonly deadline: Millis;
   readonly text: string;
+}
+
+/** All reservations of the organization, as they were at one moment. */
+export interface ReservationAccount {
+  readonly at: Millis;
+  readonly projects: ReadonlyMap<string, readonly Held[]>;
+}
+
+export async function readAccount(store: Pick<ScriptStore, "ask" | "now">): Promise<ReservationAccount> {
+  const texts = await store.ask((redis) => redis.hgetall(organizationKey("reservations")));
+  const projects = new Map<string, Held[]>();
+  for (const [owner, text] of Object.entries(texts)) {
+    const held = parseHeld(owner, text);
+    const ofProject = projects.get(held.project);
+    if (ofProject) ofProject.push(held);
+    else projects.set(held.project, [held]);
+  }
+  return { at: await store.now(), projects };
 }
 
 /** A session is claimed right after it was reserved, in one or two more round trips. */
@@ -97,14 +116,11 @@ export class RedisReservations {
     if (waits + lives === 0) await this.#free(lease);
   }
 
-  async sweep(pools: readonly PoolId[]): Promise<void> {
-    const texts = await this.scripts.ask((redis) => redis.hgetall(organizationKey("reservations")));
-    const now = await this.scripts.now();
-    const held = Object.entries(texts)
-      .map(([owner, text]) => parseHeld(owner, text))
-      .filter(({ project }) => project === this.scripts.project);
-    await this.#sweepPools(pools, held, now);
-    await this.#sweepSessions(held, now);
+  /** What was reserved since the account was read stays: it is settled only as it was read. */
+  async sweep(pools: readonly PoolId[], { at, projects }: ReservationAccount): Promise<void> {
+    const held = projects.get(this.scripts.project) ?? [];
+    await this.#sweepPools(pools, held, at);
+    await this.#sweepSessions(held, at);
   }
 
   async #sweepPools(pools: readonly PoolId[], held: readonly Held[], now: Millis): Promise<void> {

@@ -16,8 +16,9 @@ import { isPending } from "../pending.js";
 import { fieldOf, RedisProjectNames } from "./project-names.js";
 import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { isPartition } from "../records.js";
+import { partitionParts, projectParts } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
-import { RedisReservations } from "../organization/reservations.js";
+import { type ReservationAccount, readAccount, RedisReservations } from "../organization/reservations.js";
 import { RedisTombstones } from "./tombstones.js";
 
 const partitionsAtOnce = 64;
@@ -57,7 +58,9 @@ export class RedisProjectStore implements ProjectStore {
   reserveSession: ProjectStore["reserveSession"] = (lease) => this.#reservations.reserveSession(lease);
   freeSession: ProjectStore["freeSession"] = (lease) => this.#reservations.freeSession(lease);
   settleSession: ProjectStore["settleSession"] = (...given) => this.#reservations.settleSession(...given);
-  sweepReservations = async (): Promise<void> => this.#reservations.sweep(await this.pools());
+  /** `account`: where it was read for several projects. */
+  sweepReservations = async (account?: ReservationAccount): Promise<void> =>
+    this.#reservations.sweep(await this.pools(), account ?? (await readAccount(this.#scripts)));
 
   async addPool(pool: PoolId): Promise<void> {
     const at = await this.#scripts.now();
@@ -143,6 +146,15 @@ export class RedisProjectStore implements ProjectStore {
     });
     if (reply.kind === "same") return { kind: "same", value: reply.payload };
     return { kind: reply.kind === "new" ? "new" : "mismatch" };
+  }
+
+  /** Removes all that is kept of the project: to be called where nothing is left that anybody asks for. */
+  async erase(): Promise<void> {
+    const partition = onDemandIn(this.project);
+    const own = projectParts.map((part) => this.#scripts.key(part));
+    await this.#scripts.ask((redis) => redis.unlink(own));
+    const parts = partitionParts.map((part) => this.#scripts.partitionKey(partition, part));
+    await this.#scripts.ask((redis) => redis.unlink(parts));
   }
 
   /** Cuts a partition's stream of events to that many. */

@@ -1,12 +1,13 @@
 import { LRUCache } from "lru-cache";
 import { forEachConcurrently } from "../../base/concurrently.js";
-import { type Partition, type ProjectId, projectNamedByPartition } from "../../base/ids.js";
+import { findProjectId, type Partition, type ProjectId, projectNamedByPartition } from "../../base/ids.js";
 import type { Projects } from "../../pool/ports/project-store.js";
 import { RedisExtensionStore } from "./extension-store.js";
 import type { StoreLimits } from "../limits.js";
 import { RedisProfileStore } from "./profile-store.js";
 import { RedisProjectStore } from "./project-store.js";
 import { RedisProxyStore } from "./proxy-store.js";
+import { readAccount } from "../organization/reservations.js";
 import type { ScriptStore } from "../redis/redis.js";
 
 /** What is kept of one project, in a slot of its own. */
@@ -73,7 +74,13 @@ export class RedisProjects implements Projects {
 
   sweepNames = (): Promise<void> => this.#each(({ projects }) => projects.sweepNames());
   sweepPools = (): Promise<void> => this.#each(({ projects }) => projects.sweepPools());
-  sweepReservations = (): Promise<void> => this.#each(({ projects }) => projects.sweepReservations());
+  /** Also in projects of which nothing but a reservation is known any more. */
+  async sweepReservations(): Promise<void> {
+    const account = await readAccount(this.store);
+    const reserving = [...account.projects.keys()].flatMap((id) => findProjectId(id) ?? []);
+    const all = new Set([...(await this.all()), ...reserving.map(this.of)]);
+    await this.#eachOf([...all], ({ projects }) => projects.sweepReservations(account));
+  }
   sweepTombstones = (): Promise<void> => this.#each(({ projects }) => projects.sweepTombstones());
   sweepPendingTombstones = (): Promise<void> =>
     this.#each(({ projects }) => projects.sweepPendingTombstones());
@@ -86,7 +93,14 @@ export class RedisProjects implements Projects {
 
   /** Goes on past the failures of one. */
   async #each(work: (stores: ProjectStores) => Promise<void>): Promise<void> {
-    const failures = await forEachConcurrently(await this.all(), projectsAtOnce, work);
+    await this.#eachOf(await this.all(), work);
+  }
+
+  async #eachOf(
+    all: readonly ProjectStores[],
+    work: (stores: ProjectStores) => Promise<void>,
+  ): Promise<void> {
+    const failures = await forEachConcurrently(all, projectsAtOnce, work);
     if (failures.length > 0) throw failures[0];
   }
 

@@ -97,6 +97,8 @@ export const rows: Readonly<Record<string, Row>> = {
   createProject: unbound,
   getProject: unbound,
   updateProject: unbound,
+  getProjectLimits: unbound,
+  updateProjectLimits: unbound,
   deleteProject: unbound,
   listApiKeys: unbound,
   createApiKey: unbound,

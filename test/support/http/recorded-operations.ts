@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { type Done, done, type Refusal } from "../../../src/base/errors.js";
-import type { Project, ProjectOperations } from "../../../src/access/project.js";
+import type { ProjectOperations } from "../../../src/access/project.js";
 import type { ApiKeyOperations, IssuedKey } from "../../../src/access/api-key.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import type {
@@ -12,7 +12,6 @@ import type {
   NodeId,
   PoolId,
   ProfileId,
-  ProjectId,
   ProxyId,
 } from "../../../src/base/ids.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
@@ -23,6 +22,7 @@ import type { Extension, ExtensionOperations } from "../../../src/registry/exten
 import type { Profile, ProfileOperations } from "../../../src/registry/profiles/profile.js";
 import type { Proxy, ProxyOperations } from "../../../src/registry/proxies/proxy.js";
 import { recordedAudit, recordedDestinations } from "./recorded-audit.js";
+import { project, projectLimits } from "./recorded-project.js";
 
 export const poolConfig: PoolSpec = {
   size: 2,
@@ -36,13 +36,6 @@ export const poolConfig: PoolSpec = {
   engine: "chromium",
   memory: "1GiB",
   viewport: { width: 1920, height: 1080, refresh_rate: 25 },
-};
-const project: Project = {
-  id: "blueblueblue" as ProjectId,
-  name: "blue",
-  status: "active",
-  createdAt: 1_700_000_000_000,
-  updatedAt: 1_700_000_000_000,
 };
 export const pool: Pool = {
   id: "poolpoolpoolpoolpoolpool" as PoolId,
@@ -187,6 +180,8 @@ export class RecordedOperations {
     get: (...args) => this.#run("projects.get", args, done(project)),
     update: (...args) => this.#run("projects.update", args, done(project)),
     remove: (...args) => this.#run("projects.remove", args, done(null)),
+    limits: (...args) => this.#run("projects.limits", args, done(projectLimits)),
+    updateLimits: (...args) => this.#run("projects.updateLimits", args, done(projectLimits)),
   };
 
   readonly pools: PoolOperations = {
