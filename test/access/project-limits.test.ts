@@ -105,9 +105,7 @@ test("a project that was deleted is looked after no longer once nothing is left 
   expect(await bed.redis.zscore(accessKey("deletedProjects"), id)).not.toBeNull();
   const twoHoursAgo = Date.now() - 7_200_000;
   await bed.redis.zadd(accessKey("deletedProjects"), twoHoursAgo, id);
-  await expect
-    .poll(() => bed.redis.zscore(accessKey("deletedProjects"), id), { timeout: 20_000 })
-    .toBeNull();
+  await expect.poll(() => bed.redis.zscore(accessKey("deletedProjects"), id), { timeout: 20_000 }).toBeNull();
   expect(await bed.redis.keys(`*${id}*`)).toEqual([]);
   expect(await bed.redis.hexists(organizationKey("limits"), `project ${id}`)).toBe(0);
 });
