@@ -113,6 +113,8 @@ export interface ApiKeyStore {
   remove(id: ApiKeyId, request: RequestId): Promise<"deleted" | "missing">;
   /** Deleted keys too. */
   find(id: ApiKeyId): Promise<ApiKey | undefined>;
+  /** Which of these keys let nobody in any more. */
+  endedAmong(ids: readonly string[]): Promise<readonly string[]>;
   /** When it was let in last, to about a minute. */
   lastUsed(id: ApiKeyId): Promise<Millis | undefined>;
   /** The living, the newest first. */

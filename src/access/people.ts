@@ -1,3 +1,4 @@
+import type { Millis } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { findProjectId, type ProjectId } from "../base/ids.js";
 import { isRecord } from "../base/is-record.js";
@@ -8,8 +9,8 @@ import type { Principal } from "./principal.js";
 export type Claims = Readonly<Record<string, unknown>>;
 
 export interface TokenVerifier {
-  /** What a token says that is the issuer's, for us, and in force. */
-  verify(token: string): Promise<Done<Claims> | Refusal>;
+  /** What a token says that is the issuer's, for us, and in force until a time. */
+  verify(token: string): Promise<Done<{ readonly claims: Claims; readonly until: Millis }> | Refusal>;
 }
 
 /** Which claims say who somebody is, and what their values mean. */
@@ -35,7 +36,10 @@ export interface People {
 export const makePeople = (verifier: TokenVerifier, settings: PeopleSettings): People => ({
   async identify(token) {
     const got = await verifier.verify(token);
-    return got.kind === "refused" ? got : principalOf(got.value, settings);
+    if (got.kind === "refused") return got;
+    const { claims, until } = got.value;
+    const found = principalOf(claims, settings);
+    return found.kind === "refused" ? found : done({ ...found.value, expiresAt: until });
   },
 });
 

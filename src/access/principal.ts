@@ -1,3 +1,4 @@
+import type { Millis } from "../base/clock.js";
 import type { Refusal } from "../base/errors.js";
 import { defaultProject, type ProjectId } from "../base/ids.js";
 import type { Policy } from "./policy.js";
@@ -23,6 +24,8 @@ export interface Principal {
   readonly credentialScope: ProjectId | null;
   /** The project that this request is about; null where none was named. */
   readonly effectiveScope: ProjectId | null;
+  /** The daemon's time at which a session ends; absent for keys, which are looked up. */
+  readonly expiresAt?: Millis;
   /** Absent: everything within the scope is allowed. */
   readonly policy?: Policy;
 }
@@ -54,17 +57,23 @@ export interface Authenticator {
   admit(shown: Credentials): Admitted | Promise<Admitted>;
 }
 
+const rootKeyId = "root";
+
 /** Who the key of the configuration stands for: it reaches everything, and answers for what a start declares. */
 export const rootPrincipal = (person: Person): Principal => ({
   method: "api_key",
   source: "api_key",
-  credentialId: "root",
+  credentialId: rootKeyId,
   type: "api_key",
-  id: "root",
+  id: rootKeyId,
   person,
   credentialScope: null,
   effectiveScope: null,
 });
+
+/** The API key that a request came with; undefined for the root key, which never ends, and for people. */
+export const keyOf = ({ credentialId }: Principal): string | undefined =>
+  credentialId === null || credentialId === rootKeyId ? undefined : credentialId;
 
 /** Tells one principal from every other. */
 export const whoIs = ({ type, id }: Principal): string => `${type} ${id}`;

@@ -11,6 +11,7 @@ import { acceptBodies, wrongType } from "./body.js";
 import { refusalOfError, sendRefusal } from "./errors.js";
 import { refuseMalformed } from "./raw-reply.js";
 import { parseQuery } from "./query.js";
+import { OpenRequests } from "./open-requests.js";
 import { tellRate } from "./rates.js";
 import { requestIdOf } from "./request-id.js";
 import { addApiKeys } from "./routes/api-keys.js";
@@ -121,17 +122,20 @@ function addFirstHook(app: App, state: AppState): void {
  * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
  * root key costs no turn of the event loop.
  */
-function addAdmission(app: App, { authenticator }: HttpDeps): void {
+function addAdmission(app: App, deps: HttpDeps): void {
+  const open = new OpenRequests(deps);
+  app.addHook("onClose", () => open.close());
   app.addHook("onRequest", (request, reply, next) => {
     const settle = (got: Admitted): void => {
       request.principal = got.principal;
       if (got.rate) tellRate(reply, got.rate);
       const refused = got.kind === "admitted" ? refuseClosed(request) : got;
-      if (refused) sendRefusal(reply, refused);
-      else next();
+      if (refused) return void sendRefusal(reply, refused);
+      if (got.principal) open.add(got.principal, reply.raw);
+      next();
     };
     const { authorization, "x-kernel-project-id": project } = request.headers;
-    const got = authenticator.admit({ authorization, project: project?.toString() });
+    const got = deps.authenticator.admit({ authorization, project: project?.toString() });
     if (got instanceof Promise) got.then(settle, next);
     else settle(got);
   });

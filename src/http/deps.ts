@@ -74,6 +74,8 @@ export interface OperationsInProject {
 
 export interface HttpDeps {
   readonly authenticator: Authenticator;
+  /** Which of these API keys let nobody in any more. */
+  endedAmong(ids: readonly string[]): Promise<readonly string[]>;
   /** What policies name in a project. */
   thingsIn(project: ProjectId): GuardedThings;
   readonly apiKeys: ApiKeyOperations;

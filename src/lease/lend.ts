@@ -6,6 +6,7 @@ import type { SessionReader } from "../pool/launch-templates.js";
 import type { Waiters, WaitHandle, WaitResult } from "./waiters.js";
 import type { Grants } from "./grants.js";
 import type { Granted } from "../pool/operations.js";
+import { keyOf } from "../access/principal.js";
 import type { Caller } from "../spec/paging.js";
 import type { PoolStore, IdempotencyKey, Waiter } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
@@ -85,6 +86,8 @@ export function waiterOf(
   if (name !== undefined) waiter.name = name;
   if (tags && Object.keys(tags).length > 0) waiter.tags = JSON.stringify(tags);
   if (startUrl) waiter.startUrl = startUrl;
+  const holder = keyOf(caller.principal);
+  if (holder !== undefined) waiter.holder = holder;
   return waiter;
 }
 

@@ -35,12 +35,12 @@ export function makeTokenVerifier(
   settings: TokenSettings,
   { findKey, clock, log }: VerifierParts,
 ): TokenVerifier {
-  const { issuer, audience, maxTokenAgeMs } = settings;
+  const { issuer, audience, maxTokenAgeMs, clockToleranceMs } = settings;
   const fixed = {
     issuer,
     audience,
     algorithms: [...settings.algorithms],
-    clockTolerance: settings.clockToleranceMs / 1000,
+    clockTolerance: clockToleranceMs / 1000,
     requiredClaims: ["exp"],
     ...(maxTokenAgeMs !== null && { maxTokenAge: maxTokenAgeMs / 1000 }),
   };
@@ -50,7 +50,9 @@ export function makeTokenVerifier(
       try {
         const options = { ...fixed, currentDate: new Date(clock.now()) };
         const { payload, protectedHeader } = await jwtVerify(token, findKey, options);
-        return types.has(protectedHeader.typ?.toLowerCase()) ? done(payload) : invalid;
+        if (!types.has(protectedHeader.typ?.toLowerCase())) return invalid;
+        const { exp = 0 } = payload;
+        return done({ claims: payload, until: exp * 1000 + clockToleranceMs });
       } catch (error) {
         if (error instanceof KeysUnavailable) return noKeys;
         const why = error instanceof errors.JOSEError ? error.code : textOf(error);

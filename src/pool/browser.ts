@@ -98,6 +98,8 @@ const Lease = Type.Object({
   /** JSON text of the `LoadedProfile` a PATCH has attached. */
   profile: Type.Optional(Type.String()),
   usage: Type.Optional(TrafficUsage),
+  /** The API key that it was taken with; absent for the root key and for people. */
+  holder: Type.Optional(Type.String()),
   /** The pool's name at the grant. */
   pool: Type.Optional(Type.String()),
   /**

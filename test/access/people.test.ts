@@ -8,7 +8,7 @@ async function identify(
   claims: Record<string, unknown>,
   settings: Partial<PeopleSettings> = {},
 ): Promise<Principal> {
-  const verifier = { verify: async () => done({ sub: "ada", project: "*", ...claims }) };
+  const verifier = { verify: async () => done({ claims: { sub: "ada", project: "*", ...claims }, until: 7 }) };
   const got = await makePeople(verifier, { ...peopleSettings, ...settings }).identify("a.b.c");
   if (got.kind === "refused") throw new Error(got.code);
   return got.value;
@@ -26,6 +26,7 @@ test("a person is who the claims say", async () => {
     person: { id: "ada", email: "ada@people.example", name: "Ada" },
     credentialScope: null,
     effectiveScope: null,
+    expiresAt: 7,
   });
 });
 

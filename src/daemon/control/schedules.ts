@@ -3,6 +3,7 @@ import { textOf } from "../../base/log.js";
 import type { Stops } from "../../base/stops.js";
 import { makeSweep } from "../../archive/sweep.js";
 import type { makeFill } from "../../pool/fill.js";
+import { makeEndLeases } from "../../lease/end-leases.js";
 import { makeMaintenance } from "../../pool/maintenance.js";
 import { makeRefreshPartition } from "../../pool/refresh.js";
 import { startTicks, type Tick } from "../../schedule/ticks.js";
@@ -47,11 +48,15 @@ export async function startSchedules(
     { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
     { name: "archives", periodMs: config.archives.sweepPeriodMs, run: sweepArchives(shared) },
     { name: "projects", periodMs: periods.recycleMs, run: forgetProjects(shared) },
+    { name: "ended keys", periodMs: periods.reapMs, run: endLeases(shared) },
     ...more,
   ];
   const started = await startTicks(queueOptions, ticks, { clock, record });
   stops.add("ticks", () => started.close());
 }
+
+const endLeases = ({ config, stores: { apiKeys, poolStore, projects } }: DaemonParts): Tick["run"] =>
+  makeEndLeases({ keys: apiKeys, poolStore, projects, isWanted: config.access.endLeasesOfDeletedKeys });
 
 /** Deletes archives that neither an extension nor a profile nor the audit log names. */
 function sweepArchives({ config, clock, log, stores, archives: { archives } }: DaemonParts): Tick["run"] {

@@ -32,6 +32,8 @@ export interface Waiter {
   readonly name?: string;
   readonly tags?: string;
   readonly startUrl?: string;
+  /** The API key that asks. */
+  readonly holder?: string;
   /** The timeout of an on-demand session, which has no pool to tell it. */
   readonly timeoutSeconds?: number;
 }

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { type ApiKey, apiKeyParser, type ApiKeyStore, type Issued } from "../../access/api-key.js";
 import type { Millis } from "../../base/clock.js";
 import type { ApiKeyId, RequestId } from "../../base/ids.js";
+import type { EndedKeys } from "../../pool/ports/ended-keys.js";
 import type { Page, Paging } from "../../spec/paging.js";
 import { accessIdempotencyKey, accessKey, type AccessPart, callerRateKey } from "../redis/keys.js";
 import { toldRate } from "./caller-store.js";
@@ -22,7 +23,7 @@ const noteMs: Millis = 60_000;
 const readAtOnce = 1000;
 
 /** API keys of all projects, in one slot: by digest for who comes, by id for who manages them. */
-export class RedisApiKeyStore implements ApiKeyStore {
+export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
   /** Parsed records by their text: each request reads the text anew, and nearly all are the same as before. */
   readonly #parsed = new LRUCache<string, ApiKey>({ max: 1000 });
 
@@ -67,6 +68,21 @@ export class RedisApiKeyStore implements ApiKeyStore {
   async find(id: ApiKeyId): Promise<ApiKey | undefined> {
     const [key] = await this.#read([id]);
     return key;
+  }
+
+  async endedAmong(ids: readonly string[]): Promise<readonly string[]> {
+    const { payload } = await this.#run("ended-keys", { ids: JSON.stringify(ids) });
+    return JSON.parse(payload) as readonly string[];
+  }
+
+  async ended(): ReturnType<EndedKeys["ended"]> {
+    const at = await this.store.now();
+    const ids = await this.store.ask((redis) => redis.zrangebyscore(accessKey("keyEnds"), "-inf", at));
+    return { ids: new Set(ids), at };
+  }
+
+  async forget(until: Millis): Promise<void> {
+    await this.store.ask((redis) => redis.zremrangebyscore(accessKey("keyEnds"), "-inf", until));
   }
 
   async lastUsed(id: ApiKeyId): Promise<Millis | undefined> {

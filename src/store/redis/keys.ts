@@ -76,7 +76,8 @@ export const projectIdempotencyKey = (project: ProjectId, digest: string): strin
 
 /**
  * API keys and projects, in a slot of their own: one script admits a request. `keyDigests` leads from a
- * key's digest to its id and the instant at which it expires.
+ * key's digest to its id and the instant at which it expires. `keyEnds` has when keys end or have ended, until
+ * that was looked after.
  */
 export type AccessPart =
   | "keyDigests"
@@ -84,6 +85,7 @@ export type AccessPart =
   | "livingKeys"
   | "deletedKeys"
   | "keyUses"
+  | "keyEnds"
   | "projects"
   | "projectNames"
   | "activeProjects"

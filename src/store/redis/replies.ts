@@ -6,6 +6,7 @@ import type { Millis } from "../../base/clock.js";
 export const replyWords = {
   admit: ["admitted", "expired", "limited", "elsewhere", "unknown"],
   "admit-caller": ["admitted", "limited", "elsewhere"],
+  "ended-keys": ["ended"],
   "create-key": ["created", "many", "same", "mismatch"],
   "delete-key": ["deleted", "missing"],
   "rename-key": ["renamed", "missing"],

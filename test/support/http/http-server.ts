@@ -74,6 +74,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
     callers: unlimited,
     hasProjects: false,
   }),
+  endedAmong: async () => [],
   thingsIn: () => ({ find: async () => undefined, choose: async () => undefined }),
   apiKeys: operations.apiKeys,
   projects: operations.projects,

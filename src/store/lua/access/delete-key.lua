@@ -1,5 +1,5 @@
 -- delete-key: let nobody in with an API key any more; its record stays, until there are too many of those.
--- KEYS  keyDigests apiKeys livingKeys deletedKeys keyUses
+-- KEYS  keyDigests apiKeys livingKeys deletedKeys keyUses keyEnds
 -- ARGV  id request most
 -- REPLY deleted, missing
 --- @include base
@@ -14,6 +14,7 @@ key.deletedAt, key.deletedIn = now, A.request
 redis.call("HDEL", K.keyDigests, key.digest)
 redis.call("ZREM", K.livingKeys, key.id)
 redis.call("ZADD", K.deletedKeys, microseconds, key.id)
+redis.call("ZADD", K.keyEnds, now, key.id)
 writeKey(key)
 local excess = redis.call("ZCARD", K.deletedKeys) - tonumber(A.most)
 for _, id in ipairs(excess > 0 and redis.call("ZRANGE", K.deletedKeys, 0, excess - 1) or {}) do

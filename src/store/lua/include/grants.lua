@@ -51,7 +51,7 @@ local function recordLease(browser, waiter, terms)
     id = waiter.lease, grantedAt = now, timeoutSeconds = terms.timeoutSeconds, registrations = 0,
     control = waiter.control,
     connection = waiter.connection, name = waiter.name, tags = waiter.tags, startUrl = waiter.startUrl,
-    key = waiter.key, keyUntil = waiter.keyUntil, pool = terms.name,
+    key = waiter.key, keyUntil = waiter.keyUntil, pool = terms.name, holder = waiter.holder,
   }
   local text = move(browser, "leased", "granted", browser.createdAt)
   redis.call("HSET", K.leases, waiter.lease, browser.id)

@@ -15,6 +15,7 @@ end
 local function indexKey(key)
   local expires = key.expiresAt and string.format(" %.0f", key.expiresAt) or ""
   redis.call("HSET", K.keyDigests, key.digest, key.id .. expires)
+  if key.expiresAt then redis.call("ZADD", K.keyEnds, string.format("%.0f", key.expiresAt), key.id) end
 end
 
 local function addKey(key)

@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { rootPrincipal } from "../../src/access/principal.js";
+import { authenticator, knownKey } from "../support/access/principals.js";
+import { failed, key as rootKey, rootPerson, sharedServer } from "../support/http/http-server.js";
+
+const ended = new Set<string>();
+const asked: (readonly string[])[] = [];
+/** The token of somebody whose session is nearly over whenever they come. */
+const brief = "brief";
+const session = { ...rootPrincipal(rootPerson), credentialId: null };
+const server = sharedServer(
+  {},
+  {
+    authenticator: {
+      admit: (shown) =>
+        shown.authorization === `Bearer ${brief}`
+          ? { kind: "admitted", principal: { ...session, expiresAt: Date.now() + 300 } }
+          : authenticator.admit(shown),
+    },
+    async endedAmong(ids) {
+      asked.push(ids);
+      return ids.filter((id) => ended.has(id));
+    },
+  },
+);
+
+/** An acquire that waits until its caller has gone, or a test lets it end. */
+function wait(bearer: string) {
+  let letEnd = (): void => {};
+  const begun = new Promise<void>((begin) => {
+    server().operations.answer("pools.acquire", async (_, __, caller) => {
+      const { gone } = caller as { gone: AbortSignal };
+      begin();
+      await new Promise<void>((end) => {
+        letEnd = end;
+        gone.addEventListener("abort", () => end());
+      });
+      return server().operations.granted();
+    });
+  });
+  const answer = fetch(`${server().url}/browser_pools/herd/acquire`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${bearer}` },
+  });
+  return { begun, answer, end: () => letEnd() };
+}
+
+test("a wait ends with the key that has begun it, and its caller is taken for gone", async () => {
+  const bearer = knownKey();
+  const waiting = wait(bearer);
+  await waiting.begun;
+  await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0);
+  for (const id of asked.flat()) ended.add(id);
+  expect(await failed(waiting.answer)).toBeInstanceOf(TypeError);
+  await expect.poll(() => server().operations.settled).toEqual(["lost"]);
+});
+
+test("a wait ends with the session that has begun it", async () => {
+  expect(await failed(wait(brief).answer)).toBeInstanceOf(TypeError);
+});
+
+test("the root key never ends, and nobody is asked about it", async () => {
+  asked.length = 0;
+  const root = wait(rootKey);
+  await root.begun;
+  const other = wait(knownKey());
+  // The other one is looked at, so the first one could have been.
+  await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0);
+  expect(asked.every((ids) => ids.length === 1)).toBe(true);
+  root.end();
+  other.end();
+});
