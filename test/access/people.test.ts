@@ -8,7 +8,9 @@ async function identify(
   claims: Record<string, unknown>,
   settings: Partial<PeopleSettings> = {},
 ): Promise<Principal> {
-  const verifier = { verify: async () => done({ claims: { sub: "ada", project: "*", ...claims }, until: 7 }) };
+  const verifier = {
+    verify: async () => done({ claims: { sub: "ada", project: "*", ...claims }, until: 7 }),
+  };
   const got = await makePeople(verifier, { ...peopleSettings, ...settings }).identify("a.b.c");
   if (got.kind === "refused") throw new Error(got.code);
   return got.value;

@@ -21,7 +21,10 @@ import type { DaemonParts } from "../shared.js";
 export function openAccess(
   shared: DaemonParts,
   operationsIn: HttpDeps["operationsIn"],
-): Pick<HttpDeps, "authenticator" | "endedAmong" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"> {
+): Pick<
+  HttpDeps,
+  "authenticator" | "endedAmong" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"
+> {
   const { config, keys, stores } = shared;
   const { apiKeys: store, callers, directory, limits, creations } = stores;
   const known = config.projects.enabled ? namesIn(directory) : onlyDefault;
