@@ -46,14 +46,17 @@ export class OpenRequests {
     if (this.#isLooking || this.#open.size === 0) return;
     this.#isLooking = true;
     try {
-      const isOver = await this.#judge();
-      // The connection is closed, which ends a wait as if its caller had gone; a repeat is refused.
-      for (const { principal, response } of this.#open) if (isOver(principal)) response.destroy();
+      this.#cut(await this.#judge());
     } catch (error) {
       this.parts.log.warn({ error: textOf(error) }, "open requests were not looked at");
     } finally {
       this.#isLooking = false;
     }
+  }
+
+  /** The connection is closed, which ends a wait as if its caller had gone; a repeat is refused. */
+  #cut(isOver: (principal: Principal) => boolean): void {
+    for (const { principal, response } of this.#open) if (isOver(principal)) response.destroy();
   }
 
   async #judge(): Promise<(principal: Principal) => boolean> {
