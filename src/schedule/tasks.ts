@@ -26,7 +26,13 @@ export async function startTasks(options: QueueOptions, kind: TaskKind): Promise
   const queue = new Queue(name, { connection, prefix, skipVersionCheck: true });
   queue.on("error", (error) => log.warn({ queue: name, error: error.message }, "queue failed"));
   const stopping = new AbortController();
-  const worker = new Worker(name, (job) => kind.run(job.name, stopping.signal), {
+  const running = new Set<Promise<void>>();
+  const run = async (key: string): Promise<void> => {
+    const work = kind.run(key, stopping.signal);
+    running.add(work);
+    await work.finally(() => running.delete(work));
+  };
+  const worker = new Worker(name, (job) => run(job.name), {
     connection,
     prefix,
     concurrency: atOnce,
@@ -53,8 +59,11 @@ export async function startTasks(options: QueueOptions, kind: TaskKind): Promise
     },
     async close() {
       stopping.abort();
-      // What is under way ends first, so that it is not taken for stalled and waited for.
-      await worker.close();
+      // What is under way ends first: what a worker leaves is taken for stalled, and nobody takes it up for a
+      // while. BullMQ's own wait for it has no limit where Redis is away.
+      const ended = Promise.allSettled(running);
+      await within(clock, { what: "ending tasks", limitMs }, ended).catch(() => {});
+      await worker.close(true);
       await queue.close();
     },
   };

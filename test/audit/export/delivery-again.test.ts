@@ -20,7 +20,7 @@ test("an object whose put was not heard of is put again, the same bytes under th
     expect(cloud.puts.map(({ key }) => key)).toHaveLength(4);
     expect(cloud.puts[1]?.key).toBe(cloud.puts[0]?.key);
     expect(cloud.puts[1]?.bytes).toEqual(cloud.puts[0]?.bytes);
-    expect((await cloud.lines()).map(({ path }) => path)).toEqual(paths(20));
+    expect(cloud.lines().map(({ path }) => path)).toEqual(paths(20));
   }));
 
 test("a late writer with other bounds puts no object of fewer entries in the place of another", () =>
@@ -32,7 +32,7 @@ test("a late writer with other bounds puts no object of fewer entries in the pla
     // It has read the record before, and stood still meanwhile.
     const late = { destinations: { find: async () => before } };
     await deliveryOf({ exports, log }, { ...late, bounds: { entries: 3, bytes: 10_000 } }).deliver(id);
-    const lines = await cloud.lines();
+    const lines = cloud.lines();
     expect(new Set(lines.map(({ path }) => path))).toEqual(new Set(paths(20)));
     expect(new Set(cloud.puts.map(({ key }) => key)).size).toBe(cloud.puts.length);
   }));
@@ -95,7 +95,7 @@ test("failures are counted, told in fixed words and tried again later; a success
     expect(mended.failures).toBe(0);
     expect(mended.nextAttemptAt).toBeUndefined();
     expect(counted.failed).toEqual(["assume_role", "put_object"]);
-    expect((await cloud.lines()).map(({ path }) => path)).toEqual(paths(3));
+    expect(cloud.lines().map(({ path }) => path)).toEqual(paths(3));
   }));
 
 test("the wait before another try doubles from a minute to an hour, and is never less than half of it", () => {
@@ -114,7 +114,7 @@ test("what retention has taken before it was delivered is told as lost, and the 
       await makeSeal(log.sealing)();
       const { deliver, counted } = deliveryOf({ exports, log });
       await deliver(id);
-      expect((await cloud.lines()).map(({ path }) => path)).toEqual(paths(5));
+      expect(cloud.lines().map(({ path }) => path)).toEqual(paths(5));
       expect(counted).toEqual({ entries: 5, failed: [], gaps: 1 });
       expect(valueOf(await exports.operations.get(id))).toMatchObject({
         failures: 0,

@@ -17,10 +17,7 @@ test("each entry is in one object, which names its window, its entries and the h
 
     const objects = await cloud.objects();
     expect([...objects.keys()]).toHaveLength(2);
-    expect((await cloud.lines()).map(({ path }) => path)).toEqual([
-      ...paths(5, "early"),
-      ...paths(4, "late"),
-    ]);
+    expect(cloud.lines().map(({ path }) => path)).toEqual([...paths(5, "early"), ...paths(4, "late")]);
     for (const [key, bytes] of objects) {
       const form =
         /^remuda\/destination_id=(\w{24})\/org_id=default\/date=(\S{10})\/hour=(\d\d)\/(\d{8}T\d{4}00Z)-(\S{20})_(\S{20})\.jsonl\.gz$/;
@@ -78,11 +75,11 @@ test("a window is held back until its time has come, and the cursor waits with i
     const { id } = await exports.trusting();
     await exports.activate(id, 2 * hourMs);
     await deliveryOf({ exports, log }).deliver(id);
-    expect((await cloud.lines()).map(({ path }) => path)).toEqual(["/old"]);
+    expect(cloud.lines().map(({ path }) => path)).toEqual(["/old"]);
     // By the time all that is there is old enough, it is delivered.
     const soon = { windows: { windowMs: 1000, holdMs: -5000 } };
     await deliveryOf({ exports, log }, soon).deliver(id);
-    expect((await cloud.lines()).map(({ path }) => path)).toEqual(["/old", "/new"]);
+    expect(cloud.lines().map(({ path }) => path)).toEqual(["/old", "/new"]);
   }));
 
 test("what was received in one hour and recorded in the next stands in an object of its own hour", () =>
@@ -116,7 +113,7 @@ test("chunks are small, follow one another and have other names; sealed or not i
       const bounds = { entries: 10, bytes: 1200 };
       const windows = { windowMs: 1000, holdMs: -5000 };
       await deliveryOf({ exports, log }, { bounds, windows }).deliver(id);
-      expect((await cloud.lines()).map(({ path }) => path)).toEqual([...paths(25), ...paths(10, "new")]);
+      expect(cloud.lines().map(({ path }) => path)).toEqual([...paths(25), ...paths(10, "new")]);
       const sizes = [...(await cloud.objects()).values()].map((bytes) => gunzipSync(bytes).length);
       expect(Math.max(...sizes)).toBeLessThanOrEqual(1200);
       expect(sizes.length).toBeGreaterThan(8);
@@ -132,7 +129,7 @@ test("a store of one's own is written to with its own credentials, and nobody's 
       expect(valueOf(await exports.operations.test(id))).toEqual({ stage: "complete" });
       await exports.activate(id, 2 * hourMs);
       await deliveryOf({ exports, log }).deliver(id);
-      expect((await cloud.lines()).map(({ path }) => path)).toEqual(paths(3));
+      expect(cloud.lines().map(({ path }) => path)).toEqual(paths(3));
       expect(cloud.asked).toEqual([]);
     },
     { cloudOf: { needsSession: false }, exportsOf: { assumesRoles: false, serviceRoleArn: null } },

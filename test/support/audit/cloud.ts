@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
+import { until } from "../browser/chromium-until.js";
 import { type Answer, startS3Server } from "../archive/s3-server.js";
 
 /** A role of somebody else's, as its trust policy has it. */
@@ -30,6 +31,11 @@ export const serviceCredentials = (name = "") => ({
   AWS_SECRET_ACCESS_KEY: "of the service",
 });
 
+const linesIn = (bytes: Buffer): string[] =>
+  gunzipSync(bytes)
+    .toString()
+    .split("\n")
+    .filter((line) => line !== "");
 const answerOf = (name: string, more: string): string =>
   `<${name}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><${name}Result>${more}</${name}Result></${name}Response>`;
 /** The keys are those that s3rver knows. */
@@ -53,6 +59,16 @@ export async function startCloud({ needsSession = true }: { needsSession?: boole
   let around = async (_put: Pick<Put, "key" | "by">, put: () => Promise<void>): Promise<void> => put();
   let outage: number | undefined;
   const contentOf = (key: string) => readFile(join(s3.directory, bucket, `${key}._S3rver_object`));
+  /** s3rver answers before it has written all of an object. */
+  const wholeOf = (key: string, sum: string): Promise<Buffer | undefined> =>
+    until(
+      "an object written",
+      async () => {
+        const bytes = await contentOf(key).catch(() => Buffer.alloc(0));
+        return createHash("sha256").update(bytes).digest("base64") === sum ? bytes : undefined;
+      },
+      10_000,
+    ).catch(() => undefined);
   const watch: Answer = async (exchange, next) => {
     if (exchange.method !== "PUT") return await next();
     const { headers } = exchange;
@@ -67,9 +83,8 @@ export async function startCloud({ needsSession = true }: { needsSession?: boole
     await around({ key, by }, async () => {
       await next();
       if (exchange.status !== 200) return;
-      const bytes = await contentOf(key);
-      const sum = createHash("sha256").update(bytes).digest("base64");
-      if (headers["x-amz-checksum-sha256"] !== sum) faults.push(`${key}: another sum`);
+      const bytes = await wholeOf(key, headers["x-amz-checksum-sha256"] ?? "");
+      if (bytes === undefined) return void faults.push(`${key}: another sum`);
       puts.push({ key, by, headers, bytes });
     });
   };
@@ -116,15 +131,13 @@ export async function startCloud({ needsSession = true }: { needsSession?: boole
     s3Endpoint: s3.settings.endpoint ?? "",
     stsEndpoint: `http://127.0.0.1:${(sts.address() as AddressInfo).port}`,
     objects,
-    /** The lines of all objects, in the order of their names. */
-    lines: async (): Promise<readonly { event_id: string; path: string; timestamp: string }[]> =>
-      [...(await objects()).values()].flatMap((bytes) =>
-        gunzipSync(bytes)
-          .toString()
-          .split("\n")
-          .filter((line) => line !== "")
-          .map((line) => JSON.parse(line)),
-      ),
+    /** The lines of all objects that were put, in the order of their names. */
+    lines(): readonly { event_id: string; path: string; timestamp: string }[] {
+      const latest = new Map(puts.map(({ key, bytes }) => [key, bytes]));
+      return [...latest]
+        .toSorted(([one], [other]) => (one < other ? -1 : 1))
+        .flatMap(([, bytes]) => linesIn(bytes).map((line) => JSON.parse(line)));
+    },
     /** What happens around each object that is put. */
     aroundPuts: (work: typeof around) => void (around = work),
     /** The status that puts are answered with; undefined: they are taken. */
