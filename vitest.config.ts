@@ -6,7 +6,7 @@ const pure = ["test/{architecture,base,config,deploy}/**/*.test.ts"];
  * What these keep is in Redis and in objects of their own, so that the files of a worker may share the modules
  * that it has loaded: a process for each costs more than their tests do.
  */
-const shared = ["test/{pool,registry,spec}/**/*.test.ts"];
+const shared = ["test/{audit,lease,pool,registry,schedule,spec,store}/**/*.test.ts"];
 /** Faults are timed, and what they stop is not to be missed by others. */
 const alone = ["test/faults/**/*.test.ts"];
 

@@ -41,9 +41,19 @@ async function startWriter(what: "put" | "save", wishes: object): Promise<ChildP
     JSON.stringify(wishes),
   ]);
   onTestFinished(() => void child.kill("SIGKILL"));
-  await once(child, "message");
+  await told(child);
   return child;
 }
+
+/** Throws where the writer ends instead: it is there to be killed, and never ends by itself. */
+async function told(child: ChildProcess): Promise<void> {
+  const ended = once(child, "exit").then(() => {
+    throw new Error("the writer has ended by itself");
+  });
+  await Promise.race([once(child, "message"), ended]);
+  ended.catch(() => undefined);
+}
+
 /** What a writer is told of a file. */
 async function fileOf(mebibytes: number): Promise<Pick<SomeFile, "digest" | "path">> {
   const { digest, path } = await newFile(mebibytes * mebibyte);
@@ -152,7 +162,7 @@ test(
         key,
         redisUrl: stores().redis.url,
       });
-      if (round > 3) await once(child, "message");
+      if (round > 3) await told(child);
       if (round % 2 === 0)
         await until(
           "a file in the staging",

@@ -28,7 +28,8 @@ onBoth("the audit log's newest part", ({ bed }) => {
     expect(first).toMatchObject({ ...facts, durationMs: 7 });
     expect(second?.path).toBe("/second");
     expect(none).toEqual([]);
-    expect(Number(first?.position.slice(0, 13)) - (first?.at ?? 0)).toBe(5000);
+    // Both are whole milliseconds of a time that is not.
+    expect(Math.abs(Number(first?.position.slice(0, 13)) - (first?.at ?? 0) - 5000)).toBeLessThanOrEqual(1);
     expect(second && first && second.position > first.position).toBe(true);
     expect((await audit.oldest(undefined, 10)).map(({ path }) => path)).toEqual(["/ä", "/second"]);
     expect((await audit.oldest(first?.position, 10)).map(({ path }) => path)).toEqual(["/second"]);

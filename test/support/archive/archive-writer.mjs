@@ -1,4 +1,4 @@
-// A process that writes archives and is there to be killed: `blob-writer.mjs <compiled sources> <what> <JSON
+// A process that writes archives and is there to be killed: `archive-writer.mjs <compiled sources> <what> <JSON
 // of its wishes>`. It says `ready` before it begins, and `done` each time that one is there.
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -25,7 +25,7 @@ async function openSaves(archives) {
   const { makeProfileArchives } = await from("archive/profile-archives.js");
   const { openStaging } = await from("archive/staging.js");
   const { StreamSeal } = await from("archive/stream-seal.js");
-  const { RedisProfileStore } = await from("store/profile-store.js");
+  const { RedisProfileStore } = await from("store/project/profile-store.js");
   const [{ connectAlone }, { ScriptStore }] = await Promise.all([
     from("store/redis/connect.js"),
     from("store/redis/redis.js"),

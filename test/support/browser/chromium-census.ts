@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { daemonLeaf, isDaemonLeaf } from "../../../src/browser/resources/cgroup-hierarchy.js";
 import { cgroupNameOf } from "../../../src/browser/resources/scratch.js";
@@ -52,20 +53,16 @@ export async function takeCensus(scratchDirectory: string, uids?: ReadonlySet<nu
 
 async function processesOf(scratchDirectory: string): Promise<string[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
-  const lines = await Promise.all(pids.map((pid) => describe(pid, scratchDirectory)));
+  const lines = pids.map((pid) => describe(pid, scratchDirectory));
   return lines.filter((line) => line !== undefined);
 }
 
-async function describe(pid: string, scratchDirectory: string): Promise<string | undefined> {
-  const [command, environment, memberships] = await Promise.all(
-    ["cmdline", "environ", "cgroup"].map((file) =>
-      readFile(`/proc/${pid}/${file}`, "latin1").catch(() => ""),
-    ),
-  );
+function describe(pid: string, scratchDirectory: string): string | undefined {
+  const command = fileOfProcess(pid, "cmdline");
   const isTheirs =
-    command?.includes(`${scratchDirectory}/`) ||
-    environment?.includes(`HOME=${scratchDirectory}/`) ||
-    isBrowserIn(memberships ?? "", cgroupNameOf(scratchDirectory));
+    command.includes(`${scratchDirectory}/`) ||
+    fileOfProcess(pid, "environ").includes(`HOME=${scratchDirectory}/`) ||
+    isBrowserIn(fileOfProcess(pid, "cgroup"), cgroupNameOf(scratchDirectory));
   // A zombie has no command line, and nothing but its parent can remove it.
   return isTheirs && command ? `${pid} ${command.replaceAll("\0", " ").slice(0, 100)}` : undefined;
 }
@@ -125,12 +122,22 @@ async function ownersIn(directory: string): Promise<Map<string, number>> {
 /** The uids of living processes. Zombies keep their uid, but hold nothing. */
 async function livingUids(): Promise<ReadonlySet<number>> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const states = await Promise.all(
-    pids.map((pid) => readFile(`/proc/${pid}/status`, "utf8").catch(() => "")),
-  );
+  const states = pids.map((pid) => fileOfProcess(pid, "status"));
   return new Set(
     states
       .filter((text) => !/^State:\tZ/m.test(text))
       .map((text) => Number(/^Uid:\t(\d+)/m.exec(text)?.[1] ?? -1)),
   );
+}
+
+/**
+ * Empty where the process is gone. Read at once: a machine has a thousand processes, and as many files open
+ * at the same time, for each of the browsers that are looked at, are more than a process may have.
+ */
+function fileOfProcess(pid: string, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, "latin1");
+  } catch {
+    return "";
+  }
 }
