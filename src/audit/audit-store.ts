@@ -22,15 +22,22 @@ export interface AuditStore {
   /** Of the newest part, from its oldest entry on, after a position: oldest first, and at most `most`. */
   oldest(after: Position | undefined, most: number): Promise<readonly Entry[]>;
   size(): Promise<{ readonly entries: number; readonly bytes: number; readonly at: Millis }>;
+  /** The most that positions were ever ahead of the store's clock, which may be set back. */
+  aheadMs(): Promise<Millis>;
   /** Numbers and hash of what the manifest holds. */
   manifest(): Promise<LogManifest>;
   /** Segments by their numbers, both included, oldest first. */
   segments(from: number, to: number): Promise<readonly SealedSegment[]>;
   /**
    * Puts a segment at the end of the manifest and takes its entries out of the newest part, both at once.
-   * `stale`: somebody else has sealed entries since it was made.
+   * `readAt`: when the entries were read, by the store's clock. `stale`: somebody else has sealed entries since,
+   * some of them are gone, or it was too long ago for its archives to be still there for certain.
    */
-  commit(segment: SealedSegment, entries: readonly Entry[]): Promise<"committed" | "stale">;
+  commit(
+    segment: SealedSegment,
+    entries: readonly [Entry, ...Entry[]],
+    readAt: Millis,
+  ): Promise<"committed" | "stale">;
   /** Forgets a segment and those before it. */
   drop(upTo: Pick<SealedSegment, "number" | "last">): Promise<void>;
 }

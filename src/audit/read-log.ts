@@ -6,7 +6,7 @@ import type { SealedSegment, SegmentRows } from "./segment.js";
 import type { SegmentFiles } from "./segment-files.js";
 
 export interface LogParts {
-  readonly store: Pick<AuditStore, "newest" | "manifest" | "segments">;
+  readonly store: Pick<AuditStore, "newest" | "aheadMs" | "manifest" | "segments">;
   readonly files: Pick<SegmentFiles, "rows" | "grams">;
 }
 
@@ -25,7 +25,7 @@ export async function* readLog(
   before: Position | undefined,
 ): AsyncGenerator<readonly Entry[], void> {
   const isSelected = selectorOf(filter);
-  const last = positionAt(filter.end + longestMs);
+  const last = positionAt(filter.end + longestMs + (await store.aheadMs()));
   let at = before !== undefined && before < last ? before : last;
   for (let isFull = true; isFull;) {
     const entries = await store.newest(at, filter.start, entriesAtOnce);
@@ -35,19 +35,20 @@ export async function* readLog(
   }
   for await (const segment of segmentsBefore(store, at, filter)) {
     if (!mayBeIn(filter, segment)) continue;
-    if (isSearch(filter) && !(await mayHoldFound({ store, files }, filter, segment))) continue;
+    if (isSearch(filter) && !(await mayHoldFound(files, filter, segment))) continue;
     const rows = await files.rows(segment).catch((error: unknown) => unlessDropped(store, segment, error));
     if (rows) yield* rowsBefore(rows, at, isSelected);
   }
 }
 
+/** A summary that cannot be read saves nothing: the entries themselves are looked at. */
 async function mayHoldFound(
-  { store, files }: LogParts,
+  files: LogParts["files"],
   filter: AuditFilter,
   segment: SealedSegment,
 ): Promise<boolean> {
-  const grams = await files.grams(segment).catch((error: unknown) => unlessDropped(store, segment, error));
-  return grams !== undefined && mayBeFound(filter, grams);
+  const grams = await files.grams(segment).catch(() => undefined);
+  return grams === undefined || mayBeFound(filter, grams);
 }
 
 /** Retention may take a segment away that is about to be read. */

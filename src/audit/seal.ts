@@ -36,20 +36,23 @@ export function makeSeal(ports: SealPorts): () => Promise<void> {
 async function sealOne(ports: SealPorts): Promise<"committed" | "stale" | "none"> {
   const { store, files, log } = ports;
   const { last: number, hash } = await store.manifest();
-  const entries = await oldestOf(ports);
+  const size = await store.size();
+  const entries = await oldestOf(ports, size);
   if (entries === undefined) return "none";
   const archives = await files.put(entries);
   const segment = summaryOf(entries, archives, { number, hash });
-  const outcome = await store.commit(segment, entries);
+  const outcome = await store.commit(segment, entries, size.at);
   if (outcome === "committed")
     log.info({ segment: segment.number, entries: segment.count }, "audit segment sealed");
   return outcome;
 }
 
 /** What is to be sealed now: entries of one hour, as many as a segment may have. */
-async function oldestOf(ports: SealPorts): Promise<readonly [Entry, ...Entry[]] | undefined> {
+async function oldestOf(
+  ports: SealPorts,
+  { bytes, at }: Awaited<ReturnType<AuditStore["size"]>>,
+): Promise<readonly [Entry, ...Entry[]] | undefined> {
   const { store, hotMs, sealBytes, segmentEntries } = ports;
-  const { bytes, at } = await store.size();
   const [first] = await store.oldest(undefined, 1);
   if (first === undefined) return undefined;
   const isCold = (hourOf(first) + 1) * hourMs + hotMs <= at;

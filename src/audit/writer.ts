@@ -1,4 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
 import { RemudaError } from "../base/errors.js";
 import { type Log, textOf } from "../base/log.js";
 import type { AuditStore } from "./audit-store.js";
@@ -38,6 +39,8 @@ interface Waiting {
 /** Entries are written so long after the first of them came; a write takes a few ms more. */
 const flushMs: Millis = 40;
 const retryMs: Millis = 200;
+/** A daemon that stops waits no longer for a store that does not answer. */
+const closeMs: Millis = 2000;
 /** Redis serves nobody else while it takes a batch: this many cost it about a millisecond. */
 const mostPerBatch = 100;
 /** About 10 MB. More come only while Redis is slow or away. */
@@ -79,14 +82,19 @@ export class AuditWriter implements AuditRecorder {
     if (!(await this.parts.store.hasRoom())) throw new RemudaError("audit_unavailable");
   }
 
-  /** Writes what waits; what cannot be written then is lost. */
+  /** Writes what waits; what cannot be written by then is lost. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    const limit = { what: "writing the last audit entries", limitMs: closeMs };
+    await within(this.parts.clock, limit, this.#writeLast()).catch(() => {});
+    const left = [...(this.#batch?.waiting ?? []), ...this.#waiting.splice(0)];
+    if (left.length > 0) this.#lose("store_away", left);
+  }
+
+  async #writeLast(): Promise<void> {
     await this.#writing;
     this.#write();
     await this.#writing;
-    const left = [...(this.#batch?.waiting ?? []), ...this.#waiting.splice(0)];
-    if (left.length > 0) this.#lose("store_away", left);
   }
 
   #take(waiting: Waiting): boolean {

@@ -114,3 +114,20 @@ test("a change that comes at the very end of a write is written too", async () =
   }
   expect(await written()).toHaveLength(2 * turns.length);
 });
+
+test("a daemon that stops while Redis does not answer waits for it so long and no longer", async () => {
+  const { clock, lost } = openWriter();
+  const never = { append: () => new Promise<never>(() => {}), hasRoom: async () => true };
+  const meter = {
+    recorded() {},
+    lost: (reason: string, count: number) => void (lost[reason] = (lost[reason] ?? 0) + count),
+  };
+  const writer = new AuditWriter({ store: never, clock, log: silentLog, meter, id: "writer" });
+  writer.record(newEntry({ path: "/0", receivedAt: clock.monotonic() }));
+  await clock.advance(40);
+  writer.record(newEntry({ path: "/1", receivedAt: clock.monotonic() }));
+  const closed = writer.close();
+  await clock.advance(2000);
+  await closed;
+  expect(lost).toEqual({ store_away: 2 });
+});

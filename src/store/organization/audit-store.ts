@@ -83,14 +83,17 @@ export class RedisAuditStore implements AuditStore {
     return records.map((record) => segmentParser.json(record));
   }
 
-  async commit(segment: SealedSegment, entries: readonly Entry[]): Promise<"committed" | "stale"> {
+  async aheadMs(): Promise<Millis> {
+    return Number((await this.store.ask((redis) => redis.hget(auditKey("auditState"), "aheadMs"))) ?? 0);
+  }
+
+  async commit(...[segment, entries, readAt]: Parameters<AuditStore["commit"]>): Promise<"committed" | "stale"> {
     const { number, hash, previous, first, last } = segment;
     const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
     const record = JSON.stringify(segment);
-    const ends = { first: idOf(first), after: idAfter(last) };
-    return (
-      await this.store.run("commit-segment", keyOfPart, { number, record, hash, previous, bytes, ...ends })
-    ).kind;
+    const ends = { first: idOf(first), last: idOf(last), after: idAfter(last) };
+    const args = { number, record, hash, previous, bytes, readAt, ...ends };
+    return (await this.store.run("commit-segment", keyOfPart, args)).kind;
   }
 
   /** Every archive that a segment names. */

@@ -61,7 +61,7 @@ onBoth("the audit log's newest part", ({ bed }) => {
     const [first, ...rest] = entries;
     if (!first) throw new Error("nothing was taken");
     const segment = summaryOf([first, ...rest], archives, { number: 0, hash: "" });
-    expect(await audit.commit(segment, entries)).toBe("committed");
+    expect(await audit.commit(segment, [first, ...rest], Date.now())).toBe("committed");
     expect(await audit.size()).toMatchObject({ entries: 0, bytes: 0 });
     expect(await audit.append(batch(3, ["/more"]))).toBe("appended");
   });
@@ -73,13 +73,13 @@ onBoth("the audit log's newest part", ({ bed }) => {
     const [one, two] = await audit.oldest(undefined, 2);
     if (!one || !two) throw new Error("nothing was taken");
     const segment = summaryOf([one, two], archives, { number: 0, hash: "" });
-    expect(await audit.commit(segment, [one, two])).toBe("committed");
+    expect(await audit.commit(segment, [one, two], Date.now())).toBe("committed");
     // Its reply may have been lost.
-    expect(await audit.commit(segment, [one, two])).toBe("committed");
+    expect(await audit.commit(segment, [one, two], Date.now())).toBe("committed");
     const other = summaryOf([one], archives, { number: 0, hash: "" });
-    expect(await audit.commit(other, [one])).toBe("stale");
+    expect(await audit.commit(other, [one], Date.now())).toBe("stale");
     const late = summaryOf([two], archives, { number: 1, hash: segment.hash });
-    expect(await audit.commit(late, [two])).toBe("stale");
+    expect(await audit.commit(late, [two], Date.now())).toBe("stale");
     expect((await audit.oldest(undefined, 10)).map(({ path }) => path)).toEqual(["/3"]);
     expect(await audit.manifest()).toEqual({ first: 1, last: 1, hash: segment.hash });
     expect(await audit.segments(1, 9)).toEqual([segment]);
