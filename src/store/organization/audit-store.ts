@@ -87,7 +87,9 @@ export class RedisAuditStore implements AuditStore {
     return Number((await this.store.ask((redis) => redis.hget(auditKey("auditState"), "aheadMs"))) ?? 0);
   }
 
-  async commit(...[segment, entries, readAt]: Parameters<AuditStore["commit"]>): Promise<"committed" | "stale"> {
+  async commit(
+    ...[segment, entries, readAt]: Parameters<AuditStore["commit"]>
+  ): Promise<"committed" | "stale"> {
     const { number, hash, previous, first, last } = segment;
     const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
     const record = JSON.stringify(segment);
