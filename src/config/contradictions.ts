@@ -135,6 +135,7 @@ export function contradictions(file: ConfigFile): string[] {
   return [
     ...found.map(({ fault }) => (typeof fault === "string" ? fault : fault(file))),
     ...ofHosts,
+    ...faultsOfProxies(file),
     ...declaredPoolFaults(file.pools, ofHosts.length > 0 ? anyBounds : boundsOf(file)),
   ];
 }
@@ -176,6 +177,14 @@ export function faultsOfPools(content: unknown): readonly string[] {
   const pools = typeof content === "object" && content !== null && "pools" in content ? content.pools : [];
   return Array.isArray(pools) ? declaredPoolFaults(pools, anyBounds) : [];
 }
+
+const faultsOfProxies = ({ server }: ConfigFile): string[] =>
+  server.trusted_proxies.flatMap((text) => {
+    const parsed = parseHostPattern(text, { withRanges: true });
+    const pattern = parsed.kind === "fault" ? undefined : parsed.pattern;
+    const isAddress = pattern && pattern.kind !== "name" && !("port" in pattern);
+    return isAddress ? [] : [`server.trusted_proxies: ${JSON.stringify(text)} is no address and no range`];
+  });
 
 function faultsOfHosts({ egress }: ConfigFile): string[] {
   const faultsIn = (setting: "private_hosts" | "private_hosts_ceiling"): string[] =>

@@ -1,9 +1,12 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import type { Admitted } from "../access/principal.js";
 import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFactory } from "fastify";
-import { errors, RemudaError, refusal } from "../base/errors.js";
+import { bearerOf } from "../base/crypto/bearer.js";
+import { errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
 import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
+import { makeClientAddress } from "../base/net/client-address.js";
 import { securityHeaders } from "../base/net/security-headers.js";
+import type { IncomingMessage } from "node:http";
 import { makeInProject } from "./caller.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { addAuthorization, refuseClosed } from "./authorization.js";
@@ -92,7 +95,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   addMetrics(app, { ...deps, isOpen: hostCheckOf(options).isLocal });
   void app.register(async (scope) => {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
-    addAdmission(keyed, deps);
+    addAdmission(keyed, deps, makeClientAddress(options.trustedProxies));
     addAuthorization(keyed, deps);
     const given = { ...deps, context, inProject: makeInProject(deps) };
     addPools(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
@@ -122,14 +125,18 @@ function addFirstHook(app: App, state: AppState): void {
  * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
  * root key costs no turn of the event loop.
  */
-function addAdmission(app: App, deps: HttpDeps): void {
+function addAdmission(app: App, deps: HttpDeps, addressOf: (raw: IncomingMessage) => string): void {
   const open = new OpenRequests(deps);
+  const tooOften = ({ raw, headers }: FastifyRequest, { code }: Refusal): Refusal | undefined =>
+    code === "unauthorized" && bearerOf(headers.authorization) !== undefined
+      ? deps.failedLogins.note(addressOf(raw))
+      : undefined;
   app.addHook("onClose", () => open.close());
   app.addHook("onRequest", (request, reply, next) => {
     const settle = (got: Admitted): void => {
       request.principal = got.principal;
       if (got.rate) tellRate(reply, got.rate);
-      const refused = got.kind === "admitted" ? refuseClosed(request) : got;
+      const refused = got.kind === "admitted" ? refuseClosed(request) : (tooOften(request, got) ?? got);
       if (refused) return void sendRefusal(reply, refused);
       if (got.principal) open.add(got.principal, reply.raw);
       next();

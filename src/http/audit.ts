@@ -55,6 +55,7 @@ export class AuditTrail {
   constructor(
     private readonly recorder: AuditRecorder,
     private readonly clock: Clock,
+    private readonly addressOf: (raw: IncomingMessage) => string,
   ) {}
 
   /** To be told of each request before anybody else is. */
@@ -131,7 +132,7 @@ export class AuditTrail {
       path: path.slice(0, longest.path),
       route: request ? templateOf(request.routeOptions.url ?? "") : frontTemplateOf(path),
       domain: domainOf(raw).slice(0, longest.domain),
-      clientIp: raw.socket.remoteAddress ?? "",
+      clientIp: this.addressOf(raw),
       userAgent: (raw.headers["user-agent"] ?? "").slice(0, longest.userAgent),
     };
   }

@@ -1,5 +1,6 @@
 import type { ApiKeyOperations } from "../access/api-key.js";
 import type { GuardedThings } from "../access/authorize.js";
+import type { FailedLogins } from "../access/failed-logins.js";
 import type { ProjectOperations } from "../access/project.js";
 import type { Authenticator } from "../access/principal.js";
 import type { Entitlements } from "../access/entitlements.js";
@@ -35,6 +36,8 @@ export interface HttpOptions {
   readonly publicUrl?: string;
   /** The URL at which other daemons reach it, where that is another one. */
   readonly nodeUrl?: string;
+  /** Whose X-Forwarded-For is believed: addresses and ranges. */
+  readonly trustedProxies: readonly string[];
   readonly region: ViewContext["region"];
   readonly version: string;
   /** The limit of bodies that may carry an enterprise policy (up to 5 MiB); all others have a smaller one. */
@@ -74,6 +77,8 @@ export interface OperationsInProject {
 
 export interface HttpDeps {
   readonly authenticator: Authenticator;
+  /** Judges how often credentials may fail from one address. */
+  readonly failedLogins: FailedLogins;
   /** Which of these API keys let nobody in any more. */
   endedAmong(ids: readonly string[]): Promise<readonly string[]>;
   /** What policies name in a project. */

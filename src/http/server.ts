@@ -1,6 +1,7 @@
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { TimeLimitReached, within } from "../base/deadline.js";
+import { makeClientAddress } from "../base/net/client-address.js";
 import { listenOn } from "../base/net/listen-on.js";
 import { type App, type AppState, makeApp } from "./app.js";
 import { AuditTrail } from "./audit.js";
@@ -21,7 +22,7 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
   const state: AppState = { draining: false, closing: false };
   const upgraded = new Set<Duplex>();
   const docs = makeDocs(options, deps, state);
-  const trail = new AuditTrail(deps.audit, deps.clock);
+  const trail = new AuditTrail(deps.audit, deps.clock, makeClientAddress(options.trustedProxies));
   const app = makeApp(options, deps, {
     state,
     prepare: (made) => trail.watch(made),

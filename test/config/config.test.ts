@@ -153,6 +153,12 @@ describe("faults", () => {
     expect(await of({ issuer: "http://127.0.0.1:4000" })).toEqual([]);
     expect(await of({ keys_keep_seconds: 599 })).toHaveLength(1);
   });
+  test("proxies are addresses and ranges, since a name may come to stand for anybody", async () => {
+    const of = (...proxies: string[]) => faultsOf({ server: { trusted_proxies: proxies } });
+    expect(await of("10.0.0.0/8", "192.0.2.7", "fd00::/8")).toEqual([]);
+    expect(await of("proxy.example", "192.0.2.7:80", "10.0.0.0/33", "")).toHaveLength(1);
+    expect(await of("proxy.example", "192.0.2.7:80", "10.0.0.0/33")).toHaveLength(3);
+  });
   test("no private host is open, and none may be opened, unless the operator says so", async () => {
     const { egress } = await opened({});
     expect([egress.privateHosts, egress.privateHostsCeiling]).toEqual([[], []]);

@@ -7,6 +7,7 @@ import type { NewEntry } from "../../src/audit/entry.js";
 import { done, RemudaError, refusal } from "../../src/base/errors.js";
 import { AuditTrail } from "../../src/http/audit.js";
 import type { App } from "../../src/http/app.js";
+import { makeClientAddress } from "../../src/base/net/client-address.js";
 import { systemClock } from "../../src/base/clock.js";
 import { refuseOnSocket } from "../../src/http/raw-reply.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -167,6 +168,7 @@ async function firstRecorded({ room, now }: Recording) {
       checkRoom: async () => fail(room),
     },
     systemClock,
+    makeClientAddress([]),
   );
   const app = Fastify({
     serverFactory: (handler) =>

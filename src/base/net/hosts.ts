@@ -222,7 +222,7 @@ export function makeRanges(
 }
 
 /** Splits an address into groups of 16 bits: two for IPv4, eight for IPv6. */
-function groupsOf(address: string): readonly number[] {
+export function groupsOf(address: string): readonly number[] {
   if (isIPv4(address)) {
     const [a = 0, b = 0, c = 0, d = 0] = address.split(".").map(Number);
     return [(a << 8) | b, (c << 8) | d];

@@ -10,6 +10,7 @@ import {
   switched,
   text,
   textOr,
+  texts,
   httpOrigin,
 } from "../kinds.js";
 
@@ -27,6 +28,10 @@ export const serverSection = Type.Object({
     "http://<host>:<port>",
     { env: "REMUDA_PUBLIC_URL", ...httpOrigin },
   ),
+  trusted_proxies: texts(
+    "proxies before this daemon, whose X-Forwarded-For names the caller",
+    "a list of addresses or ranges",
+  )([]),
   request_timeout_seconds: seconds("a request has to arrive whole within")(30),
   keep_alive_seconds: seconds("an idle connection is kept; longer than load balancers do")(72),
   body_limit_bytes: bytes("largest JSON body; a browser policy alone may have 5 MiB")(8 * 2 ** 20),

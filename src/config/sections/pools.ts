@@ -75,6 +75,11 @@ export const limitsSection = Type.Object({
     "requests per minute",
     [1, 1_000_000],
   )("no limit"),
+  failed_logins_per_minute: countOr(
+    "keys and tokens that are not good, of one address at one control; further ones are told to wait",
+    "requests per minute",
+    [1, 1_000_000],
+  )("no limit"),
   max_pools: count("pools of one project", "pools")(1000),
   max_extensions: count("extensions of one project", "extensions", [0, 100_000])(1000),
   max_profiles: count("profiles of one project", "profiles", [0, 1_000_000])(10_000),

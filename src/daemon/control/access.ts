@@ -1,6 +1,7 @@
 import type { GuardedThings } from "../../access/authorize.js";
 import { type KnownProjects, makeApiKeyOperations } from "../../access/api-key-operations.js";
 import { entitlementsOf } from "../../access/entitlements.js";
+import { FailedLogins } from "../../access/failed-logins.js";
 import { makeLimitOperations } from "../../access/organization-limits.js";
 import { makePeople, type People } from "../../access/people.js";
 import { KeySet } from "../../oidc/key-set.js";
@@ -23,7 +24,7 @@ export function openAccess(
   operationsIn: HttpDeps["operationsIn"],
 ): Pick<
   HttpDeps,
-  "authenticator" | "endedAmong" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"
+  "authenticator" | "failedLogins" | "endedAmong" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"
 > {
   const { config, keys, stores } = shared;
   const { apiKeys: store, callers, directory, limits, creations } = stores;
@@ -39,6 +40,7 @@ export function openAccess(
       callers,
       hasProjects: config.projects.enabled,
     }),
+    failedLogins: new FailedLogins(config.limits.failedLoginsPerMinute, shared.clock),
     endedAmong: (ids) => store.endedAmong(ids),
     apiKeys: makeApiKeyOperations({
       store,

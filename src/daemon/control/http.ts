@@ -94,6 +94,7 @@ const httpOptions = ({
   host: server.host,
   port: server.port,
   region,
+  trustedProxies: server.trustedProxies,
   version: ownVersion(),
   bodyLimitBytes: server.bodyLimitBytes,
   uploads: uploadLimits(extensions),

@@ -3,6 +3,7 @@ import type { OrganizationLimits } from "../../../src/access/organization-limits
 import { done } from "../../../src/base/errors.js";
 import { entitlementsOf } from "../../../src/access/entitlements.js";
 import type { CallerStore } from "../../../src/access/admission.js";
+import { FailedLogins } from "../../../src/access/failed-logins.js";
 import { makeAuthenticator } from "../../../src/access/authenticator.js";
 import { systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
@@ -18,6 +19,7 @@ export const key = "rk_test_key_of_this_suite";
 export const httpOptions: HttpOptions = {
   host: "127.0.0.1",
   port: 0,
+  trustedProxies: [],
   region: "us-east",
   version: "0.1.0",
   bodyLimitBytes: 6 * 1024 * 1024,
@@ -74,6 +76,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
     callers: unlimited,
     hasProjects: false,
   }),
+  failedLogins: new FailedLogins(null, systemClock),
   endedAmong: async () => [],
   thingsIn: () => ({ find: async () => undefined, choose: async () => undefined }),
   apiKeys: operations.apiKeys,
