@@ -8,7 +8,12 @@ const addressOf = (remoteAddress: string | undefined, forwarded?: string | strin
 test.each([
   ["a stranger's own word is not believed", "203.0.113.9", "198.51.100.1", "203.0.113.9"],
   ["a proxy's word is", "10.1.2.3", "198.51.100.1", "198.51.100.1"],
-  ["what stands left of a stranger was written by a stranger", "10.1.2.3", "1.1.1.1, 198.51.100.1", "198.51.100.1"],
+  [
+    "what stands left of a stranger was written by a stranger",
+    "10.1.2.3",
+    "1.1.1.1, 198.51.100.1",
+    "198.51.100.1",
+  ],
   ["proxies in a row are gone through", "10.1.2.3", "198.51.100.1, 192.0.2.7,10.9.9.9", "198.51.100.1"],
   ["where all are proxies it is the first of them", "10.1.2.3", "10.0.0.5, 192.0.2.7", "10.0.0.5"],
   ["a proxy that says nothing asks for itself", "10.1.2.3", undefined, "10.1.2.3"],

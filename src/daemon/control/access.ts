@@ -24,7 +24,14 @@ export function openAccess(
   operationsIn: HttpDeps["operationsIn"],
 ): Pick<
   HttpDeps,
-  "authenticator" | "failedLogins" | "endedAmong" | "apiKeys" | "thingsIn" | "limits" | "entitlements" | "creations"
+  | "authenticator"
+  | "failedLogins"
+  | "endedAmong"
+  | "apiKeys"
+  | "thingsIn"
+  | "limits"
+  | "entitlements"
+  | "creations"
 > {
   const { config, keys, stores } = shared;
   const { apiKeys: store, callers, directory, limits, creations } = stores;
