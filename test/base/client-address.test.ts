@@ -23,7 +23,7 @@ test.each([
   ["IPv4 may come as IPv6", "::ffff:10.1.2.3", "::ffff:198.51.100.1", "198.51.100.1"],
   ["a proxy may have an IPv6 address", "fd00::1", "198.51.100.1", "198.51.100.1"],
   ["one whose address is not known is nobody's proxy", undefined, "198.51.100.1", ""],
-])("%s", (_, peer, forwarded, expected) => {
+])("%s", (...[, peer, forwarded, expected]) => {
   expect(addressOf(peer, forwarded)).toBe(expected);
 });
 
