@@ -12,11 +12,25 @@ export interface Batch {
   readonly sentAt: Millis;
 }
 
+/** A change that is about to be made. */
+export interface Intent {
+  readonly id: string;
+  readonly entry: NewEntry;
+  /** The writer's monotonic time now. */
+  readonly sentAt: Millis;
+}
+
 /** Where the newest part of the log is kept, and what is known of the segments that hold the rest. */
 export interface AuditStore {
   /** `full`: nothing of it was taken. */
   append(batch: Batch): Promise<"appended" | "full">;
-  hasRoom(): Promise<boolean>;
+  /**
+   * Puts on record that a change is about to be made, as the entry that it leaves if nothing more is heard of
+   * it. An entry that names the intent takes its place. `full`: nothing was noted.
+   */
+  noteIntent(intent: Intent): Promise<"noted" | "full">;
+  /** Makes entries of intents of which nothing was heard for so long; how many. */
+  settleIntents(silentMs: Millis): Promise<number>;
   /** Of the newest part, before a position and not before an instant: newest first, and at most `most`. */
   newest(before: Position, since: Millis, most: number): Promise<readonly Entry[]>;
   /** Of the newest part, from its oldest entry on, after a position: oldest first, and at most `most`. */

@@ -26,9 +26,14 @@ export interface RequestFacts {
 
 /** An entry on its way into the log; its times are of this process's monotonic clock. */
 export interface NewEntry extends RequestFacts {
+  /** The intent that is carried out with it. */
+  readonly intent?: string | undefined;
   readonly receivedAt: Millis;
   readonly durationMs: Millis;
 }
+
+/** The status of a change that was begun and of whose end nothing was heard. */
+export const unheardStatus = 0;
 
 /** What a request has left in the log. */
 export interface Entry extends RequestFacts {

@@ -20,14 +20,19 @@ interface SealPorts {
 const hourMs = 3_600_000;
 const hourOf = ({ position }: Entry): number => Math.floor(instantOf(position) / hourMs);
 const entriesAtOnce = 500;
+/** Longer than a request that makes a change may take. */
+const silentMs: Millis = 600_000;
 
 /**
- * Seals the oldest part of the log, and forgets segments that are older than they are kept; their archives go
+ * Settles changes whose control has died on the way. Seals the oldest part of the log, and forgets segments that are older than they are kept; their archives go
  * as whatever nobody names. Any number of daemons may do so at once: the one that commits first wins, and
  * whoever is killed before has changed nothing.
  */
 export function makeSeal(ports: SealPorts): () => Promise<void> {
+  const { store, log } = ports;
   return async () => {
+    const unheard = await store.settleIntents(silentMs);
+    if (unheard > 0) log.warn({ changes: unheard }, "audit entries made of changes whose end is not known");
     while ((await sealOne(ports)) === "committed");
     await dropOld(ports);
   };

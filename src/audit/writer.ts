@@ -1,6 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { RemudaError } from "../base/errors.js";
+import { newRequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { AuditStore } from "./audit-store.js";
 import { longestMs, type NewEntry } from "./entry.js";
@@ -11,8 +12,11 @@ export interface AuditRecorder {
   record(entry: NewEntry): void;
   /** Resolves when the entry is in the log; throws `audit_unavailable` where it could not be put there. */
   recordNow(entry: NewEntry): Promise<void>;
-  /** Throws `audit_unavailable` where the log takes nothing more. */
-  checkRoom(): Promise<void>;
+  /**
+   * Puts on record that a change is about to be made, as the entry that it leaves if nothing more is heard of
+   * it; gives the intent that its entry is to name. Throws `audit_unavailable` where the log takes nothing more.
+   */
+  begin(entry: NewEntry): Promise<string>;
 }
 
 /** Why entries are not in the log: too many at once, the log full, Redis away for too long. */
@@ -23,7 +27,7 @@ export interface AuditMeter {
 }
 
 interface WriterParts {
-  readonly store: Pick<AuditStore, "append" | "hasRoom">;
+  readonly store: Pick<AuditStore, "append" | "noteIntent">;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: AuditMeter;
@@ -78,8 +82,12 @@ export class AuditWriter implements AuditRecorder {
     });
   }
 
-  async checkRoom(): Promise<void> {
-    if (!(await this.parts.store.hasRoom())) throw new RemudaError("audit_unavailable");
+  async begin(entry: NewEntry): Promise<string> {
+    const { store, clock } = this.parts;
+    const id = newRequestId();
+    const noted = await store.noteIntent({ id, entry, sentAt: clock.monotonic() });
+    if (noted === "full") throw new RemudaError("audit_unavailable");
+    return id;
   }
 
   /** Writes what waits; what cannot be written by then is lost. */

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { NewEntry } from "../audit/entry.js";
+import { type NewEntry, unheardStatus } from "../audit/entry.js";
 import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { errors, type Refusal } from "../base/errors.js";
@@ -35,6 +35,8 @@ class Observed {
   /** Once it is routed. */
   request: FastifyRequest | undefined = undefined;
   isRecorded = false;
+  /** What is on record of it already, where it is to make a change. */
+  intent: string | undefined = undefined;
 
   constructor(
     readonly raw: IncomingMessage,
@@ -92,12 +94,17 @@ export class AuditTrail {
     });
     app.addHook("onRoute", (route) => {
       if (route.config?.audit !== "first") return;
-      route.preHandler = [...[route.preHandler ?? []].flat(), () => this.recorder.checkRoom()];
+      route.preHandler = [...[route.preHandler ?? []].flat(), (request: FastifyRequest) => this.#begin(request)];
       route.onSend = [
         ...[route.onSend ?? []].flat(),
         (request, reply) => this.#recordFirst(request, reply.statusCode),
       ];
     });
+  }
+
+  async #begin({ raw }: FastifyRequest): Promise<void> {
+    const observed = raw[observation];
+    if (observed) observed.intent = await this.recorder.begin(this.#entryOf(observed, unheardStatus));
   }
 
   async #recordFirst({ raw }: FastifyRequest, status: number): Promise<void> {
@@ -118,7 +125,7 @@ export class AuditTrail {
   }
 
   /** Written out in one literal: each request makes one, and spreading objects is slower. */
-  #entryOf({ raw, request, receivedAt }: Observed, status: number): NewEntry {
+  #entryOf({ raw, request, receivedAt, intent }: Observed, status: number): NewEntry {
     const path = pathOf(raw);
     const { authStrategy, userId, email } = callerOf(raw, request);
     return {
@@ -134,6 +141,7 @@ export class AuditTrail {
       domain: domainOf(raw).slice(0, longest.domain),
       clientIp: this.addressOf(raw),
       userAgent: (raw.headers["user-agent"] ?? "").slice(0, longest.userAgent),
+      intent,
     };
   }
 }

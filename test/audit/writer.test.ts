@@ -92,9 +92,11 @@ test("while Redis is away no more wait than may, and what waits for too long is 
 
 test("a full log takes nothing more, counts what is lost, and says so before anything is done", async () => {
   const { lost, writer, record, written } = openWriter(500);
-  await writer.checkRoom();
+  await writer.begin(newEntry({ path: "/begun", receivedAt: 0 }));
   await writer.recordNow(newEntry({ path: "/".padEnd(600, "x") }));
-  await expect(writer.checkRoom()).rejects.toThrow(expect.objectContaining({ code: "audit_unavailable" }));
+  await expect(writer.begin(newEntry())).rejects.toThrow(
+    expect.objectContaining({ code: "audit_unavailable" }),
+  );
   await expect(writer.recordNow(newEntry({ path: "/more" }))).rejects.toThrow();
   record("/and-more");
   await writer.close();
@@ -117,7 +119,7 @@ test("a change that comes at the very end of a write is written too", async () =
 
 test("a daemon that stops while Redis does not answer waits for it so long and no longer", async () => {
   const { clock, lost } = openWriter();
-  const never = { append: () => new Promise<never>(() => {}), hasRoom: async () => true };
+  const never = { append: () => new Promise<never>(() => {}), noteIntent: async () => "noted" as const };
   const meter = {
     recorded() {},
     lost: (reason: string, count: number) => void (lost[reason] = (lost[reason] ?? 0) + count),

@@ -18,7 +18,7 @@ beforeEach(() => void (entries.length = 0));
 const audit = {
   record: (entry: NewEntry) => void entries.push(entry),
   recordNow: async (entry: NewEntry) => void entries.push(entry),
-  checkRoom: async () => {},
+  begin: async () => "intent",
 };
 const front = {
   request: () => false,
@@ -165,7 +165,10 @@ async function firstRecorded({ room, now }: Recording) {
         fail(now);
         seen.push("recorded");
       },
-      checkRoom: async () => fail(room),
+      begin: async () => {
+        fail(room);
+        return "intent";
+      },
     },
     systemClock,
     makeClientAddress([]),

@@ -1,7 +1,8 @@
-import type { AuditStore, Batch, LogManifest } from "../../audit/audit-store.js";
+import type { AuditStore, Batch, Intent, LogManifest } from "../../audit/audit-store.js";
 import {
   type Entry,
   instantOf,
+  type NewEntry,
   type Position,
   positionAt,
   positionOf,
@@ -16,6 +17,8 @@ import type { ScriptStore } from "../redis/redis.js";
 /** What an entry needs in the stream beside its row (lua/audit/append-entries.lua counts the same). */
 const entryBytes = 60;
 const segmentsAtOnce = 1000;
+/** Changes that are being made at all daemons: far more than there may be requests that make them. */
+const mostIntents = 10_000;
 
 /** A stream with the newest entries, and a sorted set with the manifest of the segments. */
 export class RedisAuditStore implements AuditStore {
@@ -26,17 +29,22 @@ export class RedisAuditStore implements AuditStore {
 
   async append({ writer, number, entries, sentAt }: Batch): Promise<"appended" | "full"> {
     const lines = entries.map((entry) => {
-      const ageMs = Math.max(0, Math.round(sentAt - entry.receivedAt));
-      return `${ageMs} ${rowOf(entry)}`;
+      return `${ageOf(entry, sentAt)} ${rowOf(entry)}`;
     });
-    const args = { number, entries: lines.join("\n"), mostBytes: this.mostBytes };
+    const intents = entries.flatMap(({ intent }) => intent ?? []).join(" ");
+    const args = { number, entries: lines.join("\n"), intents, mostBytes: this.mostBytes };
     const keyOf = (key: string): string => (key === "auditWriter" ? auditWriterKey(writer) : keyOfPart(key));
     return (await this.store.run("append-entries", keyOf, args)).kind;
   }
 
-  async hasRoom(): Promise<boolean> {
-    const bytes = await this.store.ask((redis) => redis.hget(auditKey("auditState"), "bytes"));
-    return Number(bytes ?? 0) < this.mostBytes;
+  async noteIntent({ id, entry, sentAt }: Intent): Promise<"noted" | "full"> {
+    const { mostBytes } = this;
+    const args = { id, age: ageOf(entry, sentAt), row: rowOf(entry), mostIntents, mostBytes };
+    return (await this.store.run("note-intent", keyOfPart, args)).kind;
+  }
+
+  async settleIntents(silentMs: Millis): Promise<number> {
+    return Number((await this.store.run("settle-intents", keyOfPart, { silentMs })).payload);
   }
 
   async newest(before: Position, since: Millis, most: number): Promise<readonly Entry[]> {
@@ -126,6 +134,10 @@ function idAfter(position: Position): string {
   const [at, number] = partsOf(position);
   return `${at}-${number + 1}`;
 }
+
+/** At least 1 ms: Redis may look at its clock anew for an entry's place, which is never before its request. */
+const ageOf = ({ receivedAt }: NewEntry, sentAt: Millis): number =>
+  Math.max(1, Math.round(sentAt - receivedAt));
 
 /** An entry as the stream keeps it, but for its instant. One text: Redis takes it as it is, for half the time. */
 const rowOf = (facts: RequestFacts & { readonly durationMs: Millis }): string =>

@@ -125,9 +125,9 @@ export const ticksKey = `${root}:{nodes}:ticks`;
 
 /**
  * The audit log: its newest entries, their bytes and where the manifest ends, and the manifest of the
- * segments that hold the others. `destinations`: to whom it is delivered.
+ * segments that hold the others. `auditIntents`: changes that are being made. `destinations`: to whom it is delivered.
  */
-export type AuditPart = "auditStream" | "auditState" | "auditSegments" | "destinations";
+export type AuditPart = "auditStream" | "auditState" | "auditSegments" | "auditIntents" | "destinations";
 export const auditKey = (part: AuditPart): string => `${root}:{audit}:${part}`;
 /** The last batch that was taken of one writer. */
 export const auditWriterKey = (writer: string): string => `${root}:{audit}:writer:${writer}`;

@@ -64,6 +64,8 @@ export const replyWords = {
   "take-request": ["taken", "refused"],
   "append-entries": ["appended", "full"],
   "commit-segment": ["committed", "stale"],
+  "note-intent": ["noted", "full"],
+  "settle-intents": ["settled"],
   "change-destination": ["changed", "stale", "missing"],
   "create-destination": ["created", "many"],
   "delete-destination": ["deleted", "missing"],

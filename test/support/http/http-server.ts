@@ -85,7 +85,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   entitlements: entitlementsOf({ concurrentSessions: 10, maxExtensions: 1000 }),
   operationsIn: () => operations,
   staging: nowhere,
-  audit: { record() {}, recordNow: async () => {}, checkRoom: async () => {} },
+  audit: { record() {}, recordNow: async () => {}, begin: async () => "intent" },
   auditLog: operations.auditLog,
   destinations: operations.destinations,
   clock: systemClock,

@@ -1,0 +1,36 @@
+-- audit-stream: entries at the end of the audit log, and what is known of the stream that has them.
+
+-- What a stream needs for an entry beside its row.
+local entryBytes = 60
+-- A position has six digits for it, and nobody adds more entries at once than there are left.
+local mostPerInstant = 900000
+-- Nobody needs to know of less.
+local leastAheadMs = 1000
+
+-- Each entry has `at`, the instant at which its request was received, and `row`, which is kept as it is.
+local function addEntries(entries)
+  if #entries == 0 then return end
+  -- The last one's instant and its number among those of that instant; the instant stays what it is while the
+  -- clock is behind it.
+  local at, number
+  local bytes = 0
+  for _, entry in ipairs(entries) do
+    local received = string.format("%.0f", entry.at)
+    local id = redis.call("XADD", K.auditStream, "*", "at", received, "entry", entry.row)
+    at, number = id:match("^(%d+)-(%d+)$")
+    bytes = bytes + entryBytes + #entry.row
+  end
+  if tonumber(number) > mostPerInstant then
+    redis.call("XSETID", K.auditStream, string.format("%.0f-0", at + 1))
+  end
+  -- Readers look so much further for what was received in their range.
+  local aheadMs = tonumber(at) - now
+  if aheadMs > math.max(leastAheadMs, tonumber(redis.call("HGET", K.auditState, "aheadMs") or 0)) then
+    redis.call("HSET", K.auditState, "aheadMs", string.format("%.0f", aheadMs))
+  end
+  redis.call("HINCRBY", K.auditState, "bytes", bytes)
+end
+
+local function isFull(mostBytes)
+  return tonumber(redis.call("HGET", K.auditState, "bytes") or 0) >= tonumber(mostBytes)
+end
