@@ -94,7 +94,10 @@ export class AuditTrail {
     });
     app.addHook("onRoute", (route) => {
       if (route.config?.audit !== "first") return;
-      route.preHandler = [...[route.preHandler ?? []].flat(), (request: FastifyRequest) => this.#begin(request)];
+      route.preHandler = [
+        ...[route.preHandler ?? []].flat(),
+        (request: FastifyRequest) => this.#begin(request),
+      ];
       route.onSend = [
         ...[route.onSend ?? []].flat(),
         (request, reply) => this.#recordFirst(request, reply.statusCode),
