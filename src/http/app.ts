@@ -17,6 +17,7 @@ import { parseQuery } from "./query.js";
 import { OpenRequests } from "./open-requests.js";
 import { tellRate } from "./rates.js";
 import { requestIdOf } from "./request-id.js";
+import { pathOf } from "./told-path.js";
 import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
 import { addAudit } from "./routes/audit.js";
@@ -159,8 +160,6 @@ function addRequestLog(app: App, { log }: HttpDeps): void {
     next();
   });
 }
-
-const pathOf = (url: string): string => url.split("?", 1)[0] ?? "";
 
 function fail({ log }: HttpDeps, error: unknown, { request, reply }: Exchange): FastifyReply {
   const told = refusalOfError(error);

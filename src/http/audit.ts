@@ -4,10 +4,12 @@ import type { Duplex } from "node:stream";
 import { type NewEntry, unheardStatus } from "../audit/entry.js";
 import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
+import { withoutKeys } from "../base/crypto/key-text.js";
 import { errors, type Refusal } from "../base/errors.js";
 import type { App } from "./app.js";
 import { isDocsPath } from "./docs-path.js";
 import { isFrontPath } from "./front.js";
+import { pathOf } from "./told-path.js";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -129,7 +131,7 @@ export class AuditTrail {
 
   /** Written out in one literal: each request makes one, and spreading objects is slower. */
   #entryOf({ raw, request, receivedAt, intent }: Observed, status: number): NewEntry {
-    const path = pathOf(raw);
+    const path = pathOf(raw.url ?? "");
     const { authStrategy, userId, email } = callerOf(raw, request);
     return {
       receivedAt,
@@ -143,7 +145,7 @@ export class AuditTrail {
       route: request ? templateOf(request.routeOptions.url ?? "") : frontTemplateOf(path),
       domain: domainOf(raw).slice(0, longest.domain),
       clientIp: this.addressOf(raw),
-      userAgent: (raw.headers["user-agent"] ?? "").slice(0, longest.userAgent),
+      userAgent: withoutKeys(raw.headers["user-agent"] ?? "").slice(0, longest.userAgent),
       intent,
     };
   }
@@ -164,12 +166,7 @@ function callerOf(
 }
 
 const isRecorded = (raw: IncomingMessage): boolean =>
-  !unrecorded.has(pathOf(raw)) && !isDocsPath(raw.url ?? "");
-
-const pathOf = ({ url = "" }: IncomingMessage): string => {
-  const end = url.indexOf("?");
-  return end < 0 ? url : url.slice(0, end);
-};
+  !unrecorded.has(pathOf(raw.url ?? "")) && !isDocsPath(raw.url ?? "");
 
 /** The Host header without its port. */
 const domainOf = ({ headers }: IncomingMessage): string => (headers.host ?? "").replace(/:\d*$/, "");

@@ -50,7 +50,21 @@ function faultOf(text: string, value: unknown): Error | null {
   if (text.length > 2 * maxDepth && isDeeper(value, maxDepth)) {
     return InvalidInput.of("body", `must not be nested deeper than ${maxDepth} levels`);
   }
+  // Looked for only where it can be: text in UTF-8 has none.
+  if (surrogateEscape.test(text) && hasHalf(value)) {
+    return InvalidInput.of("body", "must not have half of a surrogate pair");
+  }
   return null;
+}
+
+const surrogateEscape = /\\u[dD][89a-fA-F]/;
+const half = /\p{Surrogate}/u;
+
+/** Half of a pair is no character, and other readers of JSON, Redis among them, refuse it (RFC 8259, 8.2). */
+function hasHalf(value: unknown): boolean {
+  if (typeof value === "string") return half.test(value);
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, inner]) => half.test(key) || hasHalf(inner));
 }
 
 function isDeeper(root: object, limit: number): boolean {

@@ -2,7 +2,6 @@ import { type IncomingMessage, Server, type ServerOptions, type ServerResponse }
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Refusal, refusal } from "../base/errors.js";
-import { newRequestId } from "../base/ids.js";
 import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
 import { type AppState, hostCheckOf } from "./app.js";
 import type { AuditTrail } from "./audit.js";
@@ -78,13 +77,13 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
   );
   server.maxConnections = options.maxConnections;
   server.setTimeout(options.silenceTimeoutMs);
-  server.on("checkExpectation", ({ socket }: IncomingMessage) =>
-    refuseOnSocket(
-      socket,
-      refusal("bad_request", { message: "The Expect header asks for what is not known" }),
-      newRequestId(),
-    ),
-  );
+  const refuse = (request: IncomingMessage, refused: Refusal): void => {
+    wiring.trail.refused(request, refused);
+    refuseOnSocket(request.socket, refused, requestIdOf(request));
+  };
+  server.on("checkExpectation", (request: IncomingMessage) => refuse(request, expectsUnknown));
+  // Node.js would close the connection without a word.
+  server.on("connect", (request: IncomingMessage) => refuse(request, isNoProxy));
   server.on("upgrade", (request, socket, head) => {
     wiring.trail.upgrading(request, socket);
     // A page of any origin may open a WebSocket here: it has to know the token, which nothing sends by itself
@@ -106,6 +105,8 @@ const route =
     else api(request, response);
   };
 
+const expectsUnknown = refusal("bad_request", { message: "The Expect header asks for what is not known" });
+const isNoProxy = refusal("method_not_allowed", { message: "This daemon is no proxy" });
 const misdirected = refusal("misdirected", {
   message:
     "This daemon listens on loopback and is not known by the name in the Host header: see server.public_url",

@@ -4,6 +4,8 @@ import { connect } from "node:net";
 import { Readable } from "node:stream";
 import { beforeEach, expect, test } from "vitest";
 import type { NewEntry } from "../../src/audit/entry.js";
+import { makeKeyText, maskOf, newKeySalt } from "../../src/base/crypto/key-text.js";
+import { Secret } from "../../src/base/crypto/secret.js";
 import { done, RemudaError, refusal } from "../../src/base/errors.js";
 import { AuditTrail } from "../../src/http/audit.js";
 import type { App } from "../../src/http/app.js";
@@ -77,6 +79,32 @@ test("refusals leave theirs, also of unknown callers, unknown routes and unknown
     domain: "elsewhere.example",
     path: "/browsers",
   });
+});
+
+test("no entry has a key or a password that a caller has put into the path, the origin or its own name", async () => {
+  const key = makeKeyText(new Secret("s"), newKeySalt()).reveal();
+  const host = `Host: 127.0.0.1\r\nUser-Agent: curl ${key}\r\nConnection: close\r\n\r\n`;
+  await rawly(`GET /org/api_keys/${key} HTTP/1.1\r\n${host}`);
+  await rawly(`GET http://me:hunter2@127.0.0.1/browsers?x HTTP/1.1\r\n${host}`);
+  await rawly(`GET /nowhere#token=${key} HTTP/1.1\r\n${host}`);
+  const masked = maskOf(key);
+  expect((await recorded(3)).map(({ path, userAgent }) => [path, userAgent])).toEqual([
+    [`/org/api_keys/${masked}`, `curl ${masked}`],
+    ["/browsers", `curl ${masked}`],
+    ["/nowhere", `curl ${masked}`],
+  ]);
+  const told = JSON.stringify([entries, server().lines]);
+  for (const secret of [key, "hunter2"]) expect(told).not.toContain(secret);
+});
+
+test("what is refused before it is a request of the API leaves one", async () => {
+  const host = "Host: 127.0.0.1\r\n";
+  expect(await rawly(`GET /browsers HTTP/1.1\r\n${host}Expect: wonders\r\n\r\n`)).toMatch(/^HTTP\/1.1 400 /);
+  expect(await rawly(`CONNECT a.example:443 HTTP/1.1\r\n${host}\r\n`)).toMatch(/"method_not_allowed"/);
+  expect((await recorded(2)).map(({ method, status, path }) => [method, status, path])).toEqual([
+    ["GET", 400, "/browsers"],
+    ["CONNECT", 404, "a.example:443"],
+  ]);
 });
 
 test("probes, metrics and documents leave none", async () => {

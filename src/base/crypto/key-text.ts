@@ -44,5 +44,10 @@ export function isKeyText(text: string): boolean {
  */
 export const keyDigestOf = (text: string): string => hash("sha256", text, "base64url");
 
+const anyKey = new RegExp(keyPattern, "g");
+/** A text that callers choose, without the keys that they have put into it. */
+export const withoutKeys = (text: string): string =>
+  text.includes(prefix) ? text.replaceAll(anyKey, maskOf) : text;
+
 /** What is shown of a key ever after. */
 export const maskOf = (text: string): string => `${prefix}...${text.slice(-4)}`;
