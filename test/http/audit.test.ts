@@ -82,19 +82,19 @@ test("refusals leave theirs, also of unknown callers, unknown routes and unknown
 });
 
 test("no entry has a key or a password that a caller has put into the path, the origin or its own name", async () => {
-  const key = makeKeyText(new Secret("s"), newKeySalt()).reveal();
-  const host = `Host: 127.0.0.1\r\nUser-Agent: curl ${key}\r\nConnection: close\r\n\r\n`;
-  await rawly(`GET /org/api_keys/${key} HTTP/1.1\r\n${host}`);
+  const text = makeKeyText(new Secret("s"), newKeySalt()).reveal();
+  const host = `Host: 127.0.0.1\r\nUser-Agent: curl ${text}\r\nConnection: close\r\n\r\n`;
+  await rawly(`GET /org/api_keys/${text} HTTP/1.1\r\n${host}`);
   await rawly(`GET http://me:hunter2@127.0.0.1/browsers?x HTTP/1.1\r\n${host}`);
-  await rawly(`GET /nowhere#token=${key} HTTP/1.1\r\n${host}`);
-  const masked = maskOf(key);
+  await rawly(`GET /nowhere#token=${text} HTTP/1.1\r\n${host}`);
+  const masked = maskOf(text);
   expect((await recorded(3)).map(({ path, userAgent }) => [path, userAgent])).toEqual([
     [`/org/api_keys/${masked}`, `curl ${masked}`],
     ["/browsers", `curl ${masked}`],
     ["/nowhere", `curl ${masked}`],
   ]);
   const told = JSON.stringify([entries, server().lines]);
-  for (const secret of [key, "hunter2"]) expect(told).not.toContain(secret);
+  for (const secret of [text, "hunter2"]) expect(told).not.toContain(secret);
 });
 
 test("what is refused before it is a request of the API leaves one", async () => {

@@ -47,8 +47,17 @@ test("all faults are told at once, in plain words", async () => {
 });
 
 test("half of a surrogate pair is refused wherever it stands, and what only looks like one is not", async () => {
-  const post = (text: string) => send(`${server().url}/org/api_keys`, { method: "POST", text, headers: { "content-type": "application/json" } });
-  for (const text of ['{"name":"\\ud800"}', '{"name":"a","policy":{"\\uDFFF":1}}', '{"name":"\\udc00\\ud83d"}'])
+  const post = (text: string) =>
+    send(`${server().url}/org/api_keys`, {
+      method: "POST",
+      text,
+      headers: { "content-type": "application/json" },
+    });
+  for (const text of [
+    '{"name":"\\ud800"}',
+    '{"name":"a","policy":{"\\uDFFF":1}}',
+    '{"name":"\\udc00\\ud83d"}',
+  ])
     expect(await post(text)).toMatchObject({
       status: 400,
       body: { details: [{ message: "body: must not have half of a surrogate pair" }] },
