@@ -35,7 +35,11 @@ export async function* readLog(
   }
   for await (const segment of segmentsBefore(store, at, filter)) {
     if (!mayBeIn(filter, segment)) continue;
-    if (isSearch(filter) && !(await mayHoldFound(files, filter, segment))) continue;
+    if (isSearch(filter) && !(await mayHoldFound(files, filter, segment))) {
+      // Whoever reads may have had enough.
+      yield [];
+      continue;
+    }
     const rows = await files.rows(segment).catch((error: unknown) => unlessDropped(store, segment, error));
     if (rows) yield* rowsBefore(rows, at, isSelected);
   }

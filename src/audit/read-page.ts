@@ -24,6 +24,8 @@ interface PageAsk {
   readonly limit: number;
   /** What the page before gave as `next`. */
   readonly token?: string;
+  /** Aborts when nobody waits for the page any more: a search may read much. */
+  readonly gone?: AbortSignal;
 }
 interface ChunkAsk extends PageAsk {
   readonly isPacked: boolean;
@@ -76,7 +78,7 @@ interface Take extends PageAsk {
 /** Looks for one entry more than is shown, which tells whether there are more. */
 async function take(
   parts: LogParts & { readonly clock: Clock },
-  { filter, limit, token, purpose, limitMs }: Take,
+  { filter, limit, token, purpose, limitMs, gone }: Take,
 ): Promise<Done<AuditPage> | Refusal> {
   const asked = `${purpose} ${digestOf(filter)}`;
   const before = token === undefined ? undefined : positionIn(token, asked);
@@ -87,7 +89,7 @@ async function take(
   for await (const entries of readLog(parts, filter, before)) {
     for (const entry of entries) found.push(entry);
     isOver = !(found.length > limit || (found.length > 0 && parts.clock.monotonic() - began > limitMs));
-    if (!isOver) break;
+    if (!isOver || gone?.aborted === true) break;
   }
   const entries = found.slice(0, limit);
   const last = entries.at(-1);

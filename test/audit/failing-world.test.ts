@@ -1,7 +1,10 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { makeAuditReader } from "../../src/audit/read-page.js";
 import { makeSeal } from "../../src/audit/seal.js";
+import { systemClock } from "../../src/base/clock.js";
+import type { Digest } from "../../src/base/ids.js";
 import { type AuditBed, always, newEntry, openAuditBed } from "../support/audit/audit-bed.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
@@ -106,6 +109,28 @@ test("a search finds what it looks for though a segment's summary is lost", asyn
   const { reader } = bed.counting();
   const got = await reader.page({ filter: { ...always(), search: "wanted" }, limit: 10 });
   expect(got).toMatchObject({ value: { entries: [{ path: "/wanted" }] } });
+});
+
+test("a search ends when nobody waits for it any more", async () => {
+  for (let segment = 0; segment < 4; segment += 1) {
+    await bed.appendPaths([`/${segment}`]);
+    await bed.seal();
+  }
+  const gone = new AbortController();
+  const read: string[] = [];
+  const files = bed.newFiles();
+  const counted = {
+    grams: files.grams.bind(files),
+    rows: (segment: { rows: Digest }) => {
+      read.push(segment.rows);
+      if (read.length === 2) gone.abort();
+      return files.rows(segment);
+    },
+  };
+  const reader = makeAuditReader({ store: bed.audit, files: counted, clock: systemClock });
+  // Two characters are too few for summaries.
+  await reader.page({ filter: { ...always(), search: "zz" }, limit: 10, gone: gone.signal });
+  expect(read).toHaveLength(2);
 });
 
 test("where archives cannot be written nothing is sealed, and nothing is lost", async () => {

@@ -7,7 +7,7 @@ import type { Principal } from "../../access/principal.js";
 import { RemudaError } from "../../base/errors.js";
 import type { Millis } from "../../base/clock.js";
 import type { App } from "../app.js";
-import { principalOf } from "../caller.js";
+import { callerOf, principalOf } from "../caller.js";
 import { sendRefusal } from "../errors.js";
 import { InvalidInput } from "../invalid-input.js";
 import { operations } from "../schemas/operations.js";
@@ -26,7 +26,12 @@ export function addAudit(app: App, { auditLog }: Deps): void {
       checkReachOfLog(principalOf(request));
       const { query } = request;
       const { limit = 100, page_token: token } = query;
-      const got = await auditLog.page({ filter: filterOf(query), limit, ...(token && { token }) });
+      const got = await auditLog.page({
+        filter: filterOf(query),
+        limit,
+        gone: callerOf(request, reply).gone,
+        ...(token && { token }),
+      });
       if (got.kind === "refused") return sendRefusal(reply, got);
       const { entries, next } = got.value;
       return reply
@@ -49,6 +54,7 @@ export function addAudit(app: App, { auditLog }: Deps): void {
         filter,
         limit,
         isPacked: format === "jsonl.gz",
+        gone: callerOf(request, reply).gone,
         ...(token && { token }),
       });
       if (got.kind === "refused") return sendRefusal(reply, got);
