@@ -22,10 +22,10 @@ const burst = (count: number, operation: string, more: { body?: object; project?
       ),
     ) as Promise<Got>[],
   );
+const poolOf = (size: number) => ({ size, headless: true, fill_rate_per_minute: 0 });
 /** How many pools of one browser a project is given when it asks for so many at once. */
 async function poolsGiven(project: string, asked: number): Promise<number> {
-  const pool = { size: 1, headless: true, fill_rate_per_minute: 0 };
-  const got = await burst(asked, "POST /browser_pools", { body: pool, project });
+  const got = await burst(asked, "POST /browser_pools", { body: poolOf(1), project });
   const refused = got.filter(({ status }) => status !== 200 && status !== 201);
   for (const { status, body } of refused) expect([status, body.code]).toEqual([403, "limit_exceeded"]);
   return asked - refused.length;
@@ -84,17 +84,27 @@ test("bursts at two controls: each project has its own limit, else the default, 
   expect(await Promise.all([poolsGiven(narrow, 8), poolsGiven(usual, 8)])).toEqual([3, 2]);
   expect(await poolsGiven(wide, 12)).toBe(5);
   expect(await bed.redis.hgetall(organizationKey("usage"))).toMatchObject({ pool: "10" });
+
+  for (const project of made) {
+    const { body } = await bed.root.call("GET /browser_pools", undefined, { "x-kernel-project-id": project });
+    for (const { id } of body as { id: string }[])
+      await bed.root.call(`DELETE /browser_pools/${id}`, {}, { "x-kernel-project-id": project });
+  }
+  await organization.limits.update({ default_project_max_concurrent_sessions: 0 });
+  await expect.poll(() => bed.redis.hgetall(organizationKey("usage")), { timeout: 20_000 }).toEqual({});
 });
 
 test("bursts of POST /browsers at two controls have their rate together", async () => {
+  // The organization has all it may have: nothing is launched.
+  const { body: pool } = await bed.root.call("POST /browser_pools", poolOf(10));
   const began = performance.now();
   const got = await burst(2 * perMinute, "POST /browsers", { body: { headless: true } });
   const letIn = got.filter(({ body }) => body.code !== "rate_limit_exceeded");
   const refilled = Math.ceil(((performance.now() - began) / 60_000) * perMinute);
   expect(letIn.length).toBeGreaterThanOrEqual(perMinute);
   expect(letIn.length).toBeLessThanOrEqual(perMinute + refilled);
-  // The organization has all it may have: nothing is launched.
   for (const { status, body } of letIn) expect([status, body.code]).toEqual([429, "too_many_sessions"]);
+  await bed.root.call(`DELETE /browser_pools/${pool.id}`, {});
 });
 
 test("a project that was deleted is looked after no longer once nothing is left of it", async () => {
