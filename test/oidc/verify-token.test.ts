@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { createServer, type RequestListener, type Server } from "node:http";
-import { exportJWK, exportSPKI, generateKeyPair, type GenerateKeyPairResult, SignJWT } from "jose";
+import { exportJWK, exportSPKI, generateKeyPair, type GenerateKeyPairResult, importJWK, SignJWT } from "jose";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { KeySet } from "../../src/oidc/key-set.js";
 import { makeTokenVerifier } from "../../src/oidc/verify-token.js";
@@ -142,6 +142,17 @@ async function confused(): Promise<string> {
   const mac = createHmac("sha256", await exportSPKI(pair().publicKey)).update(head);
   return `${head}.${mac.digest("base64url")}`;
 }
+
+test("an algorithm that is not named is refused, also where a key of the issuer would do for it", async () => {
+  const { keys } = await keysOf(0);
+  answer = publishing(async () => ({ keys: keys.map((key) => ({ ...key, alg: undefined })) }));
+  const { verdict } = open();
+  const privateKey = await importJWK(await exportJWK(pair().privateKey), "PS256");
+  const claims = { iss: issuer, aud: audience, sub: "ada", iat: start, exp: start + 600 };
+  const other = new SignJWT(claims).setProtectedHeader({ alg: "PS256", kid: "key-0" });
+  expect(await verdict(await other.sign(privateKey))).toBe("unauthorized");
+  expect(await verdict(await token())).toBe("good");
+});
 
 test("a key that nobody knows is looked for once in the cooldown, and found once it is published", async () => {
   const { verdict, clock } = open();
