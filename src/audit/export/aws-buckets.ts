@@ -201,7 +201,7 @@ function sessionPolicy(
       },
       {
         Effect: "Allow",
-        Action: ["kms:GenerateDataKey", "kms:Decrypt"],
+        Action: "kms:GenerateDataKey",
         // A policy can name no alias; a bucket may have a key of its own.
         Resource: isKeyArn ? kmsKeyId : "*",
         Condition: { StringEquals: { "kms:ViaService": `s3.${region}.amazonaws.com` } },

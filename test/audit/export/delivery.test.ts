@@ -56,7 +56,7 @@ test("a session is asked for one destination's objects only, and encrypts them w
       { Effect: "Allow", Action: ["s3:PutObject"], Resource: `arn:aws:s3:::archives/destination_id=${id}/*` },
       {
         Effect: "Allow",
-        Action: ["kms:GenerateDataKey", "kms:Decrypt"],
+        Action: "kms:GenerateDataKey",
         Resource: key,
         Condition: { StringEquals: { "kms:ViaService": "s3.us-east-1.amazonaws.com" } },
       },

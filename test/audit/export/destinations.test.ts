@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { positionBefore } from "../../../src/audit/entry.js";
 import { newDestinationId, newRequestId } from "../../../src/base/ids.js";
 import { type Cloud, startCloud } from "../../support/audit/cloud.js";
 import { openExportBed, valueOf } from "../../support/audit/export-bed.js";
@@ -71,6 +72,27 @@ test("a change that others have overtaken is a conflict, and changes nothing", a
   const late = await destinations.change(made, { status, region, prefix, roleArn, bucket: "late" });
   expect(late).toBe("stale");
   expect(valueOf(await operations.get(made.id))).toMatchObject({ bucket: "other", revision: 2 });
+});
+
+test("a cursor is moved, and a failure noted, only by who knows the destination as it is", async () => {
+  const { make, operations, destinations } = open();
+  const { id } = await make();
+  const active = valueOf(await operations.update(id, { status: "active" }));
+  const to = positionBefore((await stores.store.now()) + 5000);
+  expect(await destinations.move(active, to, "delivered")).toBe("moved");
+  // Another was faster.
+  expect(await destinations.move(active, to, "delivered")).toBe("stale");
+  const moved = valueOf(await operations.get(id));
+  const failure = { why: "It is away", delayMs: 60_000 };
+  expect(await destinations.fail(moved, failure)).toBe("noted");
+  const changed = valueOf(await operations.update(id, { bucket: "other" }));
+  expect(changed.nextAttemptAt).toBeUndefined();
+  const late = { ...moved, cursor: to };
+  expect(await destinations.move(late, positionBefore(Date.now()), "delivered")).toBe("stale");
+  expect(await destinations.fail(moved, failure)).toBe("stale");
+  const paused = valueOf(await operations.update(id, { status: "paused" }));
+  expect(await destinations.move({ ...paused, cursor: to }, to, "delivered")).toBe("stale");
+  expect(valueOf(await operations.get(id))).toEqual(paused);
 });
 
 test("what is wrong with the whole of it after a change is refused, and changes nothing", async () => {
