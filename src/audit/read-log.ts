@@ -57,7 +57,7 @@ async function mayHoldFound(
 
 /** Retention may take a segment away that is about to be read. */
 export async function unlessDropped(
-  store: LogParts["store"],
+  store: Pick<AuditStore, "manifest">,
   { number }: SealedSegment,
   error: unknown,
 ): Promise<undefined> {

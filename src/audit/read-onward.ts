@@ -1,7 +1,8 @@
 import type { AuditStore, LogManifest } from "./audit-store.js";
 import type { Entry, Position } from "./entry.js";
-import { type LogParts, unlessDropped } from "./read-log.js";
+import { unlessDropped } from "./read-log.js";
 import type { SealedSegment } from "./segment.js";
+import type { SegmentFiles } from "./segment-files.js";
 
 /**
  * The next entries after a position, oldest first: at most so many, and none only where there are none yet.
@@ -19,8 +20,9 @@ export async function entriesAfter(
   }
 }
 
-export interface OnwardParts extends LogParts {
-  readonly store: LogParts["store"] & Pick<AuditStore, "oldest">;
+export interface OnwardParts {
+  readonly store: Pick<AuditStore, "manifest" | "segments" | "oldest">;
+  readonly files: Pick<SegmentFiles, "rows">;
 }
 
 /** Undefined where something was sealed, or forgotten, between the looks. */
@@ -44,7 +46,7 @@ async function tryAfter(
 
 /** The oldest segment with an entry after a position. */
 async function firstEndingAfter(
-  store: LogParts["store"],
+  store: OnwardParts["store"],
   { first, last }: LogManifest,
   after: Position,
 ): Promise<SealedSegment | undefined> {

@@ -32,7 +32,6 @@ const partsOf = ({ audit, files }: AuditBed, over: Partial<Parts["store"]> = {})
   store: {
     manifest: () => audit.manifest(),
     segments: (...asked) => audit.segments(...asked),
-    newest: (...asked) => audit.newest(...asked),
     oldest: (...asked) => audit.oldest(...asked),
     ...over,
   },
