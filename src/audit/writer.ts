@@ -41,7 +41,7 @@ interface Waiting {
 }
 
 /** Entries are written so long after the first of them came; a write takes a few ms more. */
-const flushMs: Millis = 40;
+const flushMs: Millis = 20;
 const retryMs: Millis = 200;
 /** A daemon that stops waits no longer for a store that does not answer. */
 const closeMs: Millis = 2000;

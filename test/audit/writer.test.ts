@@ -48,7 +48,7 @@ test("entries are written together a moment later, in their order; the last ones
   const { clock, writer, record, written } = openWriter();
   paths(250).forEach(record);
   expect(await written()).toEqual([]);
-  await clock.advance(40);
+  await clock.advance(20);
   await writer.recordNow(newEntry({ path: "/now", receivedAt: clock.monotonic() }));
   expect(await written()).toEqual([...paths(250), "/now"]);
   record("/last");

@@ -4,7 +4,7 @@ import { controlReport } from "./control-report.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { type Floor, startFloor } from "./floor.js";
 import { makeLightChromium } from "./support/light-chromium.js";
-import { processSeconds } from "./support/cpu.js";
+import { costOf, type ProcessorTime } from "./support/cpu.js";
 import type { Line } from "./support/line.js";
 import { type Lease, runCycles, runSteps, type Sample, type Side } from "./support/load.js";
 import type { Report } from "./support/report.js";
@@ -22,11 +22,6 @@ export interface Pair {
   readonly daemon: Sample;
   readonly floor: Sample;
   readonly used: ProcessorTime;
-}
-/** Per cycle, in µs, whatever else the daemon did meanwhile included. */
-export interface ProcessorTime {
-  readonly daemon: number;
-  readonly redis: number;
 }
 type Wanted = Pick<Pair, "kind" | "clients">;
 interface Servers {
@@ -80,24 +75,12 @@ async function measure(
     wanted.kind === "no client" ? runCycles(side, sampleMs) : runSteps(side, sampleMs, between);
   const sampleFloor = (): Promise<Sample> => sample(ofFloor, async () => {});
   const first = isSwapped ? undefined : await sampleFloor();
-  const { ours, used } = await usedBy(daemon, () => sample(ofDaemon, visit));
+  const cyclesOf = ({ acquires }: Sample): number => acquires.length;
+  const { done: ours, used } = await costOf(daemon, () => sample(ofDaemon, visit), cyclesOf);
   const pair = { ...wanted, daemon: ours, used, floor: first ?? (await sampleFloor()) };
   await daemon.allIdle(poolOf(clients));
   for (const line of [...ofDaemon.lines, ...ofFloor.lines]) line.close();
   return pair;
-}
-
-async function usedBy(
-  { pid, redisPid }: Daemon,
-  work: () => Promise<Sample>,
-): Promise<{ ours: Sample; used: ProcessorTime }> {
-  const read = (): Promise<number[]> => Promise.all([pid, redisPid].map(processSeconds));
-  const before = await read();
-  const ours = await work();
-  const [daemon = 0, redis = 0] = (await read()).map(
-    (seconds, at) => ((seconds - (before[at] ?? 0)) * 1e6) / ours.acquires.length,
-  );
-  return { ours, used: { daemon, redis } };
 }
 
 const openLines = (count: number, server: { open(): Promise<Line> }): Promise<Line[]> =>

@@ -1,3 +1,4 @@
+import { benchAccess } from "./access.js";
 import { benchControl } from "./control.js";
 import { benchCycles } from "./cycles.js";
 import { benchEgress } from "./egress.js";
@@ -19,6 +20,7 @@ import { benchWalls } from "./walls.js";
 const runs = 5;
 const parts: Readonly<Record<string, () => Promise<Report>>> = {
   control: () => benchControl({ runs, sampleMs: 700 }),
+  access: () => benchAccess({ runs: 9, sampleMs: 700 }),
   session: () => benchSession({ runs }),
   launches: () => benchLaunches({ runs }),
   cycles: () => benchCycles({ runs }),

@@ -136,3 +136,24 @@ export async function processSeconds(pid: number): Promise<number> {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
+
+/** Per piece of work, in µs, whatever else the daemon did meanwhile included. */
+export interface ProcessorTime {
+  readonly daemon: number;
+  readonly redis: number;
+}
+
+/** What some work has cost a daemon and its Redis for each of the `count` pieces that it says it had. */
+export async function costOf<Work>(
+  { pid, redisPid }: { readonly pid: number; readonly redisPid: number },
+  work: () => Promise<Work>,
+  count: (done: Work) => number,
+): Promise<{ readonly done: Work; readonly used: ProcessorTime }> {
+  const read = (): Promise<number[]> => Promise.all([pid, redisPid].map(processSeconds));
+  const before = await read();
+  const done = await work();
+  const [daemon = 0, redis = 0] = (await read()).map(
+    (seconds, at) => ((seconds - (before[at] ?? 0)) * 1e6) / count(done),
+  );
+  return { done, used: { daemon, redis } };
+}

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pause, systemClock } from "../../../src/base/clock.js";
+import { privateRedisPathsOf } from "../../../src/store/private/paths.js";
 import type { CpuGroup } from "./cpu.js";
 import { Line } from "./line.js";
 import { startHelper } from "./processes.js";
@@ -18,10 +19,11 @@ export interface Daemon {
   readonly origin: string;
   readonly pid: number;
   readonly redisPid: number;
-  /** A connection of its own for one client. */
-  open(): Promise<Line>;
-  /** Creates a pool; resolves when all its browsers are idle. */
-  createPool(body: PoolBody): Promise<void>;
+  readonly redisSocket: string;
+  /** A connection of its own for one client, with the root key unless another is named. */
+  open(key?: string): Promise<Line>;
+  /** Creates a pool, asking over this line if one is named; resolves when all its browsers are idle. */
+  createPool(body: PoolBody, line?: Line): Promise<void>;
   /** Resolves when all browsers of the pool are idle. */
   allIdle(pool: string): Promise<void>;
   deletePool(name: string): Promise<void>;
@@ -39,11 +41,14 @@ interface Settings {
   readonly executable?: string;
   /** It runs there, with all it starts. */
   readonly group?: CpuGroup;
+  /** Whole sections of its configuration. */
+  readonly sections?: Readonly<Record<string, unknown>>;
 }
 
-export async function startDaemon({ executable, group }: Settings = {}): Promise<Daemon> {
+export async function startDaemon({ executable, group, sections }: Settings = {}): Promise<Daemon> {
   const directory = await mkdtemp(join(tmpdir(), "remuda-bench-"));
   const config = join(directory, "config.json");
+  const data = join(directory, "data");
   // Room for as many as a bench asks for, no brake on filling, and the benches' own sites open to pages.
   await writeFile(
     config,
@@ -54,6 +59,7 @@ export async function startDaemon({ executable, group }: Settings = {}): Promise
       node: { memory_bytes: 2 ** 40 },
       // A stand-in is a script, and a browser's own root has no programs.
       ...(executable === undefined ? {} : { browser: { readable_paths: ["/bin", "/usr/bin"] } }),
+      ...sections,
     }),
   );
   let redisPid = 0;
@@ -62,7 +68,7 @@ export async function startDaemon({ executable, group }: Settings = {}): Promise
     ...(group && { group }),
     environment: {
       REMUDA_CONFIG: config,
-      REMUDA_DATA_DIR: join(directory, "data"),
+      REMUDA_DATA_DIR: data,
       REMUDA_PORT: "0",
       REMUDA_API_KEY: apiKey,
       ...(executable === undefined ? {} : { REMUDA_CHROMIUM: executable }),
@@ -82,8 +88,9 @@ export async function startDaemon({ executable, group }: Settings = {}): Promise
     origin: helper.said,
     pid: helper.pid,
     redisPid,
-    open: () => Line.open(helper.said, apiKey),
-    createPool: (body) => createPool(asking, body),
+    redisSocket: (await privateRedisPathsOf(data)).socket,
+    open: (key = apiKey) => Line.open(helper.said, key),
+    createPool: (body, line = asking) => createPool(line, body),
     allIdle: (pool) => allIdle(asking, pool),
     deletePool: async (name) =>
       void (await asking.delete(`/browser_pools/${name}`, JSON.stringify({ force: true }))),
