@@ -36,8 +36,11 @@ interface Side {
 export interface Comparison {
   readonly what: string;
   readonly clients: number;
-  /** Not where one request waits for the other: each look-up is a round trip that nothing hides there. */
-  readonly hasBar: boolean;
+  /**
+   * Part of the plain side's turns per second, at least. None where one request waits for the other: each
+   * look-up is a round trip that nothing hides there.
+   */
+  readonly bar?: number;
   readonly plain: Side;
   readonly checked: Side;
   readonly turn: Turn;
@@ -47,7 +50,7 @@ export interface Sample {
   readonly used: ProcessorTime;
 }
 /** Both sides, one after the other. */
-export interface Pair extends Pick<Comparison, "what" | "clients" | "hasBar"> {
+export interface Pair extends Pick<Comparison, "what" | "clients" | "bar"> {
   readonly plain: Sample;
   readonly checked: Sample;
 }
@@ -97,12 +100,12 @@ async function compared({ plain, checked, single, crowded }: Daemons): Promise<r
   await writeKeys(crowded.redisSocket, manyKeys);
   const pooled = { plain: { daemon: plain }, checked: { daemon: checked, key: ofProject }, turn: lendTurn };
   return [
-    { what: "acquire and release, a project's key", clients: mostClients, hasBar: true, ...pooled },
-    { what: "acquire and release, a project's key", clients: 1, hasBar: false, ...pooled },
+    { what: "acquire and release, a project's key", clients: mostClients, bar: 0.9, ...pooled },
+    { what: "acquire and release, a project's key", clients: 1, ...pooled },
     {
       what: "POST and DELETE /browsers, a key with a policy",
       clients: 1,
-      hasBar: true,
+      bar: 0.9,
       plain: { daemon: plain },
       checked: { daemon: checked, key: restricted },
       turn: launchTurn,
@@ -110,7 +113,7 @@ async function compared({ plain, checked, single, crowded }: Daemons): Promise<r
     {
       what: `GET /auth/context, one of ${manyKeys.toLocaleString("en")} keys`,
       clients: mostClients,
-      hasBar: true,
+      bar: 0.8,
       plain: { daemon: single, key: alone },
       checked: { daemon: crowded, key: amongMany },
       turn: askTurn,
@@ -153,13 +156,14 @@ const launchTurn: Turn = async (line) => {
 const askTurn: Turn = async (line) => void (await expected(line.get("/auth/context"), 200));
 
 async function measure(
-  { what, clients, hasBar, turn, ...sides }: Comparison,
+  { turn, plain, checked, ...row }: Comparison,
   { sampleMs, isSwapped }: { sampleMs: number; isSwapped: boolean },
 ): Promise<Pair> {
-  const sample = (side: Side): Promise<Sample> => sampleOf(side, { clients, turn, sampleMs });
-  const first = isSwapped ? undefined : await sample(sides.plain);
-  const checked = await sample(sides.checked);
-  return { what, clients, hasBar, checked, plain: first ?? (await sample(sides.plain)) };
+  const sample = (side: Side): Promise<Sample> =>
+    sampleOf(side, { clients: row.clients, turn, sampleMs });
+  const first = isSwapped ? undefined : await sample(plain);
+  const found = await sample(checked);
+  return { ...row, checked: found, plain: first ?? (await sample(plain)) };
 }
 
 async function sampleOf(

@@ -33,6 +33,13 @@ onBoth("API keys", ({ bed }) => {
   const make = async (more: Partial<ApiKey> = {}): Promise<ApiKey> =>
     keyOf(await store({ maxKeys: 100 }).create({ ...drawn(more), name: more.name ?? "one" }, plain));
 
+  test("a name that reads like a project of the key's is none", async () => {
+    const made = await make({ name: '","projectId":"aaaaaaaaaaaa' });
+    expect(await store().admit(made.digest)).toEqual({ kind: "admitted", key: made });
+    const scoped = await make({ name: '"projectId":"default"', projectId: "aaaaaaaaaaaa" as never });
+    expect(await store().admit(scoped.digest)).toEqual({ kind: "elsewhere", key: scoped });
+  });
+
   test("a key is found by its digest, with all it was made with, until it is deleted", async () => {
     const policy = { statements: [{ action: "browsers:use", resource: "projects/default/*" }] };
     const made = await make({ policy, name: 'ü " / \\ \u2028' });
