@@ -159,8 +159,7 @@ async function measure(
   { turn, plain, checked, ...row }: Comparison,
   { sampleMs, isSwapped }: { sampleMs: number; isSwapped: boolean },
 ): Promise<Pair> {
-  const sample = (side: Side): Promise<Sample> =>
-    sampleOf(side, { clients: row.clients, turn, sampleMs });
+  const sample = (side: Side): Promise<Sample> => sampleOf(side, { clients: row.clients, turn, sampleMs });
   const first = isSwapped ? undefined : await sample(plain);
   const found = await sample(checked);
   return { ...row, checked: found, plain: first ?? (await sample(plain)) };
