@@ -1,6 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../../base/clock.js";
-import { type Partition, partitionOf, type PoolId, type ProjectId } from "../../base/ids.js";
+import {
+  defaultProject,
+  newRequestId,
+  type Partition,
+  partitionOf,
+  type PoolId,
+  type ProjectId,
+} from "../../base/ids.js";
 import { patternsOf } from "../../base/net/hosts.js";
 import type { Config } from "../../config/config.js";
 import { makeAcquire } from "../../lease/acquire.js";
@@ -11,6 +18,7 @@ import { makeListSessions } from "../../lease/list-sessions.js";
 import { meterAcquire } from "../../lease/metered-acquire.js";
 import { makeRelease, makeRemoveSession } from "../../lease/release.js";
 import { makeGetSession, makeUpdateSession } from "../../lease/update-session.js";
+import { undoneWhereLate } from "../../pool/late-creation.js";
 import { SessionReader } from "../../pool/launch-templates.js";
 import type { SpecDefaults } from "../../pool/merge-spec.js";
 import type { PoolOperations, SessionOperations } from "../../pool/operations.js";
@@ -80,12 +88,16 @@ function makePoolOperations(
     ...lendingPorts(shared, project, lending),
     maxWaitMs: config.acquire.maxWaitMs,
   });
+  const remove = makeRemovePool(ports);
   return {
-    create: makeCreatePool(ports),
+    create: undoneWhereLate(makeCreatePool(ports), {
+      isActive: isActiveOf(shared, projects.project),
+      undo: async ({ value }) => void (await remove(value.id, { force: true })),
+    }),
     list: makeListPools({ poolStore, projects, region }),
     get: makeGetPool(ports),
     update: makeUpdatePool(ports),
-    remove: makeRemovePool(ports),
+    remove,
     flush: makeFlushPool(ports),
     browsers: makePoolBrowsers(ports),
     acquire: meterAcquire(acquire, { clock, meter: acquireMeter(shared, projects.project) }),
@@ -99,11 +111,10 @@ function makeSessionOperations(
   { lending }: OperationParts,
 ): SessionOperations {
   const { config, stores, clock, archives } = shared;
-  const { poolStore, nodes, queues, reports } = stores;
+  const { poolStore, reports } = stores;
   const { projects, ...refs } = project;
   const { region } = config;
-  const ports = lendingPorts(shared, project, lending);
-  const { configs } = ports;
+  const { configs } = lendingPorts(shared, project, lending);
   const restartLimitMs = config.node.launchLimitMs + answerMarginMs;
   const changing = {
     poolStore,
@@ -115,16 +126,7 @@ function makeSessionOperations(
     restartLimitMs,
   };
   return {
-    create: makeCreateSession({
-      ...ports,
-      ...refs,
-      nodes,
-      jobs: queues,
-      clock,
-      defaults: defaultsOf(config),
-      region,
-      launchWaitMs: Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs),
-    }),
+    create: makeSessionCreation(shared, project, lending),
     list: makeListSessions({ poolStore, projects, configs, profiles: refs.profiles, region }),
     get: makeGetSession(changing),
     update: makeUpdateSession(changing),
@@ -140,6 +142,39 @@ function makeSessionOperations(
     }),
   };
 }
+
+function makeSessionCreation(
+  shared: DaemonParts,
+  project: ProjectStores,
+  lending: Lending,
+): SessionOperations["create"] {
+  const { config, stores, clock } = shared;
+  const { projects, ...refs } = project;
+  const create = makeCreateSession({
+    ...lendingPorts(shared, project, lending),
+    ...refs,
+    nodes: stores.nodes,
+    jobs: stores.queues,
+    clock,
+    defaults: defaultsOf(config),
+    region: config.region,
+    launchWaitMs: Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs),
+  });
+  const remove = makeRemoveSession(releasePorts(shared, project));
+  return undoneWhereLate(create, {
+    isActive: isActiveOf(shared, projects.project),
+    async undo(granted, { principal, retryCount, gone }) {
+      await remove(granted.session.browser.id, { request: newRequestId(), principal, retryCount, gone });
+      granted.settle("lost");
+    },
+  });
+}
+
+/** The default project is always there. */
+const isActiveOf =
+  ({ stores: { directory } }: DaemonParts, project: ProjectId) =>
+  async (): Promise<boolean> =>
+    project === defaultProject || (await directory.find(project))?.status === "active";
 
 const lendingPorts = (
   { stores: { poolStore } }: DaemonParts,
