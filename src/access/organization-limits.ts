@@ -30,7 +30,7 @@ export interface LimitStore {
 }
 
 export interface LimitOperations {
-  read(): Promise<OrganizationLimits>;
+  read(principal: Principal): Promise<OrganizationLimits>;
   update(patch: OrganizationLimitsPatch, principal: Principal): Promise<Done<OrganizationLimits> | Refusal>;
 }
 
@@ -43,16 +43,22 @@ interface LimitPorts {
 const updateTries = 10;
 
 export function makeLimitOperations(ports: LimitPorts): LimitOperations {
-  const read = async (): Promise<OrganizationLimits> => shown(ports, await ports.store.read());
+  const read = async ({ credentialScope }: Principal): Promise<OrganizationLimits> => {
+    const all = shown(ports, await ports.store.read());
+    // What other projects have is nothing to a key of one.
+    return credentialScope === null ? all : { ...all, usedSessions: null };
+  };
   return {
     read,
     async update({ default_project_max_concurrent_sessions: wanted = null }, principal) {
       if (principal.credentialScope !== null)
         return refusal("insufficient_scope", { message: "Limits are the organization's to change" });
-      if (wanted === null) return done(await read());
+      if (wanted === null) return done(await read(principal));
       const tooHigh = refusedAbove(ports, wanted);
       if (tooHigh) return tooHigh;
-      return (await set(ports, wanted === 0 ? null : wanted)) ? done(await read()) : refusal("conflict");
+      return (await set(ports, wanted === 0 ? null : wanted))
+        ? done(await read(principal))
+        : refusal("conflict");
     },
   };
 }

@@ -133,3 +133,10 @@ test("callers who are refused at once are not told to come back at once", async 
     expect(ms).toBeLessThanOrEqual(2 * 1234 + 1);
   }
 });
+
+test("a key of one project is told the limits, and not how much the others use", async () => {
+  const root = rootPrincipal(rootPerson);
+  expect(await limits.read(root)).toMatchObject({ concurrentSessions: 10, usedSessions: 3 });
+  const ofOne = { ...root, credentialScope: defaultProject, effectiveScope: defaultProject };
+  expect(await limits.read(ofOne)).toMatchObject({ concurrentSessions: 10, usedSessions: null });
+});

@@ -18,7 +18,9 @@ interface Deps {
 
 /** docs/limits.md#operations. */
 export function addLimits(app: App, { limits, entitlements }: Deps): void {
-  app.get("/org/limits", { schema: operations.getOrganizationLimits }, async () => view(await limits.read()));
+  app.get("/org/limits", { schema: operations.getOrganizationLimits }, async (request) =>
+    view(await limits.read(principalOf(request))),
+  );
   app.patch(
     "/org/limits",
     { ...recordedFirst, schema: { ...operations.updateOrganizationLimits, body: OrganizationLimitsPatch } },
