@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
+import { TimeLimitReached } from "../../../src/base/deadline.js";
 import { Cdp } from "../../../src/browser/cdp/cdp.js";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import {
@@ -141,8 +142,15 @@ test("a client that opens pages as fast as they are closed cannot make a reset p
   const opening = (async () => {
     while (!over.signal.aborted) await client.send("Target.createTarget", { url: site.origin });
   })();
-  const { differences } = await chromium.reset(100_000);
-  expect(differences.some((text) => text.startsWith("targets: "))).toBe(true);
+  // The pages may leave a busy machine no time for the reset's own: then it fails, which ends the browser too.
+  const found = await chromium.reset(100_000).then(
+    ({ differences }) => differences,
+    (error: unknown) => {
+      if (!(error instanceof TimeLimitReached)) throw error;
+      return [`targets: ${error.message}`];
+    },
+  );
+  expect(found.some((text) => text.startsWith("targets: "))).toBe(true);
   over.abort();
   await opening;
   await chromium.kill();
