@@ -113,7 +113,7 @@ async function compared({ plain, checked, single, crowded }: Daemons): Promise<r
     {
       what: `GET /auth/context, one of ${manyKeys.toLocaleString("en")} keys`,
       clients: mostClients,
-      bar: 0.8,
+      bar: 0.9,
       plain: { daemon: single, key: alone },
       checked: { daemon: crowded, key: amongMany },
       turn: askTurn,
