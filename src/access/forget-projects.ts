@@ -6,6 +6,11 @@ import type { ProjectLimitStore } from "./project-limits.js";
 interface ForgetPorts {
   readonly directory: Pick<ProjectDirectory, "deletedFor" | "forget">;
   readonly limits: Pick<ProjectLimitStore, "setOfProject">;
+  /**
+   * Removes what is registered in it. It was empty when it was deleted, so that late requests have made what is
+   * there, and ended before they could take it back.
+   */
+  removeRegistered(project: ProjectId): Promise<void>;
   /** Whether nothing is left of it that anybody looks after or may ask for. */
   isEmpty(project: ProjectId): Promise<boolean>;
   /** Removes what is kept of an empty one besides. */
@@ -20,9 +25,10 @@ const lateMs: Millis = 3_600_000;
  * on the way, the next run does it again.
  */
 export const makeForgetProjects =
-  ({ directory, limits, isEmpty, erase }: ForgetPorts): (() => Promise<void>) =>
+  ({ directory, limits, removeRegistered, isEmpty, erase }: ForgetPorts): (() => Promise<void>) =>
   async () => {
     for (const project of await directory.deletedFor(lateMs)) {
+      await removeRegistered(project);
       if (!(await isEmpty(project))) continue;
       await limits.setOfProject(project, null);
       await erase(project);

@@ -1,7 +1,9 @@
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
+import { extensionZip } from "../support/archive/zip-bytes.js";
 import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { file, multipartBody, multipartType } from "../support/http/multipart-body.js";
 
 let daemon: Daemon;
 beforeAll(async () => {
@@ -17,7 +19,7 @@ class Slow {
   constructor(
     path: string,
     project: string,
-    private readonly body: string,
+    private readonly body: string | Buffer,
   ) {
     const { port, hostname } = new URL(daemon.url);
     this.#socket = connect(Number(port), hostname);
@@ -27,7 +29,7 @@ class Slow {
       `Host: ${hostname}:${port}`,
       `Authorization: Bearer ${daemon.apiKey}`,
       `X-Kernel-Project-Id: ${project}`,
-      "Content-Type: application/json",
+      `Content-Type: ${typeof body === "string" ? "application/json" : multipartType}`,
       `Content-Length: ${body.length}`,
       "Expect: 100-continue",
       "Connection: close",
@@ -48,13 +50,20 @@ class Slow {
   }
 }
 
-const lists = ["/browser_pools", "/browsers"] as const;
 const inProject = (project: string) => ({ "x-kernel-project-id": project });
+const proxy = { type: "custom", config: { host: "proxy.example", port: 3128 } };
+const made: readonly (readonly [path: string, body: object | Buffer])[] = [
+  ["/browser_pools", { size: 1, headless: true }],
+  ["/browsers", { headless: true }],
+  ["/profiles", { name: "late" }],
+  ["/proxies", proxy],
+  ["/extensions", multipartBody([file("file", extensionZip())])],
+];
 
-test.each(lists)("what is made at %s after its project was archived is taken back", async (path) => {
-  const { body } = await daemon.call("POST /org/projects", { name: `of ${path.slice(1)}` });
-  const id = String(body.id);
-  const slow = new Slow(path, id, path === "/browsers" ? '{"headless":true}' : '{"size":1,"headless":true}');
+test.each(made)("what is made at %s after its project was archived is taken back", async (path, body) => {
+  const project = await daemon.call("POST /org/projects", { name: `of ${path.slice(1)}` });
+  const id = String(project.body.id);
+  const slow = new Slow(path, id, Buffer.isBuffer(body) ? body : JSON.stringify(body));
   await slow.isLetIn();
   expect(await daemon.call(`PATCH /org/projects/${id}`, { status: "archived" })).toMatchObject({
     status: 200,
@@ -63,6 +72,5 @@ test.each(lists)("what is made at %s after its project was archived is taken bac
   expect(got).toMatchObject({ status: 404, text: expect.stringContaining("project_not_found") });
   await daemon.call(`PATCH /org/projects/${id}`, { status: "active" });
   expect((await daemon.call(`GET ${path}`, undefined, inProject(id))).body).toEqual([]);
-  const removed = () => daemon.call(`DELETE /org/projects/${id}`);
-  expect(await removed()).toMatchObject({ status: 204 });
+  expect(await daemon.call(`DELETE /org/projects/${id}`)).toMatchObject({ status: 204 });
 });

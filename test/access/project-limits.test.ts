@@ -119,3 +119,22 @@ test("a project that was deleted is looked after no longer once nothing is left 
   expect(await bed.redis.keys(`*${id}*`)).toEqual([]);
   expect(await bed.redis.hexists(organizationKey("limits"), `project ${id}`)).toBe(0);
 });
+
+test("what a late request has registered in a deleted project, and could not take back, goes with it", async () => {
+  const name = "overtaken";
+  const { id } = await bed.kernel.projects.create({ name });
+  const there = { "x-kernel-project-id": id };
+  const proxy = { type: "custom", config: { host: "proxy.example", port: 3128 } };
+  expect((await bed.root.call("POST /profiles", { name: "late" }, there)).status).toBe(201);
+  expect((await bed.root.call("POST /proxies", proxy, there)).status).toBe(201);
+  // As a deletion leaves it that has looked before they came.
+  await bed.redis
+    .multi()
+    .hdel(accessKey("projects"), id)
+    .hdel(accessKey("projectNames"), name)
+    .srem(accessKey("activeProjects"), id)
+    .zadd(accessKey("deletedProjects"), Date.now() - 7_200_000, id)
+    .exec();
+  await expect.poll(() => bed.redis.zscore(accessKey("deletedProjects"), id), { timeout: 20_000 }).toBeNull();
+  expect(await bed.redis.keys(`*${id}*`)).toEqual([]);
+});

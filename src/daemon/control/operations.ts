@@ -1,13 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../../base/clock.js";
-import {
-  defaultProject,
-  newRequestId,
-  type Partition,
-  partitionOf,
-  type PoolId,
-  type ProjectId,
-} from "../../base/ids.js";
+import { newRequestId, type Partition, partitionOf, type PoolId, type ProjectId } from "../../base/ids.js";
 import { patternsOf } from "../../base/net/hosts.js";
 import type { Config } from "../../config/config.js";
 import { makeAcquire } from "../../lease/acquire.js";
@@ -32,9 +25,10 @@ import {
 } from "../../pool/pool-operations.js";
 import { makeUpdatePool } from "../../pool/update-pool.js";
 import type { Lending } from "./lending.js";
+import { isActiveOf, openProjectRegistries } from "./project-registries.js";
 import { acquireMeter } from "../metrics.js";
 import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
-import { extensionCheck, openRegistries } from "../registries.js";
+import { extensionCheck } from "../registries.js";
 import type { DaemonParts } from "../shared.js";
 import type { ProjectStores } from "../../store/project/projects.js";
 
@@ -55,7 +49,7 @@ export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): Ht
     return {
       pools: makePoolOperations(shared, stores, parts),
       sessions: makeSessionOperations(shared, stores, parts),
-      ...openRegistries(shared, stores),
+      ...openProjectRegistries(shared, stores),
     };
   };
   return (project) => {
@@ -163,18 +157,12 @@ function makeSessionCreation(
   const remove = makeRemoveSession(releasePorts(shared, project));
   return undoneWhereLate(create, {
     isActive: isActiveOf(shared, projects.project),
-    async undo(granted, { principal, retryCount, gone }) {
+    async undo(granted, _body, { principal, retryCount, gone }) {
       await remove(granted.session.browser.id, { request: newRequestId(), principal, retryCount, gone });
       granted.settle("lost");
     },
   });
 }
-
-/** The default project is always there. */
-const isActiveOf =
-  ({ stores: { directory } }: DaemonParts, project: ProjectId) =>
-  async (): Promise<boolean> =>
-    project === defaultProject || (await directory.find(project))?.status === "active";
 
 const lendingPorts = (
   { stores: { poolStore } }: DaemonParts,

@@ -5,6 +5,7 @@ import { makeProjectOperations } from "../../access/project-operations.js";
 import { findProjectId, onDemandIn } from "../../base/ids.js";
 import type { DaemonParts } from "../shared.js";
 import type { Stores } from "../stores.js";
+import { removeRegistered } from "./project-registries.js";
 
 /** Undefined where projects are not enabled. */
 export const openProjects = ({ config, stores }: DaemonParts): ProjectOperations | undefined =>
@@ -25,6 +26,7 @@ export function forgetProjects({ stores }: DaemonParts): () => Promise<void> {
   return makeForgetProjects({
     directory,
     limits,
+    removeRegistered: (id) => removeRegistered(projects.of(id)),
     async isEmpty(id) {
       const left = projects.of(id).projects;
       if ((await contents.isRunning(id)) || (await contents.hasRegistered(id))) return false;

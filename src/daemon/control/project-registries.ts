@@ -1,0 +1,48 @@
+import { defaultProject, type ProjectId } from "../../base/ids.js";
+import type { Done } from "../../base/errors.js";
+import { undoneWhereLate } from "../../pool/late-creation.js";
+import type { ProjectStores } from "../../store/project/projects.js";
+import { openRegistries } from "../registries.js";
+import type { DaemonParts } from "../shared.js";
+
+/** The default project is always there. */
+export const isActiveOf =
+  ({ stores: { directory } }: DaemonParts, project: ProjectId) =>
+  async (): Promise<boolean> =>
+    project === defaultProject || (await directory.find(project))?.status === "active";
+
+/** The registries of a project, which keep nothing that is made once it is closed. */
+export function openProjectRegistries(
+  shared: DaemonParts,
+  stores: ProjectStores,
+): ReturnType<typeof openRegistries> {
+  const { extensions, profiles, proxies } = openRegistries(shared, stores);
+  const isActive = isActiveOf(shared, stores.projects.project);
+  // Whoever is told of it only now can have named it nowhere, so nothing uses it.
+  const ports = <Id>(store: { remove(id: Id): Promise<unknown> }) => ({
+    isActive,
+    undo: async ({ value }: Done<{ readonly id: Id }>) => void (await store.remove(value.id)),
+  });
+  return {
+    extensions: { ...extensions, create: undoneWhereLate(extensions.create, ports(stores.extensions)) },
+    profiles: { ...profiles, create: undoneWhereLate(profiles.create, ports(stores.profiles)) },
+    proxies: { ...proxies, create: undoneWhereLate(proxies.create, ports(stores.proxies)) },
+  };
+}
+
+const removedAtOnce = 100;
+
+/** Some of what is registered in a deleted project: requests have made it that the deletion has overtaken. */
+export async function removeRegistered({ extensions, profiles, proxies }: ProjectStores): Promise<void> {
+  const some = { limit: removedAtOnce, offset: 0 };
+  const [loaded, saved, routed] = await Promise.all([
+    extensions.all(),
+    profiles.page(some),
+    proxies.page(some),
+  ]);
+  await Promise.all([
+    ...loaded.map(({ id }) => extensions.remove(id)),
+    ...saved.items.map(({ id }) => profiles.remove(id)),
+    ...routed.items.map(({ id }) => proxies.remove(id)),
+  ]);
+}
