@@ -99,9 +99,10 @@ function policyOf(role: Exclude<Role, "admin">, scope: ProjectId | null): Policy
   return { statements: given.map((action) => ({ action, resource })) };
 }
 
-/** An address that the issuer says it has not verified may be anybody's. */
+/** An address that the issuer says it has not verified may be anybody's. Some issuers say so by a text. */
 const emailOf = (claims: Claims, { emailClaim }: PeopleSettings): string =>
-  (claims["email_verified"] === false ? undefined : textIn(claims, emailClaim, 320)) ?? unknownEmail;
+  (isUnverified(claims) ? undefined : textIn(claims, emailClaim, 320)) ?? unknownEmail;
+const isUnverified = ({ email_verified: said = true }: Claims): boolean => said !== true && said !== "true";
 const unknownEmail = "unknown@remuda.invalid";
 
 const isOfDashboard = ({ azp, client_id: client }: Claims, { dashboardClients }: PeopleSettings): boolean =>
@@ -115,7 +116,11 @@ function valueIn(claims: Claims, claim: string): unknown {
     .reduce<unknown>((at, key) => (isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined), claims);
 }
 
+/** It is no character, and Redis refuses JSON that has it (RFC 8259, 8.2). */
+const halfPair = /\p{Surrogate}/u;
+
 function textIn(claims: Claims, claim: string, longest: number): string | undefined {
   const value = valueIn(claims, claim);
-  return typeof value === "string" && value !== "" && value.length <= longest ? value : undefined;
+  if (typeof value !== "string" || value === "" || value.length > longest) return undefined;
+  return halfPair.test(value) ? undefined : value;
 }

@@ -35,12 +35,14 @@ test("a person is who the claims say", async () => {
 test.each([
   ["no address", {}],
   ["one that is not verified", { email: "root@remuda.invalid", email_verified: false }],
+  ["one that is not verified, told as a text", { email: "root@remuda.invalid", email_verified: "false" }],
+  ["half of a surrogate pair in it", { email: "a\ud800@people.example", name: "\udc00" }],
   ["one that is no text", { email: ["ada@people.example"] }],
 ])("who has %s has an unknown one", async (_, claims) => {
   expect((await identify(claims)).person).toEqual({ id: "ada", email: "unknown@remuda.invalid", name: null });
 });
 
-test.each([[""], [undefined], [7], ["x".repeat(256)]])("a person with the id %j is nobody", async (sub) => {
+test.each([[""], [undefined], [7], ["x".repeat(256)], ["half \ud800"]])("a person with the id %j is nobody", async (sub) => {
   await expect(identify({ sub })).rejects.toThrow("unauthorized");
 });
 
