@@ -146,5 +146,8 @@ const makeRemove =
     const { id } = found.value;
     const refused = await close(ports, found.value, { patch: {}, why: () => whyNotEmpty(ports, id) });
     if (refused) return refused;
-    return (await ports.directory.remove(id)) === "missing" ? refusal("project_not_found") : done(null);
+    const removed = await ports.directory.remove(id);
+    // Others let requests in again since it was looked at.
+    if (removed === "active") return refusal("conflict");
+    return removed === "missing" ? refusal("project_not_found") : done(null);
   };

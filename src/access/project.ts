@@ -43,7 +43,8 @@ export interface ProjectDirectory {
   findNamed(name: string): Promise<ProjectId | undefined>;
   all(): Promise<readonly Project[]>;
   change(id: ProjectId, patch: ProjectPatch): Promise<"changed" | "missing" | "taken">;
-  remove(id: ProjectId): Promise<"removed" | "missing">;
+  /** `active`: it is not closed, or no longer. */
+  remove(id: ProjectId): Promise<"removed" | "missing" | "active">;
   /** Those that were removed so long ago, and are not forgotten yet. */
   deletedFor(ms: Millis): Promise<readonly ProjectId[]>;
   /** Nothing is looked for any more in one that was removed. */

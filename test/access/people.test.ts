@@ -42,9 +42,12 @@ test.each([
   expect((await identify(claims)).person).toEqual({ id: "ada", email: "unknown@remuda.invalid", name: null });
 });
 
-test.each([[""], [undefined], [7], ["x".repeat(256)], ["half \ud800"]])("a person with the id %j is nobody", async (sub) => {
-  await expect(identify({ sub })).rejects.toThrow("unauthorized");
-});
+test.each([[""], [undefined], [7], ["x".repeat(256)], ["half \ud800"]])(
+  "a person with the id %j is nobody",
+  async (sub) => {
+    await expect(identify({ sub })).rejects.toThrow("unauthorized");
+  },
+);
 
 test("a claim may stand within others, and may have dots in its name", async () => {
   const roleClaim = "realm.roles";

@@ -35,7 +35,7 @@ export class RedisProjectDirectory implements ProjectDirectory {
     return (await this.#run("change-project", { id, name: name ?? "", status: status ?? "" })).kind;
   }
 
-  async remove(id: ProjectId): Promise<"removed" | "missing"> {
+  async remove(id: ProjectId): Promise<"removed" | "missing" | "active"> {
     return (await this.#run("remove-project", { id })).kind;
   }
 

@@ -13,7 +13,7 @@ export const replyWords = {
   "rotate-key": ["rotated", "short", "missing", "many", "same", "mismatch"],
   "change-project": ["changed", "missing", "taken"],
   "create-project": ["created", "taken", "many"],
-  "remove-project": ["removed", "missing"],
+  "remove-project": ["removed", "missing", "active"],
   "begin-launch": ["begun", "stale"],
   "browser-ready": ["freed"],
   "launch-failed": ["failed", "stale"],

@@ -1,12 +1,15 @@
--- remove-project: forget a project and free its name; what late requests have left in it is looked for yet.
+-- remove-project: forget a project that is closed and free its name; what late requests have left in it is looked
+-- for yet.
 -- KEYS  projects projectNames activeProjects deletedProjects
 -- ARGV  id
--- REPLY removed, missing
+-- REPLY removed, missing, active (somebody has made it so since it was closed; it stays)
 --- @include base
 
 local text = redis.call("HGET", K.projects, A.id)
 if not text then return plain("missing") end
-redis.call("HDEL", K.projectNames, cjson.decode(text).name)
+local project = cjson.decode(text)
+if project.status == "active" then return plain("active") end
+redis.call("HDEL", K.projectNames, project.name)
 redis.call("HDEL", K.projects, A.id)
 redis.call("SREM", K.activeProjects, A.id)
 redis.call("ZADD", K.deletedProjects, now, A.id)

@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { rootPrincipal } from "../../../src/access/principal.js";
+import { makeProjectOperations } from "../../../src/access/project-operations.js";
+import { newProjectId } from "../../../src/base/ids.js";
+import { RedisLimitStore } from "../../../src/store/organization/limit-store.js";
+import { RedisProjectDirectory } from "../../../src/store/organization/project-directory.js";
+import { onBoth } from "../../support/store/on-both.js";
+
+const root = rootPrincipal({ id: "root", email: "root@remuda.invalid", name: null });
+
+onBoth("which projects there are", ({ bed }) => {
+  test("a project that somebody makes active again while it is being deleted stays", async () => {
+    const { store } = bed();
+    const directory = new RedisProjectDirectory(store);
+    const id = newProjectId();
+    await directory.create({ id, name: "wanted", most: 9 });
+    let looks = 0;
+    const operations = makeProjectOperations({
+      directory,
+      limits: new RedisLimitStore(store),
+      maxProjects: 9,
+      concurrentSessions: null,
+      contents: {
+        isRunning: async () => false,
+        // The second look is the one at the closed project; after it there is none.
+        async hasRegistered() {
+          if ((looks += 1) === 2) await operations.update(id, { status: "active" }, root);
+          return false;
+        },
+      },
+    });
+    expect(await operations.remove(id, root)).toMatchObject({ kind: "refused", code: "conflict" });
+    expect(await directory.find(id)).toMatchObject({ name: "wanted", status: "active" });
+    expect(await operations.remove(id, root)).toMatchObject({ kind: "done" });
+    expect(await directory.find(id)).toBeUndefined();
+  });
+});
