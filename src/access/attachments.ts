@@ -18,7 +18,7 @@ export function attachmentsOf(body: AttachingBody): {
 } {
   const { extensions = [], vaults = [], telemetry, profile, proxy, proxy_id, network } = body;
   const isClosed = extensions.length > 0 || vaults.length > 0 || telemetry?.export !== undefined;
-  const needs = profile?.save_changes === true ? (["profiles:use", "profiles:write"] as const) : profileUse;
+  const needs = needsOnProfile(profile?.save_changes === true);
   const routes = network && "proxy_routes" in network ? (network.proxy_routes ?? []) : [];
   const proxies = [
     ...(proxy ? [proxy] : []),
@@ -33,7 +33,9 @@ export function attachmentsOf(body: AttachingBody): {
     ],
   };
 }
-const profileUse: readonly Action[] = ["profiles:use"];
+/** What has to be allowed on the profile of a browser, whose end may save it. */
+export const needsOnProfile = (isSaved: boolean): readonly Action[] =>
+  isSaved ? ["profiles:use", "profiles:write"] : ["profiles:use"];
 const proxyUse: readonly Action[] = ["proxies:use"];
 
 const isNamed = ({ id, name }: Selector): boolean => Boolean(id) || Boolean(name);

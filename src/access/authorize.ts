@@ -1,6 +1,6 @@
 import { type Done, done, type ErrorCode, type Refusal, refusal } from "../base/errors.js";
 import { bounds, type Selector } from "../spec/bodies.js";
-import { type AttachingBody, attachmentsOf, withIds } from "./attachments.js";
+import { type AttachingBody, attachmentsOf, needsOnProfile, withIds } from "./attachments.js";
 import type { OperationRule } from "./operation-rules.js";
 import { type Action, allows, type Kind, knowsOf, type Policy } from "./policy.js";
 import { type Guarded, type Principal, projectOfRequest } from "./principal.js";
@@ -39,19 +39,31 @@ const missing: Readonly<Record<Kind, ErrorCode>> = {
   vaults: "not_found",
 };
 
+/** Why nobody who has a policy may do it. A person has a role in the place of a policy. */
+export const closedTo = ({ type }: Principal): Refusal =>
+  refusal("insufficient_scope", {
+    message: type === "user" ? "Only an admin may do that" : "No API key with a policy may do that",
+  });
+
+const notAllowed = ({ type }: Principal, what: string): Refusal =>
+  refusal("insufficient_scope", {
+    message: `${type === "user" ? "Your role" : "The policy of this API key"} does not allow ${what}`,
+  });
+
 /** Whether a policy lets an operation do what it is asked for. */
 export async function authorize(things: GuardedThings, attempt: Attempt): Promise<Done<Passed> | Refusal> {
   const { principal, rule, body } = attempt;
   if (rule.of === "everybody") return done({});
-  if (rule.of === "unrestricted") return refusal("insufficient_scope");
+  if (rule.of === "unrestricted") return closedTo(principal);
   const may = mayOf(principal);
-  if (rule.of === "list") return done({ sees: (thing) => may.all(rule.kind, rule.needs, thing) });
+  if (rule.of === "list")
+    return done({ sees: (thing) => may.lacking(rule.kind, rule.needs, thing).length === 0 });
   const found = rule.of === "thing" ? await findThing(things, attempt, rule) : done({});
   if (found.kind === "refused") return found;
-  if (rule.of === "project" && !rule.needs.every((action) => may.inProject(action)))
-    return refusal("insufficient_scope");
+  const lacking = rule.of === "project" ? rule.needs.filter((action) => !may.inProject(action)) : [];
+  if (lacking.length > 0) return notAllowed(principal, `${lacking.join(", ")} in this project`);
   if (rule.attaches === undefined || body === undefined) return found;
-  const attached = await attach(things, may, body);
+  const attached = await attach(things, attempt, body);
   return attached.kind === "refused" ? attached : done({ ...found.value, body: attached.value });
 }
 
@@ -68,7 +80,8 @@ async function findThing(
   const { policy } = principal;
   if (!found || !knowsOf(policy, projectOfRequest(principal), { kind, id: found.id }))
     return refusal(missing[kind]);
-  return mayOf(principal).all(kind, needs, found) ? done({ id: found.id }) : refusal("insufficient_scope");
+  const lacking = mayOf(principal).lacking(kind, needs, found);
+  return lacking.length === 0 ? done({ id: found.id }) : notAllowed(principal, `${lacking.join(", ")} here`);
 }
 
 /** What can be neither an id nor a name never becomes part of a question. */
@@ -77,8 +90,8 @@ const isRef = new RegExp(bounds.namePattern);
 interface May {
   inProject(action: Action): boolean;
   on(action: Action, kind: Kind, id: string): boolean;
-  /** All of the actions, and the use of what the thing holds. */
-  all(kind: Kind, needs: readonly Action[], thing: Guarded): boolean;
+  /** What is not allowed of the actions, and of the use of what the thing holds. */
+  lacking(kind: Kind, needs: readonly Action[], thing: Guarded): readonly string[];
 }
 
 function mayOf(principal: Attempt["principal"]): May {
@@ -88,13 +101,20 @@ function mayOf(principal: Attempt["principal"]): May {
   return {
     on,
     inProject: (action) => allows(policy, action, { project }),
-    all: (kind, needs, { id, profile }) =>
-      needs.every((action) => on(action, kind, id)) &&
-      (profile === undefined ||
-        (on("profiles:use", "profiles", profile.id) &&
-          (!profile.save || on("profiles:write", "profiles", profile.id)))),
+    lacking: (kind, needs, { id, profile }) => [
+      ...needs.filter((action) => !on(action, kind, id)),
+      ...(profile === undefined ? [] : lackingOnProfile(on, profile)),
+    ],
   };
 }
+
+const lackingOnProfile = (
+  on: May["on"],
+  { id, save }: NonNullable<Guarded["profile"]>,
+): readonly string[] =>
+  needsOnProfile(save)
+    .filter((action) => !on(action, "profiles", id))
+    .map((action) => `${action} on its profile`);
 
 /**
  * The body with an id for each thing that it names, where all of them may be used. What is not there is
@@ -102,23 +122,20 @@ function mayOf(principal: Attempt["principal"]): May {
  */
 async function attach(
   things: GuardedThings,
-  may: May,
+  { principal }: Attempt,
   body: AttachingBody,
 ): Promise<Done<AttachingBody> | Refusal> {
+  const may = mayOf(principal);
   const { isClosed, named } = attachmentsOf(body);
-  if (isClosed)
-    return refusal("insufficient_scope", {
-      message: "A key with a policy launches no browser with extensions, vaults or an export of telemetry",
-    });
+  if (isClosed) return notAllowed(principal, "extensions, vaults or an export of telemetry: no policy does");
   const ids = new Map<Selector, string>();
   for (const { kind, selector, needs } of named) {
     const id = await things.choose(kind, selector);
-    const isAllowed = needs.every((action) => (id ? may.on(action, kind, id) : may.inProject(action)));
-    if (!isAllowed)
-      return refusal("insufficient_scope", {
-        message: `This API key may not use what the body names of ${kind}`,
-      });
+    const lacking = needs.filter((action) => !(id ? may.on(action, kind, id) : may.inProject(action)));
+    if (lacking.length > 0)
+      return notAllowed(principal, `${lacking.join(", ")} on what the body names as its ${called[kind]}`);
     if (id !== undefined) ids.set(selector, id);
   }
   return done(withIds(body, ids));
 }
+const called = { profiles: "profile", proxies: "proxy" } as const;

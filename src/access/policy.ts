@@ -90,7 +90,7 @@ export async function policyFaults(
     statements.map(async (statement) => await statementFault(statement, scope, targets)),
   );
   return found.flatMap((fault, at) =>
-    fault === undefined ? [] : [{ code: "invalid_input", message: `policy.statements[${at}]: ${fault}` }],
+    fault === undefined ? [] : [{ code: "invalid_input", message: `policy.statements[${at}].resource: ${fault}` }],
   );
 }
 
@@ -101,19 +101,22 @@ async function statementFault(
 ): Promise<string | undefined> {
   const [kind, verb] = action.split(":");
   if (resource.startsWith("organizations/")) {
-    if (resource !== wholeOrganization) return `resource must be ${wholeOrganization} or lie in a project`;
-    return scope === null ? undefined : "resource is wider than the key's project";
+    if (resource !== wholeOrganization) return knownForms;
+    return scope === null ? undefined : "is wider than the key's project";
   }
-  if (kind === "organizations") return `${action} is for ${wholeOrganization} only`;
+  if (kind === "organizations") return `${action} is granted on ${wholeOrganization} only`;
   const [, project = "", named, id = ""] =
     /^projects\/([^/*]+)\/(?:\*|(browsers|profiles|vaults|proxies)\/([^/*]+))$/.exec(resource) ?? [];
-  if (project === "") return "resource is of no form that is known";
-  if (scope !== null && scope !== project) return "resource is outside the key's project";
-  if (!(await targets.hasProject(project))) return "there is no such project";
+  if (project === "") return knownForms;
+  if (scope !== null && scope !== project) return "is outside the key's project";
+  if (!(await targets.hasProject(project))) return "names no project that there is; projects go by their ids here";
   if (named === undefined) return undefined;
-  if (verb === "create") return "to create is allowed in a project or the organization, not on one thing";
-  if (named !== kind) return `${action} is not for ${named}`;
+  if (verb === "create") return `${action} is granted in a project or the organization, not on one thing`;
+  if (named !== kind) return `${action} is not granted on ${named}`;
   return (await targets.has(project as ProjectId, named as Kind, id))
     ? undefined
-    : "there is no such resource";
+    : `is none of the project's ${named}, which go by their ids here`;
 }
+const knownForms =
+  `must be ${wholeOrganization}, projects/{id}/* or projects/{id}/{kind}/{id}, ` +
+  `where the kind is one of ${kinds.join(", ")}`;

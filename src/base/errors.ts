@@ -44,7 +44,7 @@ export const errors = {
     message: "A key cannot delete itself; use another one",
   },
   unauthorized: { status: 401, retry: false, message: "The API key or token is missing or not valid" },
-  insufficient_scope: { status: 403, retry: false, message: "This API key may not do that" },
+  insufficient_scope: { status: 403, retry: false, message: "This credential may not do that" },
   insufficient_plan: { status: 403, retry: false, message: "No node of this deployment offers this" },
   limit_exceeded: { status: 403, retry: false, message: "A configured limit does not allow this" },
   not_found: { status: 404, retry: false, message: "There is no such thing" },

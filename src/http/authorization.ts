@@ -1,8 +1,8 @@
 import type { FastifyRequest } from "fastify";
-import { authorize, type GuardedThings } from "../access/authorize.js";
+import { authorize, closedTo, type GuardedThings } from "../access/authorize.js";
 import { type OperationRule, ruleOf } from "../access/operation-rules.js";
 import { type Guarded, type Principal, projectOfRequest } from "../access/principal.js";
-import { refusal, type Refusal } from "../base/errors.js";
+import type { Refusal } from "../base/errors.js";
 import type { App } from "./app.js";
 import type { HttpDeps } from "./deps.js";
 import { sendRefusal } from "./errors.js";
@@ -35,7 +35,7 @@ export function refuseClosed({
 }: FastifyRequest): Refusal | undefined {
   if (!isRestricted(principal)) return undefined;
   const { of } = ruleFor(schema, config.isForEverybody);
-  return of === "unrestricted" ? refusal("insufficient_scope") : undefined;
+  return of === "unrestricted" ? closedTo(principal) : undefined;
 }
 
 /**

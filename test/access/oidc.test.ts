@@ -60,7 +60,7 @@ test("an admin manages keys, and answers for them; whoever has less makes none",
   for (const client of ["max", "rea", "nil"])
     expect(await (await person(client)).call("POST /org/api_keys", { name: "more" })).toMatchObject({
       status: 403,
-      body: { code: "insufficient_scope" },
+      body: { code: "insufficient_scope", message: "Only an admin may do that" },
     });
 });
 
@@ -68,7 +68,10 @@ test("a member works with browsers and profiles, a reader only looks, and who ha
   const [max, rea, nil] = [await person("max"), await person("rea"), await person("nil")];
   const profile = (who: DaemonClient, name: string) => who.call("POST /profiles", { name });
   expect((await profile(max, "of-max")).status).toBe(201);
-  expect((await profile(rea, "of-rea")).status).toBe(403);
+  expect(await profile(rea, "of-rea")).toMatchObject({
+    status: 403,
+    body: { message: "Your role does not allow profiles:create in this project" },
+  });
   expect((await profile(nil, "of-nil")).status).toBe(403);
   const seenBy = async (who: DaemonClient) => (await who.call("GET /profiles")).body;
   expect(await seenBy(rea)).toMatchObject([{ name: "of-max" }]);

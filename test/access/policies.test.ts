@@ -47,6 +47,27 @@ test("a key with a policy neither makes, reads, renames, rotates nor deletes a k
     });
 });
 
+test("a refusal says what the policy lacks, or that none would do", async () => {
+  const { key } = await bed.make(policy(["profiles:read", whole], ["browsers:create", whole]));
+  const client = bed.as(key);
+  await idOf("POST /profiles", { name: "told" });
+  for (const [operation, body, lacking] of [
+    ["POST /browsers", {}, "does not allow browsers:use in this project"],
+    ["DELETE /profiles/told", undefined, "does not allow profiles:delete here"],
+    ["POST /browser_pools/default/acquire", {}, "No API key with a policy may do that"],
+  ] as const)
+    expect(await client.call(operation, body), operation).toMatchObject({
+      status: 403,
+      body: { message: expect.stringContaining(lacking) },
+    });
+  const launching = bed.as(
+    (await bed.make(policy(["browsers:create", whole], ["browsers:use", whole]))).key,
+  );
+  expect(await launching.call("POST /browsers", { profile: { name: "told" } })).toMatchObject({
+    body: { message: expect.stringContaining("profiles:use on what the body names as its profile") },
+  });
+});
+
 test("lists show what the key may see, paged after the rest is left out", async () => {
   for (const [kind, body] of [
     ["profiles", {}],

@@ -40,21 +40,21 @@ test.each([
   ["p1", "profiles:read", "projects/p1/profiles/there", undefined],
   ["p1", "profiles:read", "organizations/default/*", "wider than the key's project"],
   ["p1", "profiles:read", "projects/p2/*", "outside the key's project"],
-  [null, "profiles:read", "projects/p2/*", "no such project"],
-  [null, "profiles:read", "organizations/other/*", "resource must be"],
+  [null, "profiles:read", "projects/p2/*", "names no project"],
+  [null, "profiles:read", "organizations/other/*", "must be organizations/default/*"],
   [null, "organizations:read", "projects/p1/*", "only"],
-  [null, "profiles:read", "projects/p1/profiles/gone", "no such resource"],
-  [null, "profiles:read", "projects/p1/proxies/there", "not for proxies"],
+  [null, "profiles:read", "projects/p1/profiles/gone", "none of the project's profiles"],
+  [null, "profiles:read", "projects/p1/proxies/there", "not granted on proxies"],
   [null, "profiles:create", "projects/p1/profiles/there", "not on one thing"],
-  [null, "profiles:read", "projects/p1/profiles/*", "no form"],
-  [null, "profiles:read", "projects/*/*", "no form"],
-  [null, "profiles:read", "projects/p1/browser_pools/there", "no form"],
-  [null, "profiles:read", "*", "no form"],
+  [null, "profiles:read", "projects/p1/profiles/*", "must be organizations/default/*, projects/{id}/* or"],
+  [null, "profiles:read", "projects/*/*", "must be organizations/default/*, projects/{id}/* or"],
+  [null, "profiles:read", "projects/p1/browser_pools/there", "must be organizations/default/*, projects/{id}/* or"],
+  [null, "profiles:read", "*", "must be organizations/default/*, projects/{id}/* or"],
 ] as const)("for a key of %s, %s on %s: %s", async (...[scope, action, resource, fault]) => {
   const found = await policyFaults(policyOf([action, resource]), scope as ProjectId | null, targets);
   if (fault === undefined) return expect(found).toEqual([]);
   expect(found).toEqual([{ code: "invalid_input", message: expect.stringContaining(fault) }]);
-  expect(found[0]?.message).toMatch(/^policy\.statements\[0\]: /);
+  expect(found[0]?.message).toMatch(/^policy\.statements\[0\]\.resource: /);
 });
 
 test("an operation without a row is an error", () => {

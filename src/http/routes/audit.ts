@@ -74,7 +74,8 @@ export function addAudit(app: App, { auditLog }: Deps): void {
 
 /** The log is that of the whole organization. */
 export function checkReachOfLog({ credentialScope }: Principal): void {
-  if (credentialScope !== null) throw new RemudaError("insufficient_scope");
+  if (credentialScope !== null)
+    throw new RemudaError("insufficient_scope", { message: "The audit log is the whole organization's" });
 }
 
 type Query = Omit<Static<typeof AuditQuery>, "limit" | "page_token">;

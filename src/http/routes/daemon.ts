@@ -25,6 +25,9 @@ interface MetricsParts extends Pick<HttpDeps, "authenticator" | "metrics"> {
   isOpen(host: string | undefined): boolean;
 }
 
+const notOfAll = refusal("insufficient_scope", {
+  message: "Metrics are for credentials of the whole organization that have no policy",
+});
 /** Metrics tell of every project, and of what no policy speaks. */
 const isOfAll = ({ policy, credentialScope }: Principal): boolean =>
   policy === undefined && credentialScope === null;
@@ -35,7 +38,7 @@ export function addMetrics(app: App, { authenticator, metrics, isOpen }: Metrics
       const got = await authenticator.admit({ authorization: headers.authorization, project: undefined });
       if (got.rate) tellRate(reply, got.rate);
       if (got.kind === "refused") return sendRefusal(reply, got);
-      if (!isOfAll(got.principal)) return sendRefusal(reply, refusal("insufficient_scope"));
+      if (!isOfAll(got.principal)) return sendRefusal(reply, notOfAll);
     }
     return reply.type(metrics.contentType).send(await metrics.text());
   });
