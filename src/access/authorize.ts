@@ -108,10 +108,7 @@ function mayOf(principal: Attempt["principal"]): May {
   };
 }
 
-const lackingOnProfile = (
-  on: May["on"],
-  { id, save }: NonNullable<Guarded["profile"]>,
-): readonly string[] =>
+const lackingOnProfile = (on: May["on"], { id, save }: NonNullable<Guarded["profile"]>): readonly string[] =>
   needsOnProfile(save)
     .filter((action) => !on(action, "profiles", id))
     .map((action) => `${action} on its profile`);

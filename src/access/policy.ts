@@ -90,7 +90,9 @@ export async function policyFaults(
     statements.map(async (statement) => await statementFault(statement, scope, targets)),
   );
   return found.flatMap((fault, at) =>
-    fault === undefined ? [] : [{ code: "invalid_input", message: `policy.statements[${at}].resource: ${fault}` }],
+    fault === undefined
+      ? []
+      : [{ code: "invalid_input", message: `policy.statements[${at}].resource: ${fault}` }],
   );
 }
 
@@ -109,7 +111,8 @@ async function statementFault(
     /^projects\/([^/*]+)\/(?:\*|(browsers|profiles|vaults|proxies)\/([^/*]+))$/.exec(resource) ?? [];
   if (project === "") return knownForms;
   if (scope !== null && scope !== project) return "is outside the key's project";
-  if (!(await targets.hasProject(project))) return "names no project that there is; projects go by their ids here";
+  if (!(await targets.hasProject(project)))
+    return "names no project that there is; projects go by their ids here";
   if (named === undefined) return undefined;
   if (verb === "create") return `${action} is granted in a project or the organization, not on one thing`;
   if (named !== kind) return `${action} is not granted on ${named}`;

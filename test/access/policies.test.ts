@@ -60,9 +60,7 @@ test("a refusal says what the policy lacks, or that none would do", async () => 
       status: 403,
       body: { message: expect.stringContaining(lacking) },
     });
-  const launching = bed.as(
-    (await bed.make(policy(["browsers:create", whole], ["browsers:use", whole]))).key,
-  );
+  const launching = bed.as((await bed.make(policy(["browsers:create", whole], ["browsers:use", whole]))).key);
   expect(await launching.call("POST /browsers", { profile: { name: "told" } })).toMatchObject({
     body: { message: expect.stringContaining("profiles:use on what the body names as its profile") },
   });

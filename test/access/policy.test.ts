@@ -48,7 +48,12 @@ test.each([
   [null, "profiles:create", "projects/p1/profiles/there", "not on one thing"],
   [null, "profiles:read", "projects/p1/profiles/*", "must be organizations/default/*, projects/{id}/* or"],
   [null, "profiles:read", "projects/*/*", "must be organizations/default/*, projects/{id}/* or"],
-  [null, "profiles:read", "projects/p1/browser_pools/there", "must be organizations/default/*, projects/{id}/* or"],
+  [
+    null,
+    "profiles:read",
+    "projects/p1/browser_pools/there",
+    "must be organizations/default/*, projects/{id}/* or",
+  ],
   [null, "profiles:read", "*", "must be organizations/default/*, projects/{id}/* or"],
 ] as const)("for a key of %s, %s on %s: %s", async (...[scope, action, resource, fault]) => {
   const found = await policyFaults(policyOf([action, resource]), scope as ProjectId | null, targets);
