@@ -43,6 +43,8 @@ class Observed {
   constructor(
     readonly raw: IncomingMessage,
     readonly receivedAt: Millis,
+    /** A connection that has closed no longer tells it. */
+    readonly clientIp: string,
   ) {}
 }
 
@@ -120,7 +122,7 @@ export class AuditTrail {
   }
 
   #observe(raw: IncomingMessage): Observed {
-    return (raw[observation] = new Observed(raw, this.clock.monotonic()));
+    return (raw[observation] = new Observed(raw, this.clock.monotonic(), this.addressOf(raw)));
   }
 
   #record(observed: Observed, status: number): void {
@@ -130,7 +132,7 @@ export class AuditTrail {
   }
 
   /** Written out in one literal: each request makes one, and spreading objects is slower. */
-  #entryOf({ raw, request, receivedAt, intent }: Observed, status: number): NewEntry {
+  #entryOf({ raw, request, receivedAt, clientIp, intent }: Observed, status: number): NewEntry {
     const path = pathOf(raw.url ?? "");
     const { authStrategy, userId, email } = callerOf(raw, request);
     return {
@@ -144,7 +146,7 @@ export class AuditTrail {
       path: path.slice(0, longest.path),
       route: request ? templateOf(request.routeOptions.url ?? "") : frontTemplateOf(path),
       domain: domainOf(raw).slice(0, longest.domain),
-      clientIp: this.addressOf(raw),
+      clientIp,
       userAgent: withoutKeys(raw.headers["user-agent"] ?? "").slice(0, longest.userAgent),
       intent,
     };

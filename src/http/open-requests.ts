@@ -29,9 +29,10 @@ export class OpenRequests {
 
   constructor(private readonly parts: OpenRequestsParts) {}
 
-  /** The root key never ends. */
+  /** The root key never ends. Who has hung up while they were judged has nothing open. */
   add(principal: Principal, response: ServerResponse): void {
     if (keyOf(principal) === undefined && principal.expiresAt === undefined) return;
+    if (response.destroyed) return;
     this.#stop ??= this.parts.clock.every(lookMs, () => void this.#look());
     const open = { response, principal };
     this.#open.add(open);
@@ -54,9 +55,12 @@ export class OpenRequests {
     }
   }
 
-  /** The connection is closed, which ends a wait as if its caller had gone; a repeat is refused. */
+  /**
+   * The connection is closed, which ends a wait as if its caller had gone; a repeat is refused. A reply whose
+   * turn has not come would close it only then.
+   */
   #cut(isOver: (principal: Principal) => boolean): void {
-    for (const { principal, response } of this.#open) if (isOver(principal)) response.destroy();
+    for (const { principal, response } of this.#open) if (isOver(principal)) response.req.socket.destroy();
   }
 
   async #judge(): Promise<(principal: Principal) => boolean> {

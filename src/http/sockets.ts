@@ -26,9 +26,12 @@ interface Wiring {
 /**
  * Node.js takes a connection for idle as soon as its reply was ended; closing it then cuts off what its
  * client has yet to read (http.Server of Node.js 20 to 24). Here it is idle once its last reply has left.
+ *
+ * Neither does it tell a reply that its connection has closed while others went before it (RFC 9112, 9.3.2):
+ * whoever waits for such a caller to hang up would wait for ever.
  */
 class ApiServer extends Server {
-  readonly #replies = new Map<Socket, number>();
+  readonly #replies = new Map<Socket, Set<ServerResponse>>();
   /** The bytes that an idle connection had received by then: more of them are a request on its way. */
   readonly #idle = new Map<Socket, number>();
 
@@ -36,11 +39,13 @@ class ApiServer extends Server {
     super(options, listener);
     this.prependListener("request", ({ socket }, response) => {
       this.#idle.delete(socket);
-      this.#replies.set(socket, (this.#replies.get(socket) ?? 0) + 1);
-      response.once("close", () => this.#replied(socket));
+      const replies = this.#replies.get(socket) ?? new Set();
+      this.#replies.set(socket, replies.add(response));
+      response.once("close", () => this.#replied(socket, response));
     });
     this.on("connection", (socket: Socket) =>
       socket.once("close", () => {
+        for (const reply of this.#replies.get(socket) ?? []) if (reply.socket === null) closeUnsent(reply);
         this.#idle.delete(socket);
         this.#replies.delete(socket);
       }),
@@ -51,12 +56,19 @@ class ApiServer extends Server {
     for (const [socket, bytes] of this.#idle) if (socket.bytesRead === bytes) socket.destroy();
   }
 
-  #replied(socket: Socket): void {
-    const left = (this.#replies.get(socket) ?? 1) - 1;
-    if (left > 0) return void this.#replies.set(socket, left);
+  #replied(socket: Socket, reply: ServerResponse): void {
+    const replies = this.#replies.get(socket);
+    replies?.delete(reply);
+    if (replies && replies.size > 0) return;
     this.#replies.delete(socket);
     if (!socket.destroyed) this.#idle.set(socket, socket.bytesRead);
   }
+}
+
+/** Says what Node.js says of a reply whose turn had come. */
+function closeUnsent(reply: ServerResponse): void {
+  reply.destroy();
+  reply.emit("close");
 }
 
 /** The Node.js server under the API: who sees a request first, what is malformed, what takes too long. */

@@ -1,0 +1,114 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { beforeEach, expect, test } from "vitest";
+import type { NewEntry } from "../../src/audit/entry.js";
+import { authenticator, knownKey } from "../support/access/principals.js";
+import { key as rootKey, sharedServer } from "../support/http/http-server.js";
+
+const entries: NewEntry[] = [];
+const ended = new Set<string>();
+const asked: (readonly string[])[] = [];
+/** Called before a caller is judged. */
+let judging: () => Promise<void> = async () => {};
+beforeEach(() => {
+  for (const list of [entries, asked]) list.length = 0;
+  judging = async () => {};
+});
+const server = sharedServer(
+  {},
+  {
+    authenticator: {
+      async admit(shown) {
+        await judging();
+        return authenticator.admit(shown);
+      },
+    },
+    async endedAmong(ids) {
+      asked.push(ids);
+      return ids.filter((id) => ended.has(id));
+    },
+    audit: {
+      record: (entry) => void entries.push(entry),
+      recordNow: async () => {},
+      begin: async () => "intent",
+    },
+  },
+);
+
+const acquires = (...bearers: readonly string[]): string =>
+  bearers
+    .map(
+      (bearer) =>
+        "POST /browser_pools/herd/acquire HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\n" +
+        `authorization: Bearer ${bearer}\r\n\r\n`,
+    )
+    .join("");
+
+async function send(text: string): Promise<Socket> {
+  const socket = connect(server().port, "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  socket.write(text);
+  return socket;
+}
+
+/** Acquires that wait until their callers have gone; how many have begun. */
+function waits(): { readonly begun: () => number } {
+  let begun = 0;
+  server().operations.answer("pools.acquire", async (_, __, caller) => {
+    const { gone } = caller as { gone: AbortSignal };
+    begun += 1;
+    await new Promise<void>((end) => gone.addEventListener("abort", () => end()));
+    return server().operations.granted();
+  });
+  return { begun: () => begun };
+}
+
+const patience = { timeout: 10_000 };
+
+test("who hangs up is gone for each of the requests that were sent in a row", async () => {
+  const { begun } = waits();
+  const socket = await send(acquires(rootKey, rootKey, rootKey));
+  await expect.poll(begun, patience).toBe(3);
+  socket.destroy();
+  await expect.poll(() => server().operations.settled, patience).toEqual(["lost", "lost", "lost"]);
+  expect(entries.map(({ status, clientIp }) => [status, clientIp])).toEqual(
+    Array.from({ length: 3 }, () => [499, "127.0.0.1"]),
+  );
+});
+
+test("a request that stands behind another's on its connection ends with its key", async () => {
+  const { begun } = waits();
+  const socket = await send(acquires(rootKey, knownKey()));
+  await expect.poll(begun, patience).toBe(2);
+  await expect.poll(() => asked.length, patience).toBeGreaterThan(0);
+  for (const id of asked.flat()) ended.add(id);
+  if (!socket.closed) await once(socket, "close");
+  await expect.poll(() => server().operations.settled, patience).toEqual(["lost", "lost"]);
+});
+
+test("nothing is kept of who has hung up before being judged", async () => {
+  let letJudge = (): void => {};
+  const come = new Promise<void>((resolve) => {
+    judging = () =>
+      new Promise((judge) => {
+        letJudge = judge;
+        resolve();
+      });
+  });
+  server().operations.answer("pools.acquire", async () => server().operations.granted());
+  const socket = await send(acquires(knownKey()));
+  await come;
+  socket.destroy();
+  await expect.poll(() => entries.length, patience).toBe(1);
+  letJudge();
+  judging = async () => {};
+  await expect.poll(() => server().operations.settled, patience).toEqual(["lost"]);
+  // Somebody else's, of which there is a look.
+  const { begun } = waits();
+  const other = await send(acquires(knownKey()));
+  await expect.poll(begun, patience).toBe(1);
+  await expect.poll(() => asked.length, patience).toBeGreaterThan(0);
+  expect(asked.at(-1)).toHaveLength(1);
+  other.destroy();
+});
