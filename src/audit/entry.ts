@@ -51,6 +51,7 @@ export const longestMs: Millis = 3_600_000;
 
 const atDigits = 13;
 const numberDigits = 6;
+const latestMs: Millis = 10 ** atDigits - 1;
 
 /** `1763841234567-4`, as a stream calls it, becomes `1763841234567-000004`. */
 export function positionOf(streamId: string): Position {
@@ -58,9 +59,9 @@ export function positionOf(streamId: string): Position {
   return `${at.padStart(atDigits, "0")}-${number.padStart(numberDigits, "0")}` as Position;
 }
 
-/** The first position at or after an instant. */
+/** The first position at or after an instant; of one that is before or after all positions, the nearest. */
 export const positionAt = (at: Millis): Position =>
-  `${String(Math.max(0, Math.ceil(at))).padStart(atDigits, "0")}-${"0".repeat(numberDigits)}` as Position;
+  `${String(Math.min(Math.max(1, Math.ceil(at)), latestMs)).padStart(atDigits, "0")}-${"0".repeat(numberDigits)}` as Position;
 
 /** The last position before an instant. */
 export const positionBefore = (at: Millis): Position =>

@@ -119,6 +119,21 @@ test("pages of a filter are never empty while there is more, and end where nothi
     { segmentEntries: 100 },
   ));
 
+test("ranges before and after all that can be recorded are empty", () =>
+  withLog(async (bed) => {
+    await bed.appendPaths(paths(2));
+    await bed.seal();
+    await bed.appendPaths(paths(2));
+    const ranges = [
+      ["0000-01-01T00:00:00Z", "0000-01-10T00:00:00Z"],
+      ["1969-12-01T00:00:00Z", "1970-01-01T00:00:00Z"],
+      ["2286-11-20T00:00:00Z", "2286-11-30T00:00:00Z"],
+      ["9999-12-01T00:00:00Z", "9999-12-31T00:00:00Z"],
+    ] as const;
+    for (const [start, end] of ranges)
+      expect(await bed.page({ start: Date.parse(start), end: Date.parse(end) })).toEqual({ entries: [] });
+  }));
+
 test("a token is that of its range and filters alone", () =>
   withLog(async (bed) => {
     await bed.appendPaths(paths(5));
