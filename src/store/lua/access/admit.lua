@@ -19,7 +19,8 @@ local mayTake, rate = takeOf(K.callerRate, A.perMinute)
 local payload = rate .. " " .. record
 if not mayTake then return plain("limited", payload) end
 local used = tonumber(redis.call("HGET", K.keyUses, id) or 0)
-if math.abs(now - used) >= tonumber(A.noteMs) then redis.call("HSET", K.keyUses, id, now) end
+-- Redis may be full: whoever gives something back then is let in all the same.
+if math.abs(now - used) >= tonumber(A.noteMs) then redis.pcall("HSET", K.keyUses, id, now) end
 -- The record is not decoded for it: within the texts that it holds, quotes are escaped.
 local own = A.project == "" and record:match('"projectId":"(%w+)"')
 local project = A.project ~= "" and A.project or own or "default"
