@@ -146,9 +146,13 @@ function draw(ports: ApiKeyPorts, salt: string, { person }: Principal): NewApiKe
   return { id: newApiKeyId(), digest: keyDigestOf(text), mask: maskOf(text), createdBy: person };
 }
 
-/** The scope is the caller's own, so that nobody is told what another was given. */
-function repeatable(caller: Caller, operation: string, body: unknown): Repeatable {
-  const keyed = requestDigests(caller.idempotencyKey, `${operation} as ${whoIs(caller.principal)}`, body);
+/**
+ * The scope is the caller's own, so that nobody is told what another was given; nor is one person what they
+ * were given by a token of another project.
+ */
+function repeatable({ idempotencyKey, principal }: Caller, operation: string, body: unknown): Repeatable {
+  const reach = principal.credentialScope ?? "every project";
+  const keyed = requestDigests(idempotencyKey, `${operation} as ${whoIs(principal)} of ${reach}`, body);
   return { salt: newKeySalt(), ...(keyed && { keyed }) };
 }
 
