@@ -92,11 +92,12 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
 
 function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   const context = { region: options.region, links: deps.links };
+  const tooOften = makeTooOften(deps, makeClientAddress(options.trustedProxies));
   addHealth(app, deps);
-  addMetrics(app, { ...deps, isOpen: hostCheckOf(options).isLocal });
+  addMetrics(app, { ...deps, tooOften, isOpen: hostCheckOf(options).isLocal });
   void app.register(async (scope) => {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
-    addAdmission(keyed, deps, makeClientAddress(options.trustedProxies));
+    addAdmission(keyed, deps, tooOften);
     addAuthorization(keyed, deps);
     const given = { ...deps, context, inProject: makeInProject(deps) };
     addPools(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
@@ -122,16 +123,21 @@ function addFirstHook(app: App, state: AppState): void {
   });
 }
 
+/** Notes a credential that was not good; why whoever has shown it is to wait, where too many have failed. */
+export type TooOften = (request: FastifyRequest, refused: Refusal) => Refusal | undefined;
+const makeTooOften =
+  ({ failedLogins }: HttpDeps, addressOf: (raw: IncomingMessage) => string): TooOften =>
+  ({ raw, headers }, { code }) =>
+    code === "unauthorized" && bearerOf(headers.authorization) !== undefined
+      ? failedLogins.note(addressOf(raw))
+      : undefined;
+
 /**
  * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
  * root key costs no turn of the event loop.
  */
-function addAdmission(app: App, deps: HttpDeps, addressOf: (raw: IncomingMessage) => string): void {
+function addAdmission(app: App, deps: HttpDeps, tooOften: TooOften): void {
   const open = new OpenRequests(deps);
-  const tooOften = ({ raw, headers }: FastifyRequest, { code }: Refusal): Refusal | undefined =>
-    code === "unauthorized" && bearerOf(headers.authorization) !== undefined
-      ? deps.failedLogins.note(addressOf(raw))
-      : undefined;
   app.addHook("onClose", () => open.close());
   app.addHook("onRequest", (request, reply, next) => {
     const settle = (got: Admitted): void => {

@@ -1,3 +1,4 @@
+import { request } from "node:http";
 import { beforeEach, expect, test } from "vitest";
 import { FailedLogins } from "../../src/access/failed-logins.js";
 import type { NewEntry } from "../../src/audit/entry.js";
@@ -19,6 +20,10 @@ const behindProxy = sharedServer(
 const alone = sharedServer(
   {},
   { authenticator, audit, failedLogins: new FailedLogins(3, new DrivenClock()) },
+);
+const byName = sharedServer(
+  { publicUrl: "http://remuda.example" },
+  { authenticator, failedLogins: new FailedLogins(3, new DrivenClock()) },
 );
 
 const ask = (url: string, bearer: string, from: string): Promise<Got> =>
@@ -50,6 +55,24 @@ test("who is not behind a proxy of ours cannot choose an address", async () => {
   for (let at = 0; at < 5; at += 1) statuses.push(await statusOf(url, "garbage", `198.51.100.${at}`));
   expect(statuses).toEqual([401, 401, 401, 429, 429]);
 });
+
+test("who guesses at the metrics guesses no more often than anywhere else", async () => {
+  const statuses = [];
+  for (let at = 0; at < 5; at += 1) statuses.push(await metricsStatus("garbage"));
+  expect(statuses).toEqual([401, 401, 401, 429, 429]);
+  expect(await metricsStatus(key)).toBe(200);
+});
+/** Reads them by a name under which they ask for a key. */
+const metricsStatus = (bearer: string): Promise<number | undefined> =>
+  new Promise((resolve, reject) =>
+    request(
+      `${byName().url}/metrics`,
+      { headers: { host: "remuda.example", authorization: `Bearer ${bearer}` } },
+      (reply) => resolve(reply.resume().statusCode),
+    )
+      .on("error", reject)
+      .end(),
+  );
 
 test("the audit log has the address that a proxy of ours tells, and of nobody else", async () => {
   for (const server of [behindProxy(), alone()]) await ask(server.url, key, "1.1.1.1, 198.51.100.9");

@@ -1,7 +1,7 @@
 import { refusal } from "../../base/errors.js";
 import type { Principal } from "../../access/principal.js";
 import type { Readiness } from "../../pool/operations.js";
-import type { App } from "../app.js";
+import type { App, TooOften } from "../app.js";
 import { principalOf } from "../caller.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
@@ -23,6 +23,7 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
 interface MetricsParts extends Pick<HttpDeps, "authenticator" | "metrics"> {
   /** Whether who comes with this Host header needs no key. */
   isOpen(host: string | undefined): boolean;
+  readonly tooOften: TooOften;
 }
 
 const notOfAll = refusal("insufficient_scope", {
@@ -32,12 +33,13 @@ const notOfAll = refusal("insufficient_scope", {
 const isOfAll = ({ policy, credentialScope }: Principal): boolean =>
   policy === undefined && credentialScope === null;
 
-export function addMetrics(app: App, { authenticator, metrics, isOpen }: MetricsParts): void {
-  app.get("/metrics", { schema: operations.getMetrics }, async ({ headers }, reply) => {
+export function addMetrics(app: App, { authenticator, metrics, isOpen, tooOften }: MetricsParts): void {
+  app.get("/metrics", { schema: operations.getMetrics }, async (request, reply) => {
+    const { headers } = request;
     if (!isOpen(headers.host)) {
       const got = await authenticator.admit({ authorization: headers.authorization, project: undefined });
       if (got.rate) tellRate(reply, got.rate);
-      if (got.kind === "refused") return sendRefusal(reply, got);
+      if (got.kind === "refused") return sendRefusal(reply, tooOften(request, got) ?? got);
       if (!isOfAll(got.principal)) return sendRefusal(reply, notOfAll);
     }
     return reply.type(metrics.contentType).send(await metrics.text());
