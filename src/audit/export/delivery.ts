@@ -7,7 +7,15 @@ import type { Position } from "../entry.js";
 import { entriesAfter, type OnwardParts } from "../read-onward.js";
 import { type Buckets, ExportFault, type OpenBucket } from "./buckets.js";
 import type { Destination, DestinationStore } from "./destination.js";
-import { Chunk, type ChunkBounds, deliverableThrough, folderOf, isDue, type Windows } from "./windows.js";
+import {
+  Chunk,
+  type ChunkBounds,
+  deliverableThrough,
+  folderOf,
+  isDue,
+  longestRetryMs,
+  type Windows,
+} from "./windows.js";
 
 const pack = promisify(gzip);
 
@@ -154,7 +162,7 @@ async function noteFailure(ports: DeliveryPorts, destination: Destination, error
   await destinations.fail({ id, revision }, { why, delayMs: retryDelayMs(current, random()) });
 }
 
-const [firstRetryMs, longestRetryMs]: readonly [Millis, Millis] = [60_000, 3_600_000];
+const firstRetryMs: Millis = 60_000;
 
 /** Doubles with each failure; between half of it and the whole, so that what failed together is not tried together. */
 export const retryDelayMs = (failures: number, random: number): Millis =>

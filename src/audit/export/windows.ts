@@ -21,7 +21,10 @@ const startOf = (at: Millis, { windowMs }: Pick<Windows, "windowMs">): Millis =>
 export const deliverableThrough = (now: Millis, windows: Windows): Position =>
   positionBefore(startOf(now - windows.holdMs, windows));
 
-/** Whether there may be something to deliver to it now. */
+/** Nothing that has failed waits longer. */
+export const longestRetryMs: Millis = 3_600_000;
+
+/** Whether there may be something to deliver to it now. What is to wait longer was noted before the clock was set back. */
 export const isDue = (
   { status, cursor, nextAttemptAt = 0 }: Destination,
   now: Millis,
@@ -29,7 +32,7 @@ export const isDue = (
 ): boolean =>
   status === "active" &&
   cursor !== undefined &&
-  nextAttemptAt <= now &&
+  (nextAttemptAt <= now || nextAttemptAt > now + longestRetryMs) &&
   cursor < deliverableThrough(now, windows);
 
 interface Row {

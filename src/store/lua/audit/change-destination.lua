@@ -1,11 +1,12 @@
 -- change-destination: change an export destination that is still what it was read as. One that becomes active
 -- begins with what is recorded from now on; one that is paused keeps no place in the log.
--- KEYS  destinations
+-- KEYS  destinations auditStream
 -- ARGV  id revision change
 -- REPLY changed (its record), stale, missing
 -- `change` is its status and all of where it is, as JSON.
 --- @include base
 --- @include organization/destinations
+--- @include organization/audit-stream
 
 local destination = readDestination(A.id)
 if not destination or destination.deletedAt then return plain("missing") end
@@ -14,7 +15,10 @@ local change = cjson.decode(A.change)
 if change.status == "paused" then
   destination.cursor = nil
 elseif destination.status == "paused" then
-  destination.cursor = string.format("%013.0f-999999", now - 1)
+  -- The log is ahead of a clock that was set back.
+  local through = math.max(now - 1, reachedAt())
+  closeThrough(through)
+  destination.cursor = string.format("%013.0f-999999", through)
   destination.failures = 0
 end
 for _, field in ipairs({ "region", "bucket", "prefix", "roleArn", "kmsKeyId", "status" }) do

@@ -34,3 +34,18 @@ end
 local function isFull(mostBytes)
   return tonumber(redis.call("HGET", K.auditState, "bytes") or 0) >= tonumber(mostBytes)
 end
+
+-- Where the log has come to: the instant of its last position, entries that were taken out since included.
+local function reachedAt()
+  if redis.call("EXISTS", K.auditStream) == 0 then return 0 end
+  local told = redis.call("XINFO", "STREAM", K.auditStream)
+  for index = 1, #told, 2 do
+    if told[index] == "last-generated-id" then return tonumber(told[index + 1]:match("^%d+")) end
+  end
+end
+
+-- Nothing comes into the log at an instant or before it any more, also where the clock is set back.
+local function closeThrough(at)
+  if redis.call("EXISTS", K.auditStream) == 0 or at < reachedAt() then return end
+  redis.call("XSETID", K.auditStream, string.format("%.0f-0", at + 1))
+end
