@@ -2,6 +2,7 @@ import type { Millis } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { findProjectId, type ProjectId } from "../base/ids.js";
 import { isRecord } from "../base/is-record.js";
+import type { Log } from "../base/log.js";
 import { actions, organization, type Policy } from "./policy.js";
 import type { Principal } from "./principal.js";
 
@@ -33,12 +34,14 @@ export interface People {
   identify(token: string): Promise<Done<Principal> | Refusal>;
 }
 
-export const makePeople = (verifier: TokenVerifier, settings: PeopleSettings): People => ({
+export const makePeople = (verifier: TokenVerifier, settings: PeopleSettings, log: Log): People => ({
   async identify(token) {
     const got = await verifier.verify(token);
     if (got.kind === "refused") return got;
     const { claims, until } = got.value;
     const found = principalOf(claims, settings);
+    if (found.kind === "refused" && found.code === "unauthorized")
+      log.debug({ why: `its "${settings.idClaim}" is nobody's id` }, "token refused");
     return found.kind === "refused" ? found : done({ ...found.value, expiresAt: until });
   },
 });

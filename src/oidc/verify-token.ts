@@ -1,7 +1,7 @@
-import { decodeJwt, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { decodeJwt, type JWTVerifyGetKey, jwtVerify } from "jose";
 import type { TokenVerifier } from "../access/people.js";
 import type { Clock, Millis } from "../base/clock.js";
-import { done, refusal } from "../base/errors.js";
+import { done, refusal, type Refusal } from "../base/errors.js";
 import { type Log, textOf } from "../base/log.js";
 import { KeysUnavailable } from "./key-set.js";
 
@@ -28,9 +28,8 @@ const maxTokenLength = 12 * 1024;
  * token, say, has the same issuer, audience and signature.
  */
 const types: ReadonlySet<unknown> = new Set([undefined, "jwt", "at+jwt", "application/at+jwt"]);
-const invalid = refusal("unauthorized");
 
-/** Judges tokens; who shows a bad one is not told what is wrong with it. */
+/** Judges tokens; who shows a bad one is not told what is wrong with it, but the log is. */
 export function makeTokenVerifier(
   settings: TokenSettings,
   { findKey, clock, log }: VerifierParts,
@@ -44,20 +43,23 @@ export function makeTokenVerifier(
     requiredClaims: ["exp"],
     ...(maxTokenAgeMs !== null && { maxTokenAge: maxTokenAgeMs / 1000 }),
   };
+  const refuse = (why: string): Refusal => {
+    log.debug({ why }, "token refused");
+    return refusal("unauthorized");
+  };
   return {
     async verify(token) {
-      if (token.length > maxTokenLength || !isFrom(issuer, token)) return invalid;
+      if (token.length > maxTokenLength) return refuse(`it has more than ${maxTokenLength} characters`);
+      if (!isFrom(issuer, token)) return refuse('its "iss" is not the configured issuer');
       try {
         const options = { ...fixed, currentDate: new Date(clock.now()) };
         const { payload, protectedHeader } = await jwtVerify(token, findKey, options);
-        if (!types.has(protectedHeader.typ?.toLowerCase())) return invalid;
+        if (!types.has(protectedHeader.typ?.toLowerCase())) return refuse("its type lets nobody in");
         const { exp = 0 } = payload;
         return done({ claims: payload, until: exp * 1000 + clockToleranceMs });
       } catch (error) {
-        if (error instanceof KeysUnavailable) return noKeys;
-        const why = error instanceof errors.JOSEError ? error.code : textOf(error);
-        log.debug({ why }, "token refused");
-        return invalid;
+        // Texts of jose name the claim, and hold nothing of the token.
+        return error instanceof KeysUnavailable ? noKeys : refuse(textOf(error));
       }
     },
   };

@@ -3,6 +3,7 @@ import { makePeople, type PeopleSettings } from "../../src/access/people.js";
 import type { Principal } from "../../src/access/principal.js";
 import { done } from "../../src/base/errors.js";
 import { peopleSettings } from "../support/access/principals.js";
+import { makeLogBook } from "../support/http/http-server.js";
 
 async function identify(
   claims: Record<string, unknown>,
@@ -11,7 +12,7 @@ async function identify(
   const verifier = {
     verify: async () => done({ claims: { sub: "ada", project: "*", ...claims }, until: 7 }),
   };
-  const got = await makePeople(verifier, { ...peopleSettings, ...settings }).identify("a.b.c");
+  const got = await makePeople(verifier, { ...peopleSettings, ...settings }, makeLogBook().log).identify("a.b.c");
   if (got.kind === "refused") throw new Error(got.code);
   return got.value;
 }

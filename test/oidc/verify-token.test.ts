@@ -117,13 +117,25 @@ test.each<[string, () => Promise<string>]>([
   ["that is huge", () => token({ claims: { groups: "x".repeat(13_000) } })],
   ["without an algorithm", async () => unsigned()],
   ["signed with the public key as if it were a secret", () => confused()],
-  ["that is no token", async () => "a.b.c"],
+  ["that is no token", async () => "no.token.here"],
   ["of which the claims are no object", async () => `${inBase64({ alg: "RS256" })}.${inBase64([1])}.AA`],
 ])("a token %s is refused", async (_, make) => {
   const { verdict, lines } = open();
   const bad = await make();
   expect(await verdict(bad)).toBe("unauthorized");
   expect(JSON.stringify(lines)).not.toContain(bad.split(".")[2]);
+  expect(lines.at(-1)).toMatchObject({ level: "debug", fields: { why: expect.any(String) } });
+});
+
+test.each<[string, Wish]>([
+  ['unexpected "aud" claim value', { claims: { aud: "urn:another" } }],
+  ['its "iss" is not the configured issuer', { claims: { iss: "https://another.example" } }],
+  ['"exp" claim timestamp check failed', { claims: { exp: start - 31 } }],
+  ["its type lets nobody in", { header: { typ: "logout+jwt" } }],
+])("the log says why a token was refused: %s", async (why, wish) => {
+  const { verdict, lines } = open();
+  await verdict(await token(wish));
+  expect(lines).toMatchObject([{ level: "debug", fields: { why }, message: "token refused" }]);
 });
 const critical = (): string => {
   const header = inBase64({ alg: "RS256", kid: "key-0", crit: ["exp"], exp: 1 });

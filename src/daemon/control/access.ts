@@ -69,7 +69,7 @@ function openPeople({ config, clock, log }: DaemonParts): People | undefined {
   if (issuer === null || audience === null) return undefined;
   const keys = new KeySet({ ...oidc, issuer, clock, log });
   const verifier = makeTokenVerifier({ ...oidc, issuer, audience }, { findKey: keys.find, clock, log });
-  return makePeople(verifier, oidc);
+  return makePeople(verifier, oidc, log);
 }
 
 /** Who answers for what is done with the key of the configuration, and for what it declares. */

@@ -69,7 +69,7 @@ export const peopleSettings: PeopleSettings = {
 };
 
 export const authenticator = makeAuthenticator({
-  people: makePeople(verifier, peopleSettings),
+  people: makePeople(verifier, peopleSettings, makeLogBook().log),
   rootKey: new Secret(key),
   rootPerson,
   keys: { admit: async (digest) => records.get(digest) ?? { kind: "unknown" } },
