@@ -34,9 +34,15 @@ const contactMs = 10_000;
 
 /** The command `audit:verify` (docs/audit.md): prints what it finds, and gives the exit code. */
 export async function verifyAudit(args: readonly string[], say: (line: string) => void): Promise<number> {
-  const ask = askIn(args);
-  if (ask === undefined) {
+  if (args.includes("--help")) {
     say(usage);
+    return exitCodes.whole;
+  }
+  let ask: Ask;
+  try {
+    ask = askIn(args);
+  } catch (error) {
+    say(`${textOf(error)}\n\n${usage}`);
     return exitCodes.unable;
   }
   const opened = openConfig({ packageRoot });
@@ -74,21 +80,28 @@ const linesOf = ({ first, segments, entries, head, faults }: Verified): readonly
   ...faults,
   `${segments} segments with ${entries} entries of the range, ${faults.length} faults`,
   ...(head.number === 0
-    ? []
+    ? ["nothing is sealed yet: all entries are in Redis, where nothing shows what was changed"]
     : [`segments kept: ${first} to ${head.number}`, `head: ${head.number}:${head.hash}`]),
 ];
 
-/** Undefined where it is not understood. */
-function askIn(args: readonly string[]): Ask | undefined {
-  try {
-    const options = { from: { type: "string" }, to: { type: "string" }, head: { type: "string" } } as const;
-    const { from, to, head } = parseArgs({ args: [...args], options }).values;
-    const start = from === undefined ? 0 : Date.parse(from);
-    const end = to === undefined ? Infinity : Date.parse(to);
-    const [, number, hash] = /^(\d+):([0-9a-f]{64})$/.exec(head ?? "") ?? [];
-    if (!(start < end) || (head !== undefined && hash === undefined)) return undefined;
-    return { start, end, ...(hash !== undefined && { noted: { number: Number(number), hash } }) };
-  } catch {
-    return undefined;
-  }
+/** Throws where something of it is not understood. */
+function askIn(args: readonly string[]): Ask {
+  const options = { from: { type: "string" }, to: { type: "string" }, head: { type: "string" } } as const;
+  const { from, to, head } = parseArgs({ args: [...args], options }).values;
+  const start = from === undefined ? 0 : instantIn("--from", from);
+  const end = to === undefined ? Infinity : instantIn("--to", to);
+  if (end <= start) throw new Error("--to has to be after --from");
+  return { start, end, ...(head !== undefined && { noted: headIn(head) }) };
+}
+
+function instantIn(option: string, text: string): number {
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) throw new Error(`${option}=${text} is no instant`);
+  return at;
+}
+
+function headIn(text: string): ChainHead {
+  const [, number, hash] = /^(\d+):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (hash === undefined) throw new Error(`--head=${text} is no NUMBER:HASH`);
+  return { number: Number(number), hash };
 }
