@@ -41,6 +41,10 @@ interface LimitPorts {
 }
 
 const updateTries = 10;
+const limitField = "default_project_max_concurrent_sessions";
+export const ofOrganization = refusal("insufficient_scope", {
+  message: "Limits are the organization's to change",
+});
 
 export function makeLimitOperations(ports: LimitPorts): LimitOperations {
   const read = async ({ credentialScope }: Principal): Promise<OrganizationLimits> => {
@@ -51,10 +55,9 @@ export function makeLimitOperations(ports: LimitPorts): LimitOperations {
   return {
     read,
     async update({ default_project_max_concurrent_sessions: wanted = null }, principal) {
-      if (principal.credentialScope !== null)
-        return refusal("insufficient_scope", { message: "Limits are the organization's to change" });
+      if (principal.credentialScope !== null) return ofOrganization;
       if (wanted === null) return done(await read(principal));
-      const tooHigh = refusedAbove(ports, wanted);
+      const tooHigh = refusedAbove(ports.concurrentSessions, limitField, wanted);
       if (tooHigh) return tooHigh;
       return (await set(ports, wanted === 0 ? null : wanted))
         ? done(await read(principal))
@@ -72,13 +75,14 @@ const shown = (
   usedSessions: concurrentSessions === null && ofEachProject === null ? null : reserved,
 });
 
-const refusedAbove = ({ concurrentSessions: most }: LimitPorts, wanted: number): Refusal | undefined =>
+/** Why a project may not be given more than the organization has. */
+export const refusedAbove = (most: number | null, field: string, wanted: number): Refusal | undefined =>
   most !== null && wanted > most
     ? refusal("bad_request", {
         details: [
           {
             code: "invalid_input",
-            message: `default_project_max_concurrent_sessions: must be at most ${most}, the organization's limit`,
+            message: `${field}: must be at most ${most}, the organization's limit`,
           },
         ],
       })

@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
-import { done, type Done, refusal, type Refusal } from "../base/errors.js";
+import { done, type Done, type Refusal } from "../base/errors.js";
 import type { ProjectId } from "../base/ids.js";
+import { ofOrganization, refusedAbove } from "./organization-limits.js";
 import type { Principal } from "./principal.js";
 import type { Project } from "./project.js";
 
@@ -61,12 +62,12 @@ export const makeProjectLimits = (ports: ProjectLimitPorts): ProjectLimitOperati
   async updateLimits(ref, { max_concurrent_sessions: wanted = null }, principal) {
     const found = await ports.find(ref, principal);
     if (found.kind === "refused") return found;
-    if (principal.credentialScope !== null)
-      return refusal("insufficient_scope", { message: "Limits are the organization's to change" });
-    const tooHigh = refusedAbove(ports, wanted);
-    if (tooHigh) return tooHigh;
-    const { id } = found.value;
-    if (wanted !== null) await ports.limits.setOfProject(id, wanted === 0 ? null : wanted);
+    if (principal.credentialScope !== null) return ofOrganization;
+    if (wanted !== null) {
+      const tooHigh = refusedAbove(ports.concurrentSessions, "max_concurrent_sessions", wanted);
+      if (tooHigh) return tooHigh;
+      await ports.limits.setOfProject(found.value.id, wanted === 0 ? null : wanted);
+    }
     return done(await read(ports, found.value));
   },
 });
@@ -74,18 +75,3 @@ export const makeProjectLimits = (ports: ProjectLimitPorts): ProjectLimitOperati
 const read = async ({ limits }: ProjectLimitPorts, { id }: Project): Promise<ProjectLimits> => ({
   concurrentSessions: await limits.ofProject(id),
 });
-
-const refusedAbove = (
-  { concurrentSessions: most }: ProjectLimitPorts,
-  wanted: number | null,
-): Refusal | undefined =>
-  most !== null && wanted !== null && wanted > most
-    ? refusal("bad_request", {
-        details: [
-          {
-            code: "invalid_input",
-            message: `max_concurrent_sessions: must be at most ${most}, the organization's limit`,
-          },
-        ],
-      })
-    : undefined;
