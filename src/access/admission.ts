@@ -56,7 +56,8 @@ export class CallerAdmission {
       return { ...anotherProject, ...told };
     const about = this.projectOf(principal, named);
     const isThere = isActive && (this.hasProjects || about === defaultProject);
-    if (!isThere || (named !== undefined && about !== named)) return { ...notThere, ...told };
+    if (!isThere || (named !== undefined && about !== named))
+      return { ...(named === undefined ? ownNotActive : namesNone), ...told };
     if (named === undefined) return { kind: "admitted", ...told };
     return { kind: "admitted", ...told, principal: { ...principal, effectiveScope: about } };
   }
@@ -65,4 +66,7 @@ export class CallerAdmission {
 const anotherProject = refusal("insufficient_scope", {
   message: "This credential reaches another project only",
 });
-const notThere = refusal("project_not_found");
+const namesNone = refusal("project_not_found", {
+  message: "X-Kernel-Project-Id is the id of no active project",
+});
+const ownNotActive = refusal("project_not_found", { message: "This credential's project is not active" });

@@ -79,7 +79,10 @@ test("a request names an active project by its id; at every control from the nex
   const { id } = await projects.create({ name: "named" });
   const second = bed.controls[1];
   if (!second) throw new Error("there are two controls");
-  const unknown = { status: 404, body: { code: "project_not_found" } };
+  const unknown = {
+    status: 404,
+    body: { code: "project_not_found", message: "X-Kernel-Project-Id is the id of no active project" },
+  };
   for (const client of [root(), second])
     expect(await listIn(id, client)).toMatchObject({ status: 200, body: [] });
   for (const text of ["named", "blueblueblue", "", "Default", `${id} `.toUpperCase()])
