@@ -4,6 +4,7 @@ import { type Entry, instantOf, longestMs, type Position, positionAt } from "./e
 import { type AuditFilter, isSearch, mayBeFound, mayBeIn, selectorOf } from "./filter.js";
 import type { SealedSegment, SegmentRows } from "./segment.js";
 import type { SegmentFiles } from "./segment-files.js";
+import { turn } from "./turn.js";
 
 export interface LogParts {
   readonly store: Pick<AuditStore, "newest" | "aheadMs" | "manifest" | "segments">;
@@ -12,7 +13,6 @@ export interface LogParts {
 
 const entriesAtOnce = 500;
 const segmentsAtOnce = 100;
-const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 /**
  * The entries that a filter selects, newest first, those before a position; some at a time, perhaps none. The

@@ -6,6 +6,7 @@ import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { type Entry, findPosition, lineOf, type Position } from "./entry.js";
 import type { AuditFilter } from "./filter.js";
 import { type LogParts, readLog } from "./read-log.js";
+import { turn } from "./turn.js";
 
 const pack = promisify(gzip);
 
@@ -43,7 +44,6 @@ const searchMs: Millis = 10_000;
 /** Each may hold 50,000 entries in memory. */
 const chunksAtOnce = 2;
 const linesAtOnce = 1000;
-const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 export function makeAuditReader(parts: LogParts & { readonly clock: Clock }): AuditReader {
   let chunks = 0;

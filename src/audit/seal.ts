@@ -24,9 +24,10 @@ const entriesAtOnce = 500;
 const silentMs: Millis = 600_000;
 
 /**
- * Settles changes whose control has died on the way. Seals the oldest part of the log, and forgets segments that are older than they are kept; their archives go
- * as whatever nobody names. Any number of daemons may do so at once: the one that commits first wins, and
- * whoever is killed before has changed nothing.
+ * Makes entries of changes whose control has died on the way, seals the oldest part of the log, and forgets
+ * segments that are older than they are kept; their archives are swept, since nobody names them any more. Any
+ * number of daemons may do so at once: the one that commits first wins, and whoever is killed before has
+ * changed nothing.
  */
 export function makeSeal(ports: SealPorts): () => Promise<void> {
   const { store, log } = ports;

@@ -7,6 +7,7 @@ import { parserOf, readonlyList } from "../base/parser.js";
 import { type Entry, entryOfLine, lineOf, type Position, positionInLine } from "./entry.js";
 import { searchedTexts } from "./filter.js";
 import { GramsBuilder } from "./grams.js";
+import { turn } from "./turn.js";
 
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
@@ -46,8 +47,6 @@ export const hashOf = (segment: Segment): string => {
 };
 
 const rowsAtOnce = 1000;
-/** Lets others have their turn: a segment is more work than one turn of the event loop may take. */
-const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 /** A segment's archives: its entries as gzipped lines, oldest first, and its summary. */
 export async function packRows(entries: readonly Entry[]): Promise<{ rows: Buffer; grams: Buffer }> {

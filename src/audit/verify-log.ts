@@ -59,9 +59,9 @@ export async function verifyLog(ports: VerifyPorts, ask: VerifyAsk): Promise<Ver
     const segments = new Map((await ports.store.segments(from, to)).map((one) => [one.number, one]));
     for (let number = from; number <= to; number += 1) await look.at(number, segments.get(number));
   }
-  // Before it asks for the oldest entry: what is sealed in between only raises that.
+  // The manifest is older than this: whatever was sealed since has only made the oldest entry a later one.
   look.end(manifest, await ports.store.oldest(undefined, 1));
-  // What retention has taken away in the meantime is no fault.
+  // What retention has taken away meanwhile is no fault.
   const { first } = await ports.store.manifest();
   const faults = look.faults.filter(({ number }) => number >= first);
   const { last: number, hash } = manifest;
