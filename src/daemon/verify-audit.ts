@@ -88,20 +88,20 @@ const linesOf = ({ first, segments, entries, head, faults }: Verified): readonly
 function askIn(args: readonly string[]): Ask {
   const options = { from: { type: "string" }, to: { type: "string" }, head: { type: "string" } } as const;
   const { from, to, head } = parseArgs({ args: [...args], options }).values;
-  const start = from === undefined ? 0 : instantIn("--from", from);
-  const end = to === undefined ? Infinity : instantIn("--to", to);
+  const start = from === undefined ? 0 : instantIn(from);
+  const end = to === undefined ? Infinity : instantIn(to);
   if (end <= start) throw new Error("--to has to be after --from");
   return { start, end, ...(head !== undefined && { noted: headIn(head) }) };
 }
 
-function instantIn(option: string, text: string): number {
+function instantIn(text: string): number {
   const at = Date.parse(text);
-  if (Number.isNaN(at)) throw new Error(`${option}=${text} is no instant`);
+  if (Number.isNaN(at)) throw new Error(`${text} is no instant`);
   return at;
 }
 
 function headIn(text: string): ChainHead {
   const [, number, hash] = /^(\d+):([0-9a-f]{64})$/.exec(text) ?? [];
-  if (hash === undefined) throw new Error(`--head=${text} is no NUMBER:HASH`);
+  if (hash === undefined) throw new Error(`${text} is no NUMBER:HASH`);
   return { number: Number(number), hash };
 }

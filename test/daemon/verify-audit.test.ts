@@ -8,9 +8,9 @@ async function said(...args: readonly string[]): Promise<{ code: number; text: s
 }
 
 test.each([
-  ["--from=yesterday", "--from=yesterday is no instant"],
-  ["--to=2026-13-01", "--to=2026-13-01 is no instant"],
-  ["--head=12", "--head=12 is no NUMBER:HASH"],
+  ["--from=yesterday", "yesterday is no instant"],
+  ["--to=2026-13-01", "2026-13-01 is no instant"],
+  ["--head=12", "12 is no NUMBER:HASH"],
   ["--bogus", "Unknown option '--bogus'"],
 ])("what is wrong with %s is said before the usage", async (argument, fault) => {
   const { code, text } = await said(argument);
