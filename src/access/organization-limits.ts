@@ -80,10 +80,7 @@ export const refusedAbove = (most: number | null, field: string, wanted: number)
   most !== null && wanted > most
     ? refusal("bad_request", {
         details: [
-          {
-            code: "invalid_input",
-            message: `${field}: must be at most ${most}, the organization's limit`,
-          },
+          { code: "invalid_input", message: `${field}: must be at most ${most}, the organization's limit` },
         ],
       })
     : undefined;

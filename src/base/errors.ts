@@ -43,7 +43,11 @@ export const errors = {
     retry: false,
     message: "A key cannot delete itself; use another one",
   },
-  unauthorized: { status: 401, retry: false, message: "The API key or token of the Authorization header is missing or not valid" },
+  unauthorized: {
+    status: 401,
+    retry: false,
+    message: "The API key or token of the Authorization header is missing or not valid",
+  },
   insufficient_scope: { status: 403, retry: false, message: "This credential may not do that" },
   insufficient_plan: { status: 403, retry: false, message: "No node of this deployment offers this" },
   limit_exceeded: { status: 403, retry: false, message: "A configured limit does not allow this" },

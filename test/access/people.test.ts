@@ -12,7 +12,9 @@ async function identify(
   const verifier = {
     verify: async () => done({ claims: { sub: "ada", project: "*", ...claims }, until: 7 }),
   };
-  const got = await makePeople(verifier, { ...peopleSettings, ...settings }, makeLogBook().log).identify("a.b.c");
+  const got = await makePeople(verifier, { ...peopleSettings, ...settings }, makeLogBook().log).identify(
+    "a.b.c",
+  );
   if (got.kind === "refused") throw new Error(got.code);
   return got.value;
 }

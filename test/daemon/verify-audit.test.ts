@@ -21,7 +21,10 @@ test.each([
 
 test("a range that ends before it begins is refused", async () => {
   const { code, text } = await said("--from=2026-02-01T00:00:00Z", "--to=2026-01-01T00:00:00Z");
-  expect({ code, text }).toMatchObject({ code: 2, text: expect.stringContaining("--to has to be after --from") });
+  expect({ code, text }).toMatchObject({
+    code: 2,
+    text: expect.stringContaining("--to has to be after --from"),
+  });
 });
 
 test("who asks for help is given it", async () => {
