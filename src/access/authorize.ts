@@ -39,11 +39,18 @@ const missing: Readonly<Record<Kind, ErrorCode>> = {
   vaults: "not_found",
 };
 
-/** Why nobody who has a policy may do it. A person has a role in the place of a policy. */
-export const closedTo = ({ type }: Principal): Refusal =>
-  refusal("insufficient_scope", {
-    message: type === "user" ? "Only an admin may do that" : "No API key with a policy may do that",
+/** What no policy opens is closed to whoever has one, and administration to members too. */
+export const isClosedTo = ({ policy, isMember }: Principal, { of }: OperationRule): boolean =>
+  (of === "unrestricted" && policy !== undefined) ||
+  (of === "administration" && (policy !== undefined || isMember === true));
+
+/** A person has a role in the place of a policy. */
+export function closedTo({ type }: Principal, { of }: OperationRule): Refusal {
+  const who = of === "administration" ? "an admin" : "a member or an admin";
+  return refusal("insufficient_scope", {
+    message: type === "user" ? `Only ${who} may do that` : "No API key with a policy may do that",
   });
+}
 
 const notAllowed = ({ type }: Principal, what: string): Refusal =>
   refusal("insufficient_scope", {
@@ -54,7 +61,7 @@ const notAllowed = ({ type }: Principal, what: string): Refusal =>
 export async function authorize(things: GuardedThings, attempt: Attempt): Promise<Done<Passed> | Refusal> {
   const { principal, rule, body } = attempt;
   if (rule.of === "everybody") return done({});
-  if (rule.of === "unrestricted") return closedTo(principal);
+  if (rule.of === "unrestricted" || rule.of === "administration") return closedTo(principal, rule);
   const may = mayOf(principal);
   if (rule.of === "list")
     return done({ sees: (thing) => may.lacking(rule.kind, rule.needs, thing).length === 0 });

@@ -2,13 +2,14 @@ import type { Action, Kind } from "./policy.js";
 
 /**
  * What a key with a policy needs for an operation. `everybody`: nothing. `unrestricted`: such a key may not,
- * whatever its policy says. `project`: the actions in the project as a whole. `list`: the actions on each
+ * whatever its policy says. `administration`: neither may a member. `project`: the actions in the project as a whole. `list`: the actions on each
  * thing that is shown. `thing`: the actions on the one that the path names. What a browser's body names
  * (`attaches`) is asked for as well.
  */
 export type OperationRule =
   | { readonly of: "everybody" }
   | { readonly of: "unrestricted" }
+  | { readonly of: "administration" }
   | { readonly of: "project"; readonly needs: readonly Action[]; readonly attaches?: true }
   | {
       readonly of: "list" | "thing";
@@ -19,6 +20,7 @@ export type OperationRule =
 
 const everybody = { of: "everybody" } as const;
 const unrestricted = { of: "unrestricted" } as const;
+const administration = { of: "administration" } as const;
 const inProject = (...needs: Action[]) => ({ of: "project", needs }) as const;
 const list = (kind: Kind, ...needs: Action[]) => ({ of: "list", kind, needs }) as const;
 const on = (kind: Kind, ...needs: Action[]) => ({ of: "thing", kind, needs }) as const;
@@ -31,7 +33,7 @@ export const operationRules = {
   getHealth: everybody,
   getReadiness: everybody,
   getAuthContext: everybody,
-  getMetrics: unrestricted,
+  getMetrics: administration,
 
   listBrowsers: list("browsers", "browsers:use"),
   // The answer has the URLs by which the browser is used.
@@ -79,31 +81,31 @@ export const operationRules = {
   listProjects: everybody,
   getProject: everybody,
   getProjectLimits: everybody,
-  createProject: unrestricted,
-  updateProject: unrestricted,
-  updateProjectLimits: unrestricted,
-  deleteProject: unrestricted,
+  createProject: administration,
+  updateProject: administration,
+  updateProjectLimits: administration,
+  deleteProject: administration,
 
   getOrganizationLimits: inProject("organizations:read"),
-  updateOrganizationLimits: unrestricted,
+  updateOrganizationLimits: administration,
   getEntitlements: inProject("organizations:read"),
 
   // The log is that of the whole organization.
-  listAuditLogs: unrestricted,
-  exportAuditLogs: unrestricted,
-  listExportDestinations: unrestricted,
-  createExportDestination: unrestricted,
-  getExportDestination: unrestricted,
-  updateExportDestination: unrestricted,
-  deleteExportDestination: unrestricted,
-  testExportDestination: unrestricted,
+  listAuditLogs: administration,
+  exportAuditLogs: administration,
+  listExportDestinations: administration,
+  createExportDestination: administration,
+  getExportDestination: administration,
+  updateExportDestination: administration,
+  deleteExportDestination: administration,
+  testExportDestination: administration,
 
-  listApiKeys: unrestricted,
-  createApiKey: unrestricted,
-  getApiKey: unrestricted,
-  renameApiKey: unrestricted,
-  deleteApiKey: unrestricted,
-  rotateApiKey: unrestricted,
+  listApiKeys: administration,
+  createApiKey: administration,
+  getApiKey: administration,
+  renameApiKey: administration,
+  deleteApiKey: administration,
+  rotateApiKey: administration,
 } as const satisfies Readonly<Record<string, OperationRule>>;
 
 /** Throws where an operation has no row: nobody would know who may do it. */

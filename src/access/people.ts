@@ -51,7 +51,7 @@ export const isTokenText = (text: string): boolean => /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 type Role = "admin" | "member" | "reader" | "none";
 
-/** An admin has no policy: everything in the scope. Nobody has more by a claim that is missing. */
+/** Admins and members have no policy: everything in the scope. Nobody has more by a claim that is missing. */
 function principalOf(claims: Claims, settings: PeopleSettings): Done<Principal> | Refusal {
   const id = textIn(claims, settings.idClaim, 255);
   if (id === undefined) return refusal("unauthorized");
@@ -67,7 +67,8 @@ function principalOf(claims: Claims, settings: PeopleSettings): Done<Principal> 
     person: { id, email: emailOf(claims, settings), name: textIn(claims, settings.nameClaim, 255) ?? null },
     credentialScope: scope,
     effectiveScope: scope,
-    ...(role !== "admin" && { policy: policyOf(role, scope) }),
+    ...(role === "member" && { isMember: true }),
+    ...((role === "reader" || role === "none") && { policy: policyOf(role, scope) }),
   });
 }
 
@@ -92,12 +93,13 @@ function roleOf(claims: Claims, { roleClaim, admins, members, readers, defaultRo
 }
 
 /** What a role may do, as a key with this policy may. */
-function policyOf(role: Exclude<Role, "admin">, scope: ProjectId | null): Policy {
+function policyOf(role: "reader" | "none", scope: ProjectId | null): Policy {
   const resource = scope === null ? `organizations/${organization}/*` : `projects/${scope}/*`;
   const given = actions.filter(
     (action) =>
-      (scope === null || !action.startsWith("organizations:")) &&
-      (role === "member" || (role === "reader" && action.endsWith(":read"))),
+      role === "reader" &&
+      action.endsWith(":read") &&
+      (scope === null || !action.startsWith("organizations:")),
   );
   return { statements: given.map((action) => ({ action, resource })) };
 }

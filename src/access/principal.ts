@@ -28,6 +28,8 @@ export interface Principal {
   readonly expiresAt?: Millis;
   /** Absent: everything within the scope is allowed. */
   readonly policy?: Policy;
+  /** A person who works with everything within the scope and administers nothing of it. */
+  readonly isMember?: true;
 }
 
 /** Something that a policy may name; of a browser also the profile that it holds. */

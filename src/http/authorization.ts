@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { authorize, closedTo, type GuardedThings } from "../access/authorize.js";
+import { authorize, closedTo, type GuardedThings, isClosedTo } from "../access/authorize.js";
 import { type OperationRule, ruleOf } from "../access/operation-rules.js";
 import { type Guarded, type Principal, projectOfRequest } from "../access/principal.js";
 import type { Refusal } from "../base/errors.js";
@@ -28,14 +28,14 @@ const ruleFor = (
   isForEverybody = false,
 ): OperationRule => (isForEverybody ? everybody : ruleOf(schema?.operationId));
 
-/** What a key with a policy is refused before anything of its request is read. */
+/** What is refused before anything of a request is read, whatever it says. */
 export function refuseClosed({
   principal,
   routeOptions: { schema, config },
 }: FastifyRequest): Refusal | undefined {
-  if (!isRestricted(principal)) return undefined;
-  const { of } = ruleFor(schema, config.isForEverybody);
-  return of === "unrestricted" ? closedTo(principal) : undefined;
+  if (principal === undefined) return undefined;
+  const rule = ruleFor(schema, config.isForEverybody);
+  return isClosedTo(principal, rule) ? closedTo(principal, rule) : undefined;
 }
 
 /**

@@ -64,7 +64,7 @@ test("an admin manages keys, and answers for them; whoever has less makes none",
     });
 });
 
-test("a member works with browsers and profiles, a reader only looks, and who has no role does nothing", async () => {
+test("a member works with browsers, pools and profiles, a reader only looks, and who has no role does nothing", async () => {
   const [max, rea, nil] = [await person("max"), await person("rea"), await person("nil")];
   const profile = (who: DaemonClient, name: string) => who.call("POST /profiles", { name });
   expect((await profile(max, "of-max")).status).toBe(201);
@@ -77,6 +77,11 @@ test("a member works with browsers and profiles, a reader only looks, and who ha
   expect(await seenBy(rea)).toMatchObject([{ name: "of-max" }]);
   expect(await seenBy(nil)).toEqual([]);
   expect((await rea.call("DELETE /profiles/of-max")).status).toBe(403);
+  expect((await max.call("POST /browser_pools", { name: "of-max", size: 1 })).status).toBe(201);
+  expect(await rea.call("GET /browser_pools")).toMatchObject({
+    status: 403,
+    body: { message: "Only a member or an admin may do that" },
+  });
   expect((await nil.call("GET /auth/context")).status).toBe(200);
 });
 

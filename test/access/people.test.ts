@@ -18,8 +18,11 @@ async function identify(
   if (got.kind === "refused") throw new Error(got.code);
   return got.value;
 }
-const roleIn = async (...asked: Parameters<typeof identify>): Promise<"admin" | number> =>
-  (await identify(...asked)).policy?.statements.length ?? "admin";
+/** Who has a policy is a reader, or nobody. */
+async function roleIn(...asked: Parameters<typeof identify>): Promise<"admin" | "member" | number> {
+  const { policy, isMember } = await identify(...asked);
+  return policy?.statements.length ?? (isMember ? "member" : "admin");
+}
 
 test("a person is who the claims say", async () => {
   expect(await identify({ email: "ada@people.example", name: "Ada", roles: "admin" })).toEqual({
@@ -65,6 +68,7 @@ test("who has no role has what the setting says, which is nothing by default", a
   const reads = await roleIn({ roles: "reader" });
   expect(reads).toBeGreaterThan(0);
   expect(await roleIn({ roles: "stranger" }, { defaultRole: "reader" })).toBe(reads);
+  expect(await roleIn({ roles: "stranger" }, { defaultRole: "member" })).toBe("member");
 });
 
 test("tokens of the named clients are sessions of a dashboard", async () => {

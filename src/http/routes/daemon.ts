@@ -27,11 +27,11 @@ interface MetricsParts extends Pick<HttpDeps, "authenticator" | "metrics"> {
 }
 
 const notOfAll = refusal("insufficient_scope", {
-  message: "Metrics are for credentials of the whole organization that have no policy",
+  message: "Metrics are for API keys of the whole organization that have no policy, and for its admins",
 });
 /** Metrics tell of every project, and of what no policy speaks. */
-const isOfAll = ({ policy, credentialScope }: Principal): boolean =>
-  policy === undefined && credentialScope === null;
+const isOfAll = ({ policy, isMember, credentialScope }: Principal): boolean =>
+  policy === undefined && !isMember && credentialScope === null;
 
 export function addMetrics(app: App, { authenticator, metrics, isOpen, tooOften }: MetricsParts): void {
   app.get("/metrics", { schema: operations.getMetrics }, async (request, reply) => {
