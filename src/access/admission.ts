@@ -18,7 +18,7 @@ export interface CallerStore {
 interface Verdict {
   /** Whether the project is active that the request is about. */
   readonly isActive: boolean;
-  readonly rate?: Rate;
+  readonly rate?: Rate | undefined;
 }
 
 /** Decides where a request is let in whose caller is known, and whether that is now. */
@@ -47,7 +47,7 @@ export class CallerAdmission {
   }
 
   settle(principal: Principal, named: string | undefined, { isActive, rate }: Verdict): Admitted {
-    const told = { principal, ...(rate && { rate }) };
+    const told = rate ? { principal, rate } : { principal };
     const limited = rate && refusedBy(rate);
     if (limited) return { ...limited, ...told };
     // A key of one project is about that project, whether the request names it or not.
@@ -58,8 +58,8 @@ export class CallerAdmission {
     const isThere = isActive && (this.hasProjects || about === defaultProject);
     if (!isThere || (named !== undefined && about !== named))
       return { ...(named === undefined ? ownNotActive : namesNone), ...told };
-    if (named === undefined) return { kind: "admitted", ...told };
-    return { kind: "admitted", ...told, principal: { ...principal, effectiveScope: about } };
+    const admitted = named === undefined ? principal : { ...principal, effectiveScope: about };
+    return rate ? { kind: "admitted", principal: admitted, rate } : { kind: "admitted", principal: admitted };
   }
 }
 

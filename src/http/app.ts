@@ -117,7 +117,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
 
 function addFirstHook(app: App, state: AppState): void {
   app.addHook("onRequest", (request, reply, next) => {
-    reply.headers({ ...securityHeaders, "x-request-id": request.id });
+    reply.headers(securityHeaders).header("x-request-id", request.id);
     if (state.draining) reply.header("connection", "close");
     next(state.closing ? new RemudaError("draining") : undefined);
   });

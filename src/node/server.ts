@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { textOf, type Log } from "../base/log.js";
 import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
 import { listenOn } from "../base/net/listen-on.js";
+import { bearerOf } from "../base/crypto/bearer.js";
 import { makeKeyCheck } from "../base/crypto/key-check.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { securityHeaders } from "../base/net/security-headers.js";
@@ -75,7 +76,7 @@ type MetricsCheck = (headers: IncomingHttpHeaders) => boolean;
 
 function makeMetricsCheck({ key, hosts }: NodeServerParts): MetricsCheck {
   const isKey = makeKeyCheck(key);
-  return ({ host, authorization }) => hosts.isLocal(host) || isKey(authorization);
+  return ({ host, authorization }) => hosts.isLocal(host) || isKey(bearerOf(authorization) ?? "");
 }
 
 async function answer(

@@ -16,7 +16,7 @@ import {
 } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
-import type { ScriptArgs } from "./redis/redis.js";
+import type { ScriptArgs } from "./redis/script-call.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 const freedParser = parserOf("a reply of browser-ready", Type.Array(Type.Boolean()));

@@ -16,7 +16,8 @@ import { partitionKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPa
 import { luaList } from "./records.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
-import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
+import type { ScriptStore } from "./redis/redis.js";
+import type { ScriptArgs } from "./redis/script-call.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 const factsParser = parserOf("what a node says of itself", NodeFacts);

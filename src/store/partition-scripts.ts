@@ -18,8 +18,9 @@ import {
   partitionKeys,
   type PartitionPart,
 } from "./redis/keys.js";
-import type { ScriptArgs, ScriptStore } from "./redis/redis.js";
+import type { ScriptStore } from "./redis/redis.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
+import { type CallParts, type ScriptArgs, SharedArgs, SharedKeys } from "./redis/script-call.js";
 
 /** The partition in which a script runs, and the request it runs for. */
 export interface Place {
@@ -29,19 +30,26 @@ export interface Place {
   readonly keyed?: IdempotencyKey | undefined;
 }
 
+interface KeysOfPartition {
+  readonly project: ProjectId;
+  readonly parts: PartitionKeys;
+  /** All but those of a request, which stand last in the headers. */
+  readonly shared: SharedKeys;
+}
+
 export const flag = (value: boolean): string => (value ? "1" : "0");
 
 /** Runs scripts and plain commands on partitions. `unnamed` is the project of those that name none. */
 export class PartitionScripts {
-  readonly #limits: ScriptArgs;
-  readonly #keys = new LRUCache<Partition, PartitionKeys>({ max: 1000 });
+  readonly #limits: SharedArgs;
+  readonly #keys = new LRUCache<Partition, KeysOfPartition>({ max: 1000 });
 
   constructor(
     private readonly store: ScriptStore,
     private readonly effects: EffectRunner,
     private readonly at: { readonly unnamed: ProjectId; readonly limits: StoreLimits },
   ) {
-    this.#limits = limitArgs(at.limits);
+    this.#limits = new SharedArgs(limitArgs(at.limits));
   }
 
   /** Runs a script on a partition and carries out what it leaves to be done. */
@@ -50,8 +58,9 @@ export class PartitionScripts {
     name: Name,
     args: ScriptArgs,
   ): Promise<ScriptReply<Name>> {
-    const reply = await this.store.run(name, this.#keysIn(place, name), args, this.#limits);
-    await this.effects.carryOut(place.partition, reply.effects);
+    const keys = this.#keysIn(place, name);
+    const reply = await this.store.call(name, { keys, args, sharedArgs: this.#limits });
+    if (reply.effects !== "") await this.effects.carryOut(place.partition, reply.effects);
     return reply;
   }
 
@@ -64,27 +73,32 @@ export class PartitionScripts {
   }
 
   keyOf(partition: Partition, part: PartitionPart): string {
-    return this.#keysOf(partition)[part];
+    return this.#keysOf(partition).parts[part];
   }
 
   idempotencyKey(partition: Partition, digest: string): string {
     return idempotencyKey(this.#projectOf(partition), partition, digest);
   }
 
-  #keysIn({ partition, request, keyed }: Place, script: string): (key: string) => string {
-    const project = this.#projectOf(partition);
-    const keys = this.#keysOf(partition);
-    return (key) => {
-      if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
-      if (key === "idempotency") return idempotencyKey(project, partition, keyed?.key ?? "none");
-      return keys[key as PartitionPart];
+  #keysIn({ partition, request, keyed }: Place, script: string): CallParts["keys"] {
+    const { project, shared } = this.#keysOf(partition);
+    return {
+      shared,
+      keyOf: (key) => {
+        if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
+        if (key === "idempotency") return idempotencyKey(project, partition, keyed?.key ?? "none");
+        throw new Error(`script ${script}: no partition has ${key}, or it stands behind those of a request`);
+      },
     };
   }
 
-  #keysOf(partition: Partition): PartitionKeys {
+  #keysOf(partition: Partition): KeysOfPartition {
     const kept = this.#keys.get(partition);
     if (kept) return kept;
-    const made = partitionKeys(this.#projectOf(partition), partition);
+    const project = this.#projectOf(partition);
+    const parts = partitionKeys(project, partition);
+    const shared = new SharedKeys((key) => parts[key as PartitionPart]);
+    const made = { project, parts, shared };
     this.#keys.set(partition, made);
     return made;
   }

@@ -20,7 +20,7 @@ import { RedisLeaseStore } from "./lease-store.js";
 import { RedisPartitionOverview } from "./partition-overview.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
 import { luaList, parsePool, poolFields, readPoolParser } from "./records.js";
-import type { ScriptArgs } from "./redis/redis.js";
+import type { ScriptArgs } from "./redis/script-call.js";
 
 const textsParser = parserOf("a reply of read-browsers", luaList(Type.String()));
 const templateParser = parserOf("a launch configuration", LaunchTemplate);

@@ -1,6 +1,6 @@
 import { createHmac, hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { toBase62 } from "./base62.js";
+import { toBase62, toShortBase62 } from "./base62.js";
 import { Secret } from "./secret.js";
 
 const prefix = "rmd_";
@@ -13,12 +13,9 @@ const [bodyLength, checkLength] = [43, 6];
  */
 export const keyPattern = `${prefix}[0-9A-Za-z]{${bodyLength + checkLength}}`;
 const keyForm = new RegExp(`^${keyPattern}$`);
+const checkAt = prefix.length + bodyLength;
 
-function checksumOf(text: string): string {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(crc32(text));
-  return toBase62(bytes, checkLength);
-}
+const checksumOf = (text: string): string => toShortBase62(crc32(text), checkLength);
 
 /** What a key is drawn from, beside the deployment's secret. */
 export const newKeySalt = (): string => randomBytes(32).toString("base64url");
@@ -35,7 +32,7 @@ export function makeKeyText(secret: Secret, salt: string): Secret {
 
 /** Whether a text can be a key at all: a typo is told by the checksum, without a look-up. */
 export function isKeyText(text: string): boolean {
-  return keyForm.test(text) && checksumOf(text.slice(0, -checkLength)) === text.slice(-checkLength);
+  return keyForm.test(text) && text.endsWith(checksumOf(text.slice(0, checkAt)));
 }
 
 /**

@@ -1,12 +1,12 @@
-import { LRUCache } from "lru-cache";
 import { type ApiKey, apiKeyParser, type ApiKeyStore, type Issued } from "../../access/api-key.js";
 import type { Millis } from "../../base/clock.js";
 import type { ApiKeyId, RequestId } from "../../base/ids.js";
 import type { EndedKeys } from "../../pool/ports/ended-keys.js";
 import type { Page, Paging } from "../../spec/paging.js";
-import { accessIdempotencyKey, accessKey, type AccessPart, callerRateKey } from "../redis/keys.js";
-import { toldRate } from "./caller-store.js";
-import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import { accessIdempotencyKey, accessKey, type AccessPart } from "../redis/keys.js";
+import { KeyLookUps } from "./key-look-ups.js";
+import type { ScriptStore } from "../redis/redis.js";
+import type { ScriptArgs } from "../redis/script-call.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
 interface ApiKeyLimits {
@@ -18,47 +18,40 @@ interface ApiKeyLimits {
   readonly requestsPerMinute: number | null;
 }
 
-/** The use of a key is noted this often at most, so that nearly no request writes. */
-const noteMs: Millis = 60_000;
 const readAtOnce = 1000;
 
 /** API keys of all projects, in one slot: by digest for who comes, by id for who manages them. */
 export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
-  /** Parsed records by their text: each request reads the text anew, and nearly all are the same as before. */
-  readonly #parsed = new LRUCache<string, ApiKey>({ max: 1000 });
+  readonly #lookUps: KeyLookUps;
 
   constructor(
     private readonly store: ScriptStore,
     private readonly limits: ApiKeyLimits,
-  ) {}
+  ) {
+    this.#lookUps = new KeyLookUps(store, limits.requestsPerMinute);
+  }
 
-  async admit(...[digest, project]: Parameters<ApiKeyStore["admit"]>): ReturnType<ApiKeyStore["admit"]> {
-    const { requestsPerMinute: perMinute } = this.limits;
-    const args = { digest, noteMs, project: project ?? "", perMinute: perMinute ?? "" };
-    const { kind, payload } = await this.#run("admit", args, digest);
-    if (kind === "unknown") return { kind };
-    const at = payload.indexOf(" ");
-    const rate = toldRate(perMinute, { isTaken: kind !== "limited", told: payload.slice(0, at) });
-    return { kind, key: this.#parse(payload.slice(at + 1)), ...rate };
+  admit(...[digest, project]: Parameters<ApiKeyStore["admit"]>): ReturnType<ApiKeyStore["admit"]> {
+    return this.#lookUps.admit(digest, project);
   }
 
   async create(...[key, how]: Parameters<ApiKeyStore["create"]>): Promise<Issued> {
     const args = { record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
     const { kind, payload } = await this.#run("create-key", args, how.keyed?.key);
-    if (kind === "created") return { kind: "issued", key: this.#parse(payload) };
+    if (kind === "created") return { kind: "issued", key: apiKeyParser.json(payload) };
     return kind === "same" ? this.#sameKey(payload) : { kind };
   }
 
   async rotate(...[old, key, how]: Parameters<ApiKeyStore["rotate"]>): ReturnType<ApiKeyStore["rotate"]> {
     const args = { ...old, record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
     const { kind, payload } = await this.#run("rotate-key", args, how.keyed?.key);
-    if (kind === "rotated") return { kind: "issued", key: this.#parse(payload) };
+    if (kind === "rotated") return { kind: "issued", key: apiKeyParser.json(payload) };
     return kind === "same" ? this.#sameKey(payload) : { kind };
   }
 
   async rename(id: ApiKeyId, name: string): Promise<ApiKey | undefined> {
     const { kind, payload } = await this.#run("rename-key", { id, name });
-    return kind === "missing" ? undefined : this.#parse(payload);
+    return kind === "missing" ? undefined : apiKeyParser.json(payload);
   }
 
   async remove(id: ApiKeyId, request: RequestId): Promise<"deleted" | "missing"> {
@@ -121,10 +114,8 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     args: ScriptArgs,
     about = "none",
   ): Promise<ScriptReply<Name>> {
-    const keyOf = (key: string): string => {
-      if (key === "callerRate") return callerRateKey(about);
-      return key === "idempotency" ? accessIdempotencyKey(about) : accessKey(key as AccessPart);
-    };
+    const keyOf = (key: string): string =>
+      key === "idempotency" ? accessIdempotencyKey(about) : accessKey(key as AccessPart);
     return this.store.run(script, keyOf, args);
   }
 
@@ -134,14 +125,6 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
 
   #sameKey(payload: string): Issued {
     const at = payload.indexOf(" ");
-    return { kind: "same", salt: payload.slice(0, at), key: this.#parse(payload.slice(at + 1)) };
-  }
-
-  #parse(text: string): ApiKey {
-    const kept = this.#parsed.get(text);
-    if (kept) return kept;
-    const key = apiKeyParser.json(text);
-    this.#parsed.set(text, key);
-    return key;
+    return { kind: "same", salt: payload.slice(0, at), key: apiKeyParser.json(payload.slice(at + 1)) };
   }
 }

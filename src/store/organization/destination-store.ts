@@ -10,7 +10,8 @@ import type { Position } from "../../audit/entry.js";
 import type { Millis } from "../../base/clock.js";
 import type { DestinationId, RequestId } from "../../base/ids.js";
 import { auditKey, type AuditPart } from "../redis/keys.js";
-import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import type { ScriptStore } from "../redis/redis.js";
+import type { ScriptArgs } from "../redis/script-call.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
 /** Deleted ones whose records are kept. */

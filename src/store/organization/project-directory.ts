@@ -2,7 +2,8 @@ import { type Project, type ProjectDirectory, projectParser } from "../../access
 import type { Millis } from "../../base/clock.js";
 import { defaultProject, findProjectId, type ProjectId } from "../../base/ids.js";
 import { accessKey, type AccessPart } from "../redis/keys.js";
-import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import type { ScriptStore } from "../redis/redis.js";
+import type { ScriptArgs } from "../redis/script-call.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
 /** Which projects there are, beside the API keys, so that one script lets a request in. */

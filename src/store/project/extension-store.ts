@@ -1,7 +1,8 @@
 import { type ExtensionId, findDigest, findExtensionId, type ProjectId } from "../../base/ids.js";
 import type { Extension, ExtensionStore } from "../../registry/extensions/extension.js";
 import { extensionKey, type ProjectPart, projectKey } from "../redis/keys.js";
-import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import type { ScriptStore } from "../redis/redis.js";
+import type { ScriptArgs } from "../redis/script-call.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
 /** The fields are read in this order. */

@@ -2,7 +2,8 @@ import { type Digest, findDigest, findProfileId, type ProfileId, type ProjectId 
 import type { Page, Paging } from "../../spec/paging.js";
 import type { Profile, ProfileStore } from "../../registry/profiles/profile.js";
 import { profileKey, projectKey, type ProjectPart } from "../redis/keys.js";
-import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import type { ScriptStore } from "../redis/redis.js";
+import type { ScriptArgs } from "../redis/script-call.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
 /** The fields are read in this order. */

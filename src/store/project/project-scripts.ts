@@ -10,7 +10,8 @@ import {
   projectKey,
   type ProjectPart,
 } from "../redis/keys.js";
-import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import type { ScriptStore } from "../redis/redis.js";
+import type { ScriptArgs } from "../redis/script-call.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
 /** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */

@@ -11,7 +11,8 @@ import {
   type ProxyStore,
 } from "../../registry/proxies/proxy.js";
 import { projectKey, type ProjectPart, proxyKey } from "../redis/keys.js";
-import type { ScriptArgs, ScriptStore } from "../redis/redis.js";
+import type { ScriptStore } from "../redis/redis.js";
+import type { ScriptArgs } from "../redis/script-call.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
 /** The fields are read in this order; the sealed secrets are read only where they are asked for. */

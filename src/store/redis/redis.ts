@@ -5,6 +5,15 @@ import { isConnectionFault, refusalWord, storeFault } from "../../base/store-fau
 import { type RedisClient, keepAlive } from "./connect.js";
 import { closeGivenUp } from "./given-up.js";
 import { parseReply, type ScriptName, type ScriptReply } from "./replies.js";
+import {
+  byDigest,
+  byText,
+  type CallParts,
+  type KeyOf,
+  makeCall,
+  type ScriptArgs,
+  type ScriptCall,
+} from "./script-call.js";
 import { loadScripts, type Script } from "./scripts.js";
 
 export interface RedisMember {
@@ -30,9 +39,6 @@ function peerOf({ stream }: Redis): readonly RedisMember[] {
   return host !== undefined && port !== undefined ? [{ host, port }] : [];
 }
 
-/** What a script is given, by the names in its header. */
-export type ScriptArgs = Readonly<Record<string, string | number>>;
-
 /** What had been received on a connection when a command was sent on it. */
 interface ReceivedMark {
   readonly stream: Redis["stream"];
@@ -53,7 +59,8 @@ export class ScriptStore {
   readonly #stopWatch: () => void;
   readonly #limitMs: Millis;
   #hasContact = false;
-  #gathering: Redis["stream"] | undefined;
+  readonly #lastAsks: (() => void)[] = [];
+  #corked: Redis["stream"] | undefined;
   #contact: Promise<void> | undefined;
 
   constructor(
@@ -134,19 +141,28 @@ export class ScriptStore {
     }
   }
 
+  /** Asks at the end of this turn of the event loop, just before what the turn has asked is written. */
+  atTurnEnd(ask: () => void): void {
+    if (this.#lastAsks.push(ask) === 1) setImmediate(() => this.#endTurn());
+  }
+
+  #endTurn(): void {
+    for (const ask of this.#lastAsks) ask();
+    this.#lastAsks.length = 0;
+    this.#corked?.uncork();
+    this.#corked = undefined;
+  }
+
   /**
    * What one turn of the event loop asks leaves in one write: each write may have to wake Redis, which costs
    * more than most commands. A cluster's client has a connection for each node and is left to itself.
    */
   #gather(): void {
-    if (!(this.redis instanceof Redis) || this.#gathering === this.redis.stream) return;
-    const { stream } = this.redis;
-    this.#gathering = stream;
-    stream.cork();
-    setImmediate(() => {
-      this.#gathering = undefined;
-      stream.uncork();
-    });
+    if (!(this.redis instanceof Redis) || this.#corked === this.redis.stream) return;
+    this.#corked?.uncork();
+    this.#corked = this.redis.stream;
+    this.#corked.cork();
+    this.atTurnEnd(() => {});
   }
 
   /**
@@ -171,19 +187,17 @@ export class ScriptStore {
     }
   }
 
-  /**
-   * Runs a script with the arguments its header names, each from the first source that has it. Its request's
-   * id makes a second run harmless.
-   */
-  async run<const Name extends ScriptName>(
-    name: Name,
-    keyOf: (key: string) => string,
-    ...sources: readonly ScriptArgs[]
-  ): Promise<ScriptReply<Name>> {
+  /** Runs a script with what its header names. Its request's id makes a second run harmless. */
+  run<const Name extends ScriptName>(name: Name, keyOf: KeyOf, args: ScriptArgs): Promise<ScriptReply<Name>> {
+    return this.call(name, { keys: { keyOf }, args });
+  }
+
+  /** The same for scripts that are run all the time: with keys and arguments that are written out before. */
+  async call<const Name extends ScriptName>(name: Name, parts: CallParts): Promise<ScriptReply<Name>> {
     const script = this.#scripts.get(name);
     if (!script) throw new Error(`there is no script ${name}`);
-    const parts = [...script.keys.map(keyOf), ...script.args.map((arg) => argumentOf(script, sources, arg))];
-    return parseReply(name, await this.#persist(() => this.#evaluate(script, parts)));
+    const call = makeCall(script, parts);
+    return parseReply(name, await this.#persist(() => this.#evaluate(call)));
   }
 
   /**
@@ -265,12 +279,12 @@ export class ScriptStore {
     });
   }
 
-  async #evaluate(script: Script, parts: readonly (string | number)[]): Promise<unknown> {
+  async #evaluate(call: ScriptCall): Promise<unknown> {
     try {
-      return await this.redis.evalsha(script.sha, script.keys.length, ...parts);
+      return await this.redis.sendCommand(byDigest(call));
     } catch (error) {
       if (refusalWord(error) !== "NOSCRIPT") throw error;
-      return await this.redis.eval(script.text, script.keys.length, ...parts);
+      return await this.redis.sendCommand(byText(call));
     }
   }
 }
@@ -282,11 +296,3 @@ const defaultLimitMs = 2000;
 
 /** Whether this end of the connection is closed; the other end may not have closed yet. */
 const isEnding = (redis: RedisClient): boolean => redis instanceof Redis && !redis.stream.writable;
-
-function argumentOf(script: Script, sources: readonly ScriptArgs[], arg: string): string | number {
-  for (const source of sources) {
-    const value = source[arg];
-    if (value !== undefined) return value;
-  }
-  throw new Error(`script ${script.name} was not given ${arg}`);
-}

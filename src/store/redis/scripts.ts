@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
+import { headOf } from "./script-call.js";
 
 /** One Lua command: its header is its contract, and what binds its keys and arguments. */
 export interface Script {
@@ -11,6 +12,8 @@ export interface Script {
   readonly text: string;
   /** SHA-1 of the text: what `EVALSHA` names it by, so that two releases can share one Redis. */
   readonly sha: string;
+  /** How each call of it begins. */
+  readonly head: string;
 }
 
 const folder = new URL("../lua/", import.meta.url);
@@ -72,7 +75,8 @@ function parseScript(path: string): Script {
   const [keys, args] = [header(source, "KEYS"), header(source, "ARGV")];
   const whole = withIncludes(source, new Set()).replaceAll(/^ *--.*\n/gm, "");
   const text = bound(withoutUnreached(whole), { keys, args });
-  return { name, path, keys, args, text, sha: createHash("sha1").update(text).digest("hex") };
+  const sha = createHash("sha1").update(text).digest("hex");
+  return { name, path, keys, args, text, sha, head: headOf({ keys, args }, "EVALSHA", sha) };
 }
 
 /** Reads every command of `lua/`. Throws where one uses a name that its header does not declare. */

@@ -67,6 +67,15 @@ test.each(scripts.map((script) => [script.name, script] as const))(
   },
 );
 
+test.each(scripts.map((script) => [script.name, script] as const))(
+  "%s has the keys last that each call has anew, so that those before are written out once",
+  (_, { keys }) => {
+    const ofOneCall = ["answer", "idempotency", "callerRate"];
+    const first = keys.findIndex((key) => ofOneCall.includes(key));
+    expect(keys.slice(first < 0 ? keys.length : first).filter((key) => !ofOneCall.includes(key))).toEqual([]);
+  },
+);
+
 test("the replies of just those scripts are known that there are", () => {
   expect(Object.keys(replyWords).toSorted()).toEqual(scripts.map(({ name }) => name).toSorted());
   expect(() => parseReply("release", ["released by nobody", "", "1", ""])).toThrow("script release answered");

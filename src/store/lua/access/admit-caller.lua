@@ -8,7 +8,7 @@
 --- @include base
 --- @include organization/rates
 
-local mayTake, rate = takeOf(K.callerRate, A.perMinute)
+local mayTake, rate = unpack(takeOf(K.callerRate, A.perMinute, 1)[1])
 if not mayTake then return plain("limited", rate) end
 if A.project ~= "default" and redis.call("SISMEMBER", K.activeProjects, A.project) == 0 then
   return plain("elsewhere", rate)

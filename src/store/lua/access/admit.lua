@@ -1,11 +1,13 @@
--- admit: find the API key of a digest, judge whether it has expired, take the request out of its rate, and judge
--- whether the project that the request is about is active. Note now and then that the key is used.
+-- admit: find the API key of a digest, judge whether it has expired, and judge each of the requests that came with
+-- it in one turn of a daemon: take it out of the key's rate, and see whether the project that it is about is
+-- active. Note now and then that the key is used.
 -- KEYS  keyDigests apiKeys keyUses activeProjects callerRate
--- ARGV  digest noteMs project perMinute
--- REPLY admitted (its rate, the key's record), expired (the same), limited (the same), elsewhere (the same), unknown
--- `project`: the one that the request names, if it does. `elsewhere`: there is no such active project.
--- `perMinute`: empty where requests have no rate; its rate is empty then, else how many are left, or of one that
--- is `limited` the ms until the next is there.
+-- ARGV  digest noteMs projects perMinute
+-- REPLY judged (a word for each request, a line break, the key's record), expired (the key's record), unknown
+-- `projects`: for each request the one that it names, `-` where it names none, with spaces between.
+-- `perMinute`: empty where requests have no rate. A word is `admitted`, `limited` or `elsewhere` (there is no such
+-- active project), and where there is a rate a colon and how many are left, or of one that is `limited` the ms
+-- until the next is there. `noteMs`: how long a note of its use stands, empty where none is due.
 --- @include base
 --- @include organization/rates
 
@@ -14,17 +16,31 @@ if not entry then return plain("unknown") end
 local id, expires = entry:match("^(%w+) ?(%d*)$")
 local record = redis.call("HGET", K.apiKeys, id)
 if not record then return plain("unknown") end
-if expires ~= "" and now >= tonumber(expires) then return plain("expired", " " .. record) end
-local mayTake, rate = takeOf(K.callerRate, A.perMinute)
-local payload = rate .. " " .. record
-if not mayTake then return plain("limited", payload) end
-local used = tonumber(redis.call("HGET", K.keyUses, id) or 0)
--- Redis may be full: whoever gives something back then is let in all the same.
-if math.abs(now - used) >= tonumber(A.noteMs) then redis.pcall("HSET", K.keyUses, id, now) end
--- The record is not decoded for it: within the texts that it holds, quotes are escaped.
-local own = A.project == "" and record:match('"projectId":"(%w+)"')
-local project = A.project ~= "" and A.project or own or "default"
-if project ~= "default" and redis.call("SISMEMBER", K.activeProjects, project) == 0 then
-  return plain("elsewhere", payload)
+if expires ~= "" and now >= tonumber(expires) then return plain("expired", record) end
+
+local projects = {}
+for project in A.projects:gmatch("%S+") do
+  -- The record is not decoded for it: within the texts that it holds, quotes are escaped.
+  projects[#projects + 1] = project ~= "-" and project or record:match('"projectId":"(%w+)"') or "default"
 end
-return plain("admitted", payload)
+local outcomes = takeOf(K.callerRate, A.perMinute, #projects)
+local isActive = { default = true }
+local words, isAnyLetIn = {}, false
+for place, project in ipairs(projects) do
+  local mayTake, rate = unpack(outcomes[place])
+  local word = "limited"
+  if mayTake then
+    isAnyLetIn = true
+    if isActive[project] == nil then
+      isActive[project] = redis.call("SISMEMBER", K.activeProjects, project) == 1
+    end
+    word = isActive[project] and "admitted" or "elsewhere"
+  end
+  words[place] = rate == "" and word or word .. ":" .. rate
+end
+if isAnyLetIn and A.noteMs ~= "" then
+  local used = tonumber(redis.call("HGET", K.keyUses, id) or 0)
+  -- Redis may be full: whoever gives something back then is let in all the same.
+  if math.abs(now - used) >= tonumber(A.noteMs) then redis.pcall("HSET", K.keyUses, id, now) end
+end
+return plain("judged", table.concat(words, " ") .. "\n" .. record)
