@@ -89,8 +89,8 @@ export class KeyLookUps {
     const end = payload.indexOf("\n");
     const words = payload.slice(0, end).split(" ");
     const remembered = this.#remember(digest, payload.slice(end + 1));
-    if (isNoteDue && words.some((word) => !word.startsWith("limited"))) remembered.notedAt = at;
-    return { kind, key: remembered.key, words };
+    if (kind === "noted") remembered.notedAt = at;
+    return { kind: "judged", key: remembered.key, words };
   }
 
   #remember(digest: string, text: string): Remembered {

@@ -4,7 +4,7 @@ import type { Millis } from "../../base/clock.js";
  * The words that each script answers with. Its header (REPLY) says what they mean; a test compares the two.
  */
 export const replyWords = {
-  admit: ["judged", "expired", "unknown"],
+  admit: ["judged", "noted", "expired", "unknown"],
   "admit-caller": ["admitted", "limited", "elsewhere"],
   "ended-keys": ["ended"],
   "create-key": ["created", "many", "same", "mismatch"],

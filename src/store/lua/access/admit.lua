@@ -3,7 +3,7 @@
 -- active. Note now and then that the key is used.
 -- KEYS  keyDigests apiKeys keyUses activeProjects callerRate
 -- ARGV  digest noteMs projects perMinute
--- REPLY judged (a word for each request, a line break, the key's record), expired (the key's record), unknown
+-- REPLY judged (a word for each request, a line break, the key's record), noted (the same, and a note of its use stands), expired (the key's record), unknown
 -- `projects`: for each request the one that it names, `-` where it names none, with spaces between.
 -- `perMinute`: empty where requests have no rate. A word is `admitted`, `limited` or `elsewhere` (there is no such
 -- active project), and where there is a rate a colon and how many are left, or of one that is `limited` the ms
@@ -38,9 +38,11 @@ for place, project in ipairs(projects) do
   end
   words[place] = rate == "" and word or word .. ":" .. rate
 end
+local judged = table.concat(words, " ") .. "\n" .. record
 if isAnyLetIn and A.noteMs ~= "" then
   local used = tonumber(redis.call("HGET", K.keyUses, id) or 0)
+  if math.abs(now - used) < tonumber(A.noteMs) then return plain("noted", judged) end
   -- Redis may be full: whoever gives something back then is let in all the same.
-  if math.abs(now - used) >= tonumber(A.noteMs) then redis.pcall("HSET", K.keyUses, id, now) end
+  if type(redis.pcall("HSET", K.keyUses, id, now)) == "number" then return plain("noted", judged) end
 end
-return plain("judged", table.concat(words, " ") .. "\n" .. record)
+return plain("judged", judged)
