@@ -3,6 +3,7 @@ import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf } from "../base/errno.js";
 import { findNodeId, newNodeId, type NodeId } from "../base/ids.js";
+import { rootPrefix } from "../base/crypto/key-text.js";
 import { Secret } from "../base/crypto/secret.js";
 import type { Config } from "./config.js";
 
@@ -40,7 +41,7 @@ async function keepSecret(dataDir: string, name: string, prefix: string): Promis
 export const apiKeyFile = (config: Config): string => join(config.dataDir, "api-key");
 
 export const apiKey = async (config: Config): Promise<Secret> =>
-  config.apiKey ?? keepSecret(config.dataDir, "api-key", "rk_");
+  config.apiKey ?? keepSecret(config.dataDir, "api-key", rootPrefix);
 
 export const clusterSecret = async (config: Config): Promise<Secret> =>
   config.clusterSecret ?? keepSecret(config.dataDir, "cluster-secret", "");

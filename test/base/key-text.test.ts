@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import {
   isKeyText,
@@ -6,6 +7,7 @@ import {
   makeKeyText,
   maskOf,
   newKeySalt,
+  withoutKeys,
 } from "../../src/base/crypto/key-text.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 
@@ -39,6 +41,15 @@ test("a salt gives the same key again, under the same secret only", () => {
     makeKeyText(secret, salt).reveal(),
   );
   expect(new Set(Array.from({ length: 100 }, draw)).size).toBe(100);
+});
+
+test("keys are masked wherever they stand in a text, root keys that a daemon has drawn too", () => {
+  const [text, root] = [draw(), `rk_${randomBytes(32).toString("base64url")}`];
+  expect(withoutKeys(`/browsers/${root}/x ${text}?${root}`)).toBe(
+    `/browsers/rk_...${root.slice(-4)}/x ${maskOf(text)}?rk_...${root.slice(-4)}`,
+  );
+  for (const name of [`work_${"a".repeat(43)}`, `rk_${"a".repeat(44)}`, "rk_short"])
+    expect(withoutKeys(name)).toBe(name);
 });
 
 test("a mask shows the prefix and the last four characters, and a digest nothing of the key", () => {

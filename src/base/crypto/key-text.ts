@@ -41,10 +41,13 @@ export function isKeyText(text: string): boolean {
  */
 export const keyDigestOf = (text: string): string => hash("sha256", text, "base64url");
 
-const anyKey = new RegExp(keyPattern, "g");
+/** How a root key begins that a daemon has drawn for itself; the rest is 256 random bits to base 64. */
+export const rootPrefix = "rk_";
+const anyKey = new RegExp(`${keyPattern}|(?<![\\w-])${rootPrefix}[\\w-]{43}(?![\\w-])`, "g");
 /** A text that callers choose, without the keys that they have put into it. */
 export const withoutKeys = (text: string): string =>
-  text.includes(prefix) ? text.replaceAll(anyKey, maskOf) : text;
+  text.includes(prefix) || text.includes(rootPrefix) ? text.replaceAll(anyKey, maskOf) : text;
 
 /** What is shown of a key ever after. */
-export const maskOf = (text: string): string => `${prefix}...${text.slice(-4)}`;
+export const maskOf = (text: string): string =>
+  `${text.startsWith(prefix) ? prefix : rootPrefix}...${text.slice(-4)}`;
