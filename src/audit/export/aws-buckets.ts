@@ -7,6 +7,7 @@ import { within } from "../../base/deadline.js";
 import { assumeRoleFault, isRefused, putObjectFault } from "./aws-faults.js";
 import type { Access, Buckets, OpenBucket } from "./buckets.js";
 import type { Destination } from "./destination.js";
+import { takeShortAnswers } from "./short-answers.js";
 
 export interface AwsSettings {
   /** Whether destinations' roles are assumed; else the credentials put objects. */
@@ -70,6 +71,7 @@ export class AwsBuckets implements Buckets {
       ...(credentials && { credentials }),
       ...handling(limitMs),
     });
+    takeShortAnswers(client);
     try {
       const command = new AssumeRoleCommand({
         RoleArn: destination.roleArn,
@@ -125,6 +127,7 @@ class AwsBucket implements OpenBucket {
       responseChecksumValidation: "WHEN_REQUIRED",
       ...handling(limitMs),
     });
+    takeShortAnswers(this.#client);
   }
 
   async put(key: string, bytes: Buffer): Promise<void> {
