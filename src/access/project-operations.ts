@@ -133,7 +133,9 @@ async function close(
     (await why()) ?? refusedChange(await directory.change(id, { ...patch, status: "archived" }));
   if (refused) return refused;
   const late = await why();
-  if (late) await directory.change(id, { name, status });
+  // Its name may be another's by now.
+  if (late && (await directory.change(id, { name, status })) === "taken")
+    await directory.change(id, { status });
   return late;
 }
 

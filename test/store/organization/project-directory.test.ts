@@ -34,4 +34,31 @@ onBoth("which projects there are", ({ bed }) => {
     expect(await operations.remove(id, root)).toMatchObject({ kind: "done" });
     expect(await directory.find(id)).toBeUndefined();
   });
+
+  test("a project that cannot be archived stays active, also where its old name is another's by then", async () => {
+    const { store } = bed();
+    const directory = new RedisProjectDirectory(store);
+    const [id, other] = [newProjectId(), newProjectId()];
+    await directory.create({ id, name: "old", most: 9 });
+    let looks = 0;
+    const operations = makeProjectOperations({
+      directory,
+      limits: new RedisLimitStore(store),
+      maxProjects: 9,
+      concurrentSessions: null,
+      contents: {
+        // A pool begins there between the two looks, and somebody takes the name that became free.
+        async isRunning() {
+          if ((looks += 1) === 1) return false;
+          await directory.create({ id: other, name: "old", most: 9 });
+          return true;
+        },
+        hasRegistered: async () => false,
+      },
+    });
+    const archived = await operations.update(id, { name: "new", status: "archived" }, root);
+    expect(archived).toMatchObject({ kind: "refused", code: "project_not_empty" });
+    expect(await directory.find(id)).toMatchObject({ name: "new", status: "active" });
+    expect(await directory.find(other)).toMatchObject({ name: "old", status: "active" });
+  });
 });
