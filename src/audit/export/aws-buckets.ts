@@ -4,10 +4,10 @@ import { createHash } from "node:crypto";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { Secret } from "../../base/crypto/secret.js";
 import { within } from "../../base/deadline.js";
+import { takeShortAnswers } from "./aws-answers.js";
 import { assumeRoleFault, isRefused, putObjectFault } from "./aws-faults.js";
 import type { Access, Buckets, OpenBucket } from "./buckets.js";
 import type { Destination } from "./destination.js";
-import { takeShortAnswers } from "./short-answers.js";
 
 export interface AwsSettings {
   /** Whether destinations' roles are assumed; else the credentials put objects. */
