@@ -56,7 +56,9 @@ test.each([200, 403])("a token service that answers %d with 64 MiB is not listen
 
 test.each([200, 403])("a bucket that answers %d with 64 MiB is not listened to", async (status) => {
   const { url, heard } = await talker(status);
-  const sts = await serve((request, response) => void request.resume().once("end", () => response.end(granted)));
+  const sts = await serve(
+    (request, response) => void request.resume().once("end", () => response.end(granted)),
+  );
   const bucket = await bucketsAt(url, sts).open(destination, { start: "a" });
   await expect(bucket.put("a", Buffer.from("b"))).rejects.toMatchObject({ stage: "put_object" });
   bucket.close();
