@@ -1,4 +1,6 @@
 import { refusal } from "../../base/errors.js";
+import { isClosedTo } from "../../access/authorize.js";
+import { operationRules } from "../../access/operation-rules.js";
 import type { Principal } from "../../access/principal.js";
 import type { Readiness } from "../../pool/operations.js";
 import type { App, TooOften } from "../app.js";
@@ -29,9 +31,9 @@ interface MetricsParts extends Pick<HttpDeps, "authenticator" | "metrics"> {
 const notOfAll = refusal("insufficient_scope", {
   message: "Metrics are for API keys of the whole organization that have no policy, and for its admins",
 });
-/** Metrics tell of every project, and of what no policy speaks. */
-const isOfAll = ({ policy, isMember, credentialScope }: Principal): boolean =>
-  policy === undefined && !isMember && credentialScope === null;
+/** Metrics tell of every project. */
+const isOfAll = (principal: Principal): boolean =>
+  !isClosedTo(principal, operationRules.getMetrics) && principal.credentialScope === null;
 
 export function addMetrics(app: App, { authenticator, metrics, isOpen, tooOften }: MetricsParts): void {
   app.get("/metrics", { schema: operations.getMetrics }, async (request, reply) => {
