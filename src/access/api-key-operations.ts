@@ -71,7 +71,7 @@ const makeCreate =
   (ports: ApiKeyPorts): ApiKeyOperations["create"] =>
   async (body, caller) => {
     const { principal } = caller;
-      const name = nameIn(body.name);
+    const name = nameIn(body.name);
     if (name.kind === "refused") return name;
     const project = await projectFor(ports, body.project_id, principal);
     if (project.kind === "refused") return project;
@@ -162,7 +162,7 @@ async function issued(
 const makeList =
   (ports: ApiKeyPorts): ApiKeyOperations["list"] =>
   async (query, principal) => {
-      const page: Page<ApiKey> = await listKeys(ports, query, principal);
+    const page: Page<ApiKey> = await listKeys(ports, query, principal);
     return done({ ...page, items: await Promise.all(page.items.map((key) => shown(ports, key))) });
   };
 
