@@ -13,7 +13,7 @@ if key.deletedAt then return plain("missing") end
 key.deletedAt, key.deletedIn = now, A.request
 redis.call("HDEL", K.keyDigests, key.digest)
 redis.call("ZREM", K.livingKeys, key.id)
-redis.call("ZADD", K.deletedKeys, microseconds, key.id)
+redis.call("ZADD", K.deletedKeys, microseconds(), key.id)
 redis.call("ZADD", K.keyEnds, now, key.id)
 writeKey(key)
 local excess = redis.call("ZCARD", K.deletedKeys) - tonumber(A.most)

@@ -5,5 +5,5 @@
 -- The number has a time in it: a failover that lost the last claims gives their numbers once more, and a
 -- report under an earlier claim must not count for a later one.
 local function claim(browser)
-  browser.claim = string.format("%s-%d", microseconds, nextNumber("sequence"))
+  browser.claim = string.format("%s-%d", microseconds(), nextNumber("sequence"))
 end

@@ -25,12 +25,12 @@ if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 -- Saves before this are no reason to flush anything (flush).
 if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
 nextNumber("revision")
-redis.call("HSET", K.pool, "revisedAt", microseconds)
+redis.call("HSET", K.pool, "revisedAt", microseconds())
 -- What is launched from now on has the new network: it is a new launch configuration too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
   -- The key has a time in it: others keep what they have read under a key, and a failover that lost the last
   -- generations gives their numbers once more.
-  local key = string.format("%d-%s", nextNumber("generation"), microseconds)
+  local key = string.format("%d-%s", nextNumber("generation"), microseconds())
   redis.call("HSET", K.pool, "configKey", key)
   redis.call("HSET", K.templates, key, A.launchConfig)
   -- A new configuration is a new chance: what failed under the old one is no reason to wait.

@@ -7,7 +7,7 @@
 if redis.call("EXISTS", K.proxy) == 1 then return plain("created") end
 if redis.call("ZCARD", K.proxies) >= tonumber(A.most) then return plain("many") end
 -- The score is in microseconds, so that two that came in one millisecond keep their order.
-redis.call("ZADD", K.proxies, microseconds, A.id)
+redis.call("ZADD", K.proxies, microseconds(), A.id)
 redis.call("HSET", K.proxy, "record", A.record)
 if A.sealed ~= "" then redis.call("HSET", K.proxy, "sealed", A.sealed) end
 if A.name ~= "" then

@@ -23,7 +23,7 @@ local function addKey(key)
   key.expiresAt = key.lifetimeDays and now + key.lifetimeDays * 86400000 or nil
   indexKey(key)
   -- The score is in microseconds, so that two that came in one millisecond keep their order.
-  redis.call("ZADD", K.livingKeys, microseconds, key.id)
+  redis.call("ZADD", K.livingKeys, microseconds(), key.id)
   return writeKey(key)
 end
 

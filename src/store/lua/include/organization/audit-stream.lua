@@ -12,14 +12,14 @@ local function addEntries(entries)
   if #entries == 0 then return end
   -- The last one's instant and its number among those of that instant; the instant stays what it is while the
   -- clock is behind it.
-  local at, number
+  local last
   local bytes = 0
   for _, entry in ipairs(entries) do
     local received = string.format("%.0f", entry.at)
-    local id = redis.call("XADD", K.auditStream, "*", "at", received, "entry", entry.row)
-    at, number = id:match("^(%d+)-(%d+)$")
+    last = redis.call("XADD", K.auditStream, "*", "at", received, "entry", entry.row)
     bytes = bytes + entryBytes + #entry.row
   end
+  local at, number = last:match("^(%d+)-(%d+)$")
   if tonumber(number) > mostPerInstant then
     redis.call("XSETID", K.auditStream, string.format("%.0f-0", at + 1))
   end
