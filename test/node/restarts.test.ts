@@ -77,7 +77,7 @@ async function openGateway(pool: PoolBed): Promise<number> {
     publicUrl: `http://127.0.0.1:${port}`,
     gate: defaultGate,
     limits: defaultGatewayLimits,
-    judgeScript: await builtJudge(),
+    judgeScript: builtJudge(),
   });
   server.on("upgrade", (request, socket, head) => gateway.upgrade(request, socket, head));
   server.on(

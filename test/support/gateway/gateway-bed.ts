@@ -99,7 +99,7 @@ export async function openGatewayBed(
     publicUrl: `http://127.0.0.1:${port}`,
     gate: defaultGate,
     limits: { ...defaultGatewayLimits, ...options.limits },
-    judgeScript: await builtJudge(),
+    judgeScript: builtJudge(),
   });
   server.on("upgrade", (incoming, socket, head) => gateway.upgrade(incoming, socket, head));
   server.on("request", (incoming, response) => {

@@ -168,6 +168,9 @@ interface Live {
   readonly names: Readonly<Record<string, string>>;
 }
 
+/** Requests that are on their way at once: one waits for its answer more than it computes. */
+const atOnce = 8;
+
 /**
  * Sends every bad input to a running server, by its own document; gives how many there were and what was
  * wrong with the answers.
@@ -175,20 +178,28 @@ interface Live {
 export async function tryBadInputs({ url, key, names }: Live): Promise<{ tried: number; faults: string[] }> {
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
   const inputs = badInputs(document, names);
+  const left = [...inputs];
   const faults: string[] = [];
-  for (const input of inputs) {
-    const { method, headers, text } = input;
-    const reply = await fetch(`${url}${input.url}`, {
-      method,
-      headers: { ...headers, authorization: `Bearer ${key}` },
-      ...(text !== undefined && { body: text }),
-    });
-    const answered = await reply.text();
-    const body: unknown = reply.headers.get("content-type")?.startsWith("application/json")
-      ? JSON.parse(answered)
-      : undefined;
-    const fault = findFault(input, { status: reply.status, body });
-    if (fault !== undefined) faults.push(fault);
-  }
+  const work = async (): Promise<void> => {
+    for (let input = left.pop(); input; input = left.pop()) {
+      const fault = findFault(input, await answerTo(input, { url, key }));
+      if (fault !== undefined) faults.push(fault);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
   return { tried: inputs.length, faults };
+}
+
+async function answerTo(
+  { method, headers, text, url: path }: BadInput,
+  { url, key }: Omit<Live, "names">,
+): Promise<Answer> {
+  const reply = await fetch(`${url}${path}`, {
+    method,
+    headers: { ...headers, authorization: `Bearer ${key}` },
+    ...(text !== undefined && { body: text }),
+  });
+  const answered = await reply.text();
+  const isJson = reply.headers.get("content-type")?.startsWith("application/json") ?? false;
+  return { status: reply.status, body: isJson ? JSON.parse(answered) : undefined };
 }
