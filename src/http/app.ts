@@ -123,6 +123,13 @@ function addFirstHook(app: App, state: AppState): void {
   });
 }
 
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Its answer is whole before it is cut, although it may itself have ended the key that it came with. */
+    readonly mayEndItsKey?: true;
+  }
+}
+
 /** Notes a credential that was not good; why whoever has shown it is to wait, where too many have failed. */
 export type TooOften = (request: FastifyRequest, refused: Refusal) => Refusal | undefined;
 const makeTooOften =
@@ -152,6 +159,10 @@ function addAdmission(app: App, deps: HttpDeps, tooOften: TooOften): void {
     const got = deps.authenticator.admit({ authorization, project: project?.toString() });
     if (got instanceof Promise) got.then(settle, next);
     else settle(got);
+  });
+  app.addHook("preHandler", ({ routeOptions: { config } }, reply, next) => {
+    if (config.mayEndItsKey) open.leave(reply.raw);
+    next();
   });
 }
 

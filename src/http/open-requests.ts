@@ -13,17 +13,12 @@ interface OpenRequestsParts {
 /** Well within the 5 s that docs/access.md promises, also where one look takes its whole limit. */
 const lookMs: Millis = 1000;
 
-interface Open {
-  readonly response: ServerResponse;
-  readonly principal: Principal;
-}
-
 /**
  * Requests whose answer is not whole yet: a wait for a browser, a stream, a long download. A credential is
  * judged when a request comes; one that ends afterwards ends what it has opened, by a look every second.
  */
 export class OpenRequests {
-  readonly #open = new Set<Open>();
+  readonly #open = new Map<ServerResponse, Principal>();
   #stop: (() => void) | undefined;
   #isLooking = false;
 
@@ -34,9 +29,13 @@ export class OpenRequests {
     if (keyOf(principal) === undefined && principal.expiresAt === undefined) return;
     if (response.destroyed) return;
     this.#stop ??= this.parts.clock.every(lookMs, () => void this.#look());
-    const open = { response, principal };
-    this.#open.add(open);
-    response.once("close", () => this.#open.delete(open));
+    this.#open.set(response, principal);
+    response.once("close", () => this.leave(response));
+  }
+
+  /** Lets a request be answered whatever becomes of its credential. */
+  leave(response: ServerResponse): void {
+    this.#open.delete(response);
   }
 
   close(): void {
@@ -60,11 +59,12 @@ export class OpenRequests {
    * turn has not come would close it only then.
    */
   #cut(isOver: (principal: Principal) => boolean): void {
-    for (const { principal, response } of this.#open) if (isOver(principal)) response.req.socket.destroy();
+    for (const [response, principal] of this.#open)
+      if (isOver(principal)) response.req.socket.destroy();
   }
 
   async #judge(): Promise<(principal: Principal) => boolean> {
-    const ids = new Set([...this.#open].flatMap(({ principal }) => keyOf(principal) ?? []));
+    const ids = new Set([...this.#open.values()].flatMap((principal) => keyOf(principal) ?? []));
     const ended = new Set(ids.size > 0 ? await this.parts.endedAmong([...ids]) : []);
     const now = this.parts.clock.now();
     return (principal) => (principal.expiresAt ?? Infinity) <= now || ended.has(keyOf(principal) ?? "");

@@ -70,3 +70,23 @@ test("the root key never ends, and nobody is asked about it", async () => {
   root.end();
   other.end();
 });
+
+test("a key that is over with its own rotation is told the new one before anything is cut", async () => {
+  const bearer = knownKey();
+  const waiting = wait(bearer);
+  await waiting.begun;
+  server().operations.answer("apiKeys.rotate", async () => {
+    asked.length = 0;
+    await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    for (const id of asked.flat()) ended.add(id);
+    // The other request of the key is cut, and this one is not.
+    await failed(waiting.answer);
+    return await server().operations.apiKeys.create({ name: "next" }, {} as never);
+  });
+  const rotated = await fetch(`${server().url}/org/api_keys/${"a".repeat(24)}/rotate`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
+    body: JSON.stringify({ expire_in_days: 0 }),
+  });
+  expect(rotated.status).toBe(201);
+});

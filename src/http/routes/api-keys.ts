@@ -78,7 +78,10 @@ function addIssues(app: App, { apiKeys }: Deps): void {
 
   app.post(
     "/org/api_keys/:id/rotate",
-    { ...recordedFirst, schema: { ...operations.rotateApiKey, params: ApiKeyRefParams, body: ApiKeyRotate } },
+    {
+      config: { ...recordedFirst.config, mayEndItsKey: true },
+      schema: { ...operations.rotateApiKey, params: ApiKeyRefParams, body: ApiKeyRotate },
+    },
     async (request, reply) => {
       const got = await apiKeys.rotate(request.params.id, request.body, callerOf(request, reply));
       if (got.kind === "refused") return sendRefusal(reply, got);
