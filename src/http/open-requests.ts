@@ -59,8 +59,7 @@ export class OpenRequests {
    * turn has not come would close it only then.
    */
   #cut(isOver: (principal: Principal) => boolean): void {
-    for (const [response, principal] of this.#open)
-      if (isOver(principal)) response.req.socket.destroy();
+    for (const [response, principal] of this.#open) if (isOver(principal)) response.req.socket.destroy();
   }
 
   async #judge(): Promise<(principal: Principal) => boolean> {
