@@ -37,7 +37,9 @@ class Observed {
   /** Once it is routed. */
   request: FastifyRequest | undefined = undefined;
   isRecorded = false;
-  /** What is on record of it already, where it is to make a change. */
+  /** Whether it is to make a change, which is made whether its caller waits for the answer or not. */
+  isChange = false;
+  /** What is on record of that already. */
   intent: string | undefined = undefined;
 
   constructor(
@@ -111,7 +113,9 @@ export class AuditTrail {
 
   async #begin({ raw }: FastifyRequest): Promise<void> {
     const observed = raw[observation];
-    if (observed) observed.intent = await this.recorder.begin(this.#entryOf(observed, unheardStatus));
+    if (!observed) return;
+    observed.isChange = true;
+    observed.intent = await this.recorder.begin(this.#entryOf(observed, unheardStatus));
   }
 
   async #recordFirst({ raw }: FastifyRequest, status: number): Promise<void> {
@@ -125,8 +129,9 @@ export class AuditTrail {
     return (raw[observation] = new Observed(raw, this.clock.monotonic(), this.addressOf(raw)));
   }
 
+  /** Of a change it is recorded what came of it, though its caller may have hung up before. */
   #record(observed: Observed, status: number): void {
-    if (observed.isRecorded) return;
+    if (observed.isRecorded || observed.isChange) return;
     observed.isRecorded = true;
     this.recorder.record(this.#entryOf(observed, status));
   }

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { beforeEach, expect, test } from "vitest";
 import type { NewEntry } from "../../src/audit/entry.js";
+import { done } from "../../src/base/errors.js";
 import { authenticator, knownKey } from "../support/access/principals.js";
 import { key as rootKey, sharedServer } from "../support/http/http-server.js";
 
@@ -10,9 +11,12 @@ const ended = new Set<string>();
 const asked: (readonly string[])[] = [];
 /** Called before a caller is judged. */
 let judging: () => Promise<void> = async () => {};
+/** Called before a change is made. */
+let beginning: () => Promise<string> = async () => "intent";
 beforeEach(() => {
   for (const list of [entries, asked]) list.length = 0;
   judging = async () => {};
+  beginning = async () => "intent";
 });
 const server = sharedServer(
   {},
@@ -29,8 +33,8 @@ const server = sharedServer(
     },
     audit: {
       record: (entry) => void entries.push(entry),
-      recordNow: async () => {},
-      begin: async () => "intent",
+      recordNow: async (entry) => void entries.push(entry),
+      begin: () => beginning(),
     },
   },
 );
@@ -111,4 +115,43 @@ test("nothing is kept of who has hung up before being judged", async () => {
   await expect.poll(() => asked.length, patience).toBeGreaterThan(0);
   expect(asked.at(-1)).toHaveLength(1);
   other.destroy();
+  await expect.poll(() => entries.length, patience).toBe(2);
 });
+
+/** Something that the daemon comes to, and stands still at until it is let go on. */
+function gate() {
+  let open = (): void => {};
+  let reach = (): void => {};
+  const reached = new Promise<void>((resolve) => (reach = resolve));
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  const pass = async (): Promise<void> => {
+    reach();
+    await opened;
+  };
+  return { reached, pass, open };
+}
+
+const removal =
+  "DELETE /org/api_keys/keykeykeykeykeykeykeykey HTTP/1.1\r\nhost: 127.0.0.1\r\n" +
+  `authorization: Bearer ${rootKey}\r\n\r\n`;
+
+test.each(["before it is made", "while it is made"])(
+  "a change whose caller hangs up %s is on record with what came of it",
+  async (when) => {
+    const { reached, pass, open } = gate();
+    if (when === "before it is made") beginning = () => pass().then(() => "intent");
+    server().operations.answer("apiKeys.remove", async () => {
+      if (when !== "before it is made") await pass();
+      return done(null);
+    });
+    const socket = await send(removal);
+    await reached;
+    socket.destroy();
+    await once(socket, "close");
+    // By the answer to a request that comes after it, the daemon has heard of the end.
+    await fetch(`${server().url}/healthz`);
+    open();
+    await expect.poll(() => entries.length, patience).toBe(1);
+    expect(entries).toMatchObject([{ status: 204, intent: "intent", clientIp: "127.0.0.1" }]);
+  },
+);
