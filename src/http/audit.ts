@@ -115,12 +115,19 @@ export class AuditTrail {
     const observed = raw[observation];
     if (!observed) return;
     observed.isChange = true;
-    observed.intent = await this.recorder.begin(this.#entryOf(observed, unheardStatus));
+    try {
+      observed.intent = await this.recorder.begin(this.#entryOf(observed, unheardStatus));
+    } catch (error) {
+      observed.isChange = false;
+      throw error;
+    }
   }
 
   async #recordFirst({ raw }: FastifyRequest, status: number): Promise<void> {
     const observed = raw[observation];
     if (!observed || observed.isRecorded) return;
+    // What was refused before it changed anything is answered as it is, whatever becomes of its entry.
+    if (!observed.isChange) return this.#record(observed, status);
     observed.isRecorded = true;
     await this.recorder.recordNow(this.#entryOf(observed, status));
   }

@@ -178,10 +178,11 @@ function rawly(text: string): Promise<string> {
 interface Recording {
   room: boolean;
   now: boolean;
+  body?: string;
 }
 
 /** A route that is answered once its entry is recorded, where it can be. */
-async function firstRecorded({ room, now }: Recording) {
+async function firstRecorded({ room, now, body = "{}" }: Recording) {
   const seen: string[] = [];
   const fail = (isAble: boolean): void => {
     if (!isAble) throw new RemudaError("audit_unavailable");
@@ -209,14 +210,17 @@ async function firstRecorded({ room, now }: Recording) {
       }),
   });
   trail.watch(app as unknown as App);
-  app.setErrorHandler((error, _request, reply) => reply.code(503).send({ message: String(error) }));
+  app.setErrorHandler((error, _request, reply) =>
+    reply.code(error instanceof RemudaError ? 503 : 400).send({ message: String(error) }),
+  );
   app.post("/keys", { config: { audit: "first" } }, async () => {
     seen.push("changed");
     return "made";
   });
   await app.listen({ port: 0, host: "127.0.0.1" });
   const { port } = app.server.address() as { port: number };
-  const reply = await fetch(`http://127.0.0.1:${port}/keys`, { method: "POST" });
+  const headers = { "content-type": "application/json" };
+  const reply = await fetch(`http://127.0.0.1:${port}/keys`, { method: "POST", headers, body });
   seen.push(String(reply.status));
   await app.close();
   return seen;
@@ -224,6 +228,11 @@ async function firstRecorded({ room, now }: Recording) {
 
 test("a change that has to be on record is recorded before it is answered, and not made where it cannot be", async () => {
   expect(await firstRecorded({ room: true, now: true })).toEqual(["changed", "recorded", "200"]);
-  expect(await firstRecorded({ room: false, now: true })).toEqual(["recorded", "503"]);
   expect(await firstRecorded({ room: true, now: false })).toEqual(["changed", "503"]);
+});
+
+test("what is refused before it changes anything is answered as ever, though nothing can be recorded", async () => {
+  for (const now of [true, false])
+    expect(await firstRecorded({ room: false, now })).toEqual(["recorded later", "503"]);
+  expect(await firstRecorded({ room: true, now: false, body: "{" })).toEqual(["recorded later", "400"]);
 });
