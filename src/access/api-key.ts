@@ -117,11 +117,14 @@ export interface ApiKeyStore {
   endedAmong(ids: readonly string[]): Promise<readonly string[]>;
   /** When it was let in last, to about a minute. */
   lastUsed(id: ApiKeyId): Promise<Millis | undefined>;
-  /** The living, the newest first. */
-  page(paging: Paging): Promise<Page<ApiKey>>;
-  /** All there are, a part at a time, in no order. */
-  all(): AsyncIterable<readonly ApiKey[]>;
+  /** The living of a scope, the newest first; reads no others. */
+  page(paging: Paging, scope: KeyScope): Promise<Page<ApiKey>>;
+  /** All of a scope and state, a small part at a time, the newest first (of the deleted, by their ends). */
+  each(scope: KeyScope, state: KeyState): AsyncIterable<readonly ApiKey[]>;
 }
+/** The keys of one project; null: of the organization, those of all projects included. */
+export type KeyScope = Principal["credentialScope"];
+export type KeyState = "living" | "deleted";
 
 export interface ApiKeyListQuery extends Paging {
   readonly name?: string;

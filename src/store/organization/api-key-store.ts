@@ -1,4 +1,11 @@
-import { type ApiKey, apiKeyParser, type ApiKeyStore, type Issued } from "../../access/api-key.js";
+import {
+  type ApiKey,
+  apiKeyParser,
+  type ApiKeyStore,
+  type Issued,
+  type KeyScope,
+  type KeyState,
+} from "../../access/api-key.js";
 import type { Millis } from "../../base/clock.js";
 import type { ApiKeyId, RequestId } from "../../base/ids.js";
 import type { EndedKeys } from "../../pool/ports/ended-keys.js";
@@ -18,7 +25,18 @@ interface ApiKeyLimits {
   readonly requestsPerMinute: number | null;
 }
 
-const readAtOnce = 1000;
+/** So few that whoever else comes waits for no more than a millisecond of it. */
+const readAtOnce = 100;
+
+interface MemberRange {
+  readonly min: string;
+  readonly max: string;
+}
+/** Which members of `keyOrder` are of one scope and state: `!` comes right after the space in the order of bytes. */
+const rangeOf = (scope: KeyScope, state: KeyState): MemberRange => ({
+  min: `[${scope ?? "*"} ${state} `,
+  max: `(${scope ?? "*"} ${state}!`,
+});
 
 /** API keys of all projects, in one slot: by digest for who comes, by id for who manages them. */
 export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
@@ -83,24 +101,34 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     return at === null ? undefined : Number(at);
   }
 
-  async page({ limit, offset }: Paging): Promise<Page<ApiKey>> {
+  async page({ limit, offset }: Paging, scope: KeyScope): Promise<Page<ApiKey>> {
+    const range = rangeOf(scope, "living");
     // One more than is shown tells whether there are more.
-    const ids = await this.store.ask((redis) =>
-      redis.zrevrange(accessKey("livingKeys"), offset, offset + limit),
-    );
-    const items = await this.#read(ids.slice(0, limit));
-    return { items, hasMore: ids.length > limit, nextOffset: offset + Math.min(ids.length, limit) };
+    const members = await this.#members(range, limit + 1, offset);
+    const items = await this.#readMembers(members.slice(0, limit));
+    return { items, hasMore: members.length > limit, nextOffset: offset + Math.min(members.length, limit) };
   }
 
-  async *all(): AsyncGenerator<readonly ApiKey[]> {
-    const parts = ["livingKeys", "deletedKeys"] as const;
-    const ids = await Promise.all(
-      parts.map((part) => this.store.ask((redis) => redis.zrange(accessKey(part), "0", "-1"))),
+  async *each(scope: KeyScope, state: KeyState): AsyncGenerator<readonly ApiKey[]> {
+    let range = rangeOf(scope, state);
+    for (;;) {
+      const members = await this.#members(range, readAtOnce);
+      const last = members.at(-1);
+      if (last === undefined) return;
+      yield await this.#readMembers(members);
+      // By the last that was read and no number, so that whatever comes or goes meanwhile moves nothing.
+      range = { ...range, max: `(${last}` };
+    }
+  }
+
+  async #members({ min, max }: MemberRange, most: number, offset = 0): Promise<readonly string[]> {
+    return await this.store.ask((redis) =>
+      redis.zrevrangebylex(accessKey("keyOrder"), max, min, "LIMIT", offset, most),
     );
-    // One that is deleted between the two looks is in both of them.
-    const every = [...new Set(ids.flat())];
-    for (let from = 0; from < every.length; from += readAtOnce)
-      yield await this.#read(every.slice(from, from + readAtOnce));
+  }
+
+  #readMembers(members: readonly string[]): Promise<readonly ApiKey[]> {
+    return this.#read(members.map((member) => member.slice(member.lastIndexOf(" ") + 1)));
   }
 
   async #read(ids: readonly string[]): Promise<readonly ApiKey[]> {

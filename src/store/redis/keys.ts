@@ -77,13 +77,14 @@ export const projectIdempotencyKey = (project: ProjectId, digest: string): strin
 /**
  * API keys and projects, in a slot of their own: one script admits a request. `keyDigests` leads from a
  * key's digest to its id and the instant at which it expires. `keyEnds` has when keys end or have ended, until
- * that was looked after.
+ * that was looked after. `keyOrder`: the keys of everybody and of each project, in the order in which they were made.
  */
 export type AccessPart =
   | "keyDigests"
   | "apiKeys"
   | "livingKeys"
   | "deletedKeys"
+  | "keyOrder"
   | "keyUses"
   | "keyEnds"
   | "projects"

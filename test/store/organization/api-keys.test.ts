@@ -114,21 +114,22 @@ onBoth("API keys", ({ bed }) => {
     expect(await store().create({ ...drawn(), name: "y" }, { salt: "s", keyed: other })).toEqual({
       kind: "mismatch",
     });
-    expect((await store().page({ limit: 10, offset: 0 })).items).toHaveLength(2);
+    expect((await store().page({ limit: 10, offset: 0 }, null)).items).toHaveLength(2);
   });
 
   test("there are no more than there may be, and of the deleted the oldest go", async () => {
     const made: ApiKey[] = [];
     for (let at = 0; at < 5; at += 1) made.push(await make({ name: `key ${at}` }));
     expect(await store().create({ ...drawn(), name: "six" }, plain)).toEqual({ kind: "many" });
-    expect(await store().page({ limit: 2, offset: 1 })).toMatchObject({
+    expect(await store().page({ limit: 2, offset: 1 }, null)).toMatchObject({
       items: [{ name: "key 3" }, { name: "key 2" }],
       hasMore: true,
       nextOffset: 3,
     });
     for (const { id } of made.slice(0, 4)) await store().remove(id, newRequestId());
     const all: ApiKey[] = [];
-    for await (const part of store().all()) all.push(...part);
+    for (const state of ["living", "deleted"] as const)
+      for await (const part of store().each(null, state)) all.push(...part);
     expect(all.map(({ name }) => name).toSorted()).toEqual(["key 2", "key 3", "key 4"]);
     expect(await bed().redis.hlen("remuda:{access}:apiKeys")).toBe(3);
     expect(await bed().redis.hlen("remuda:{access}:keyDigests")).toBe(1);

@@ -1,5 +1,5 @@
 -- create-key: keep a new API key, where there are not as many as there may be.
--- KEYS  keyDigests apiKeys livingKeys keyEnds idempotency
+-- KEYS  keyDigests apiKeys livingKeys keyOrder keyEnds idempotency
 -- ARGV  record most body salt keepMs
 -- REPLY created (its record), many, same (the salt and the record of the first attempt), mismatch
 --- @include base

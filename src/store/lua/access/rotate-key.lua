@@ -1,6 +1,6 @@
 -- rotate-key: keep a new API key that may do what another may, which expires after a grace; its own end stays
 -- where that comes first.
--- KEYS  keyDigests apiKeys livingKeys keyEnds idempotency
+-- KEYS  keyDigests apiKeys livingKeys keyOrder keyEnds idempotency
 -- ARGV  id record graceMs most body salt keepMs
 -- REPLY rotated (the new key's record), short, missing, many, same (the salt and the record of the first attempt), mismatch
 -- `short`: the new key would end before the grace does.

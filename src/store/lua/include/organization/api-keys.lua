@@ -18,12 +18,27 @@ local function indexKey(key)
   if key.expiresAt then redis.call("ZADD", K.keyEnds, string.format("%.0f", key.expiresAt), key.id) end
 end
 
+-- Puts a key among those of everybody (`*`) and of its project, or takes it out: as `living` at the microsecond
+-- at which it was made, as `deleted` at that of its end. The time has 16 digits, so that texts are in its order.
+local function orderKey(key, state, at, isThere)
+  for _, scope in ipairs({ "*", key.projectId }) do
+    local member = scope .. " " .. state .. " " .. at .. " " .. key.id
+    if isThere then redis.call("ZADD", K.keyOrder, 0, member) else redis.call("ZREM", K.keyOrder, member) end
+  end
+end
+
+local function timeIn(set, id)
+  return string.format("%.0f", tonumber(redis.call("ZSCORE", set, id)))
+end
+
 local function addKey(key)
   key.createdAt = now
   key.expiresAt = key.lifetimeDays and now + key.lifetimeDays * 86400000 or nil
   indexKey(key)
   -- The score is in microseconds, so that two that came in one millisecond keep their order.
-  redis.call("ZADD", K.livingKeys, microseconds(), key.id)
+  local at = microseconds()
+  redis.call("ZADD", K.livingKeys, at, key.id)
+  orderKey(key, "living", at, true)
   return writeKey(key)
 end
 

@@ -1,0 +1,118 @@
+import { expect, test } from "vitest";
+import type { ApiKey, ApiKeyListQuery, Issued } from "../../src/access/api-key.js";
+import { listKeys } from "../../src/access/list-keys.js";
+import { rootPrincipal } from "../../src/access/principal.js";
+import { newApiKeyId, newRequestId, type ProjectId } from "../../src/base/ids.js";
+import { RedisApiKeyStore } from "../../src/store/organization/api-key-store.js";
+import { onBoth } from "../support/store/on-both.js";
+import { costOf } from "../support/store/redis-cost.js";
+
+const person = { id: "root", email: "root@remuda.invalid", name: null };
+const own = "aaaaaaaaaaaa" as ProjectId;
+const other = "bbbbbbbbbbbb" as ProjectId;
+const plain = {
+  limit: 20,
+  offset: 0,
+  sort_by: "created_at",
+  sort_direction: "desc",
+  status: "active",
+} as const;
+let count = 0;
+
+onBoth("lists of API keys", ({ bed }) => {
+  const store = (): RedisApiKeyStore =>
+    new RedisApiKeyStore(bed().store, {
+      maxKeys: 10_000,
+      maxDeletedKeys: 2,
+      idempotencyMs: 60_000,
+      requestsPerMinute: null,
+    });
+  const make = async (name: string, projectId?: ProjectId): Promise<ApiKey> => {
+    const drawn = { id: newApiKeyId(), digest: `d${(count += 1)}`, mask: "rmd_...wxyz", createdBy: person };
+    const got: Issued = await store().create(
+      { ...drawn, name, ...(projectId && { projectId }) },
+      { salt: "s" },
+    );
+    if (got.kind !== "issued") throw new Error(got.kind);
+    return got.key;
+  };
+  const many = async (howMany: number, projectId?: ProjectId): Promise<void> => {
+    await Promise.all(Array.from({ length: howMany }, (_, at) => make(`key ${at}`, projectId)));
+  };
+  const list = async (query: Partial<ApiKeyListQuery>, scope: ProjectId | null) => {
+    const asked: string[] = [];
+    const nameOf = async (id: string): Promise<string> => `Project ${asked.push(id) && id}`;
+    const principal = { ...rootPrincipal(person), credentialScope: scope };
+    const page = await listKeys(
+      { store: store(), projects: { nameOf } },
+      { ...plain, ...query },
+      principal,
+    );
+    return { ...page, asked, names: page.items.map(({ name }) => name) };
+  };
+
+  test("a project's lists and searches read the keys of that project, however many others there are", async () => {
+    for (const name of ["first", "second", "third"]) await make(name, own);
+    const queries: Partial<ApiKeyListQuery>[] = [
+      {},
+      { query: "ir" },
+      { name: "SECOND" },
+      { sort_by: "name" },
+      { status: "all" },
+    ];
+    const all = async (): Promise<string[][]> => {
+      const found: string[][] = [];
+      for (const query of queries) found.push((await list(query, own)).names);
+      return found;
+    };
+    const alone = await costOf(bed().redis, all);
+    await many(300, other);
+    await many(100);
+    let found: string[][] = [];
+    const among = await costOf(bed().redis, async () => {
+      found = await all();
+    });
+    expect(found).toEqual([
+      ["third", "second", "first"],
+      ["third", "first"],
+      ["second"],
+      ["third", "second", "first"],
+      ["third", "second", "first"],
+    ]);
+    // A record has some 200 bytes; the counters themselves have more digits.
+    expect(among.bytes - alone.bytes).toBeLessThan(3000);
+  });
+
+  test("a page of the organization is read by itself, and its search ends where the page is full", async () => {
+    await many(400, other);
+    const last = await make("key wanted");
+    const page = await costOf(bed().redis, async () => await list({ limit: 5 }, null));
+    expect(page.bytes).toBeLessThan(20_000);
+    const search = await costOf(bed().redis, async () => {
+      const found = await list({ limit: 1, query: "KEY" }, null);
+      expect(found).toMatchObject({ names: [last.name], hasMore: true, nextOffset: 1 });
+    });
+    expect(search.bytes).toBeLessThan(60_000);
+    // One that finds nothing reads them all, in parts, and asks once for the name of each project.
+    const nothing = await list({ query: "none of them" }, null);
+    expect(nothing).toMatchObject({ names: [], hasMore: false, asked: [other] });
+  });
+
+  test("pages of a search have each key once, also of deleted ones, of which the oldest are forgotten", async () => {
+    const made: ApiKey[] = [];
+    for (let at = 0; at < 6; at += 1) made.push(await make(`key ${at}`, at % 2 === 0 ? own : other));
+    for (const { id } of made.slice(0, 3)) await store().remove(id, newRequestId());
+    const names = async (query: Partial<ApiKeyListQuery>, scope: ProjectId | null) =>
+      (await list(query, scope)).names;
+    expect(await names({ status: "deleted", sort_by: "name", sort_direction: "asc" }, null)).toEqual([
+      "key 1",
+      "key 2",
+    ]);
+    expect(await names({ status: "deleted" }, own)).toEqual(["key 2"]);
+    expect(await names({ status: "all" }, own)).toEqual(["key 4", "key 2"]);
+    const paged: string[] = [];
+    for (let offset = 0; offset < 5; offset += 2)
+      paged.push(...(await names({ status: "all", sort_by: "name", limit: 2, offset }, null)));
+    expect(paged).toEqual(["key 5", "key 4", "key 3", "key 2", "key 1"]);
+  });
+});
