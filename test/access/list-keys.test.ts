@@ -43,11 +43,7 @@ onBoth("lists of API keys", ({ bed }) => {
     const asked: string[] = [];
     const nameOf = async (id: string): Promise<string> => `Project ${asked.push(id) && id}`;
     const principal = { ...rootPrincipal(person), credentialScope: scope };
-    const page = await listKeys(
-      { store: store(), projects: { nameOf } },
-      { ...plain, ...query },
-      principal,
-    );
+    const page = await listKeys({ store: store(), projects: { nameOf } }, { ...plain, ...query }, principal);
     return { ...page, asked, names: page.items.map(({ name }) => name) };
   };
 
