@@ -36,12 +36,12 @@ async function* eachOf(
   status: ApiKeyListQuery["status"],
 ): AsyncGenerator<readonly ApiKey[]> {
   const seen = new Set<string>();
+  const isNew = ({ id }: ApiKey): boolean => seen.size < seen.add(id).size;
   for (const state of ["living", "deleted"] as const) {
     if (status === (state === "living" ? "deleted" : "active")) continue;
     for await (const part of store.each(scope, state)) {
       // One that is deleted while the living are read is found once more.
-      yield part.filter(({ id }) => !seen.has(id));
-      if (status === "all") part.forEach(({ id }) => seen.add(id));
+      yield status === "all" ? part.filter(isNew) : part;
     }
   }
 }
