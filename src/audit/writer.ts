@@ -77,8 +77,8 @@ export class AuditWriter implements AuditRecorder {
     return new Promise((resolve, reject) => {
       const settle = (isRecorded: boolean): void =>
         isRecorded ? resolve() : reject(new RemudaError("audit_unavailable"));
-      if (this.#take({ entry, settle })) this.#write();
-      else settle(false);
+      this.#take({ entry, settle });
+      this.#write();
     });
   }
 
@@ -105,8 +105,9 @@ export class AuditWriter implements AuditRecorder {
     await this.#writing;
   }
 
+  /** A change that was made is always taken: those are no more than there are requests. */
   #take(waiting: Waiting): boolean {
-    const hasRoom = this.#waiting.length < mostWaiting;
+    const hasRoom = waiting.settle !== undefined || this.#waiting.length < mostWaiting;
     if (hasRoom) this.#waiting.push(waiting);
     else this.parts.meter.lost("too_many", 1);
     return hasRoom;
