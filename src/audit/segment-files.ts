@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { LRUCache } from "lru-cache";
+import PQueue from "p-queue";
 import type { Archives, Staging } from "../archive/archives.js";
 import type { Digest } from "../base/ids.js";
 import type { Entry } from "./entry.js";
@@ -16,6 +17,8 @@ interface SegmentFilesParts {
 const rowsBytes = 64 * 2 ** 20;
 const gramsBytes = 16 * 2 ** 20;
 const mostBytes = 2 ** 30;
+/** So many segments are unpacked at once, of some 20 MiB each, however many callers search. */
+const readsAtOnce = 2;
 
 /** Segments in the archives, the last ones read kept in memory. */
 export class SegmentFiles {
@@ -28,6 +31,9 @@ export class SegmentFiles {
     sizeCalculation: ({ length }) => length + 1,
   });
 
+  readonly #reading = new Map<Digest, Promise<SegmentRows>>();
+  readonly #reads = new PQueue({ concurrency: readsAtOnce });
+
   constructor(private readonly parts: SegmentFilesParts) {}
 
   /** Resolves once both archives are durable. */
@@ -39,9 +45,19 @@ export class SegmentFiles {
   async rows({ rows: digest }: Pick<Segment, "rows">): Promise<SegmentRows> {
     const kept = this.#rows.get(digest);
     if (kept) return kept;
-    const rows = await SegmentRows.of(await this.#read(digest));
-    this.#rows.set(digest, rows);
-    return rows;
+    const reading = this.#reading.get(digest) ?? this.#unpack(digest);
+    this.#reading.set(digest, reading);
+    return reading;
+  }
+
+  #unpack(digest: Digest): Promise<SegmentRows> {
+    return this.#reads
+      .add(async () => {
+        const rows = await SegmentRows.of(await this.#read(digest));
+        this.#rows.set(digest, rows);
+        return rows;
+      })
+      .finally(() => this.#reading.delete(digest));
   }
 
   async grams({ grams: digest }: Pick<Segment, "grams">): Promise<Grams> {

@@ -126,7 +126,11 @@ export const packageRules: readonly Rule[] = [
     "tar-stream is for profiles on their way out of and into a browser's directory",
   ),
   belongs(/^jose$/, ["oidc/"], "jose belongs to oidc/: people's tokens are judged nowhere else"),
-  belongs(/^p-queue$/, ["node/"], "p-queue belongs to node/: it bounds what one node does"),
+  belongs(
+    /^p-queue$/,
+    ["node/", "audit/"],
+    "p-queue bounds what one node does, and what is read of the audit log",
+  ),
   belongs(/^ws$/, ["gateway/"], "ws belongs to gateway/: the gateway is the only WebSocket server"),
   belongs(/^yauzl$/, ["archive/"], "yauzl belongs to archive/: archives are read nowhere else"),
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),

@@ -49,6 +49,23 @@ test("a Redis that is full takes no entries, and lets those that it has be seale
   expect(await listed()).toEqual(["/2", "/1", "/0"]);
 });
 
+test("an entry of another form is in the log as one, and holds up neither lists nor sealing", async () => {
+  await bed.appendPaths(["/0"]);
+  const rows = [
+    "no JSON",
+    '{"path":"/x"}',
+    '["api_key"]',
+    JSON.stringify(Array.from({ length: 11 }, () => 1)),
+  ];
+  for (const row of rows) await stores.redis.xadd(streamKey, "*", "at", "soon", "entry", row);
+  await bed.appendPaths(["/1"]);
+  const other = rows.map(() => "(written by another version)");
+  expect(await listed()).toEqual(["/1", ...other, "/0"]);
+  await makeSeal({ ...bed.sealing, sealBytes: -1 })();
+  expect((await bed.audit.size()).entries).toBe(0);
+  expect(await listed()).toEqual(["/1", ...other, "/0"]);
+});
+
 test("what a failover has lost in the middle of a seal takes nothing with it that has come since", async () => {
   await bed.oldEntries(["/0", "/1"], minuteMs);
   const before = await stores.redis.dumpBuffer(streamKey);

@@ -52,6 +52,15 @@ test("keys are masked wherever they stand in a text, root keys that a daemon has
     expect(withoutKeys(name)).toBe(name);
 });
 
+test("signed tokens are masked, and a long text costs no more than its length", () => {
+  const token = `${Buffer.from('{"alg":"RS256"}').toString("base64url")}.${"p".repeat(500)}.${"s".repeat(86)}`;
+  expect(withoutKeys(`/browsers/${token}/x`)).toBe("/browsers/eyJ...ssss/x");
+  for (const name of ["/eyJ.a", "/aeyJh.b.c", "/eyJh.b", "/v1.eyJh.b.c"])
+    expect(withoutKeys(name)).toBe(name);
+  const long = "eyJ".repeat(1_000_000);
+  expect(withoutKeys(long)).toBe(long);
+});
+
 test("a mask shows the prefix and the last four characters, and a digest nothing of the key", () => {
   const text = draw();
   expect(maskOf(text)).toBe(`rmd_...${text.slice(-4)}`);

@@ -43,11 +43,18 @@ export const keyDigestOf = (text: string): string => hash("sha256", text, "base6
 
 /** How a root key begins that a daemon has drawn for itself; the rest is 256 random bits to base 64. */
 export const rootPrefix = "rk_";
-const anyKey = new RegExp(`${keyPattern}|(?<![\\w-])${rootPrefix}[\\w-]{43}(?![\\w-])`, "g");
-/** A text that callers choose, without the keys that they have put into it. */
+/** A signed token (RFC 7519) begins with a JSON object to base 64. */
+const tokenPrefix = "eyJ";
+const anyKey = new RegExp(
+  `${keyPattern}|(?<![\\w-])${rootPrefix}[\\w-]{43}(?![\\w-])` +
+    `|(?<![\\w.-])${tokenPrefix}[\\w-]+\\.[\\w-]+\\.[\\w-]+`,
+  "g",
+);
+const prefixes = [prefix, rootPrefix, tokenPrefix];
+/** A text that callers choose, without the keys and tokens that they have put into it. */
 export const withoutKeys = (text: string): string =>
-  text.includes(prefix) || text.includes(rootPrefix) ? text.replaceAll(anyKey, maskOf) : text;
+  prefixes.some((any) => text.includes(any)) ? text.replaceAll(anyKey, maskOf) : text;
 
 /** What is shown of a key ever after. */
 export const maskOf = (text: string): string =>
-  `${text.startsWith(prefix) ? prefix : rootPrefix}...${text.slice(-4)}`;
+  `${prefixes.find((any) => text.startsWith(any)) ?? ""}...${text.slice(-4)}`;

@@ -156,13 +156,30 @@ const rowOf = (facts: RequestFacts & { readonly durationMs: Millis }): string =>
   ] satisfies Row);
 type Row = [string, string, string, number, string, string, string, string, number, string, string];
 
+/** What stands for a row of another form, so that it is in the log and holds up nothing that comes after it. */
+const unreadable: Row = ["", "", "", 0, "", "(written by another version)", "", "", 0, "", ""];
+const isRow = (row: unknown): row is Row =>
+  Array.isArray(row) &&
+  row.length === unreadable.length &&
+  row.every((value, place) => typeof value === typeof unreadable[place]);
+
+function rowIn(text: string): Row {
+  try {
+    const row: unknown = JSON.parse(text);
+    return isRow(row) ? row : unreadable;
+  } catch {
+    return unreadable;
+  }
+}
+
 function entryOf([id, fields]: [id: string, fields: string[]]): Entry {
-  const [, at, , row = ""] = fields;
+  const [, received, , text = ""] = fields;
   const [authStrategy, userId, email, status, method, path, route, domain, durationMs, clientIp, userAgent] =
-    JSON.parse(row) as Row;
+    rowIn(text);
+  const [position, at] = [positionOf(id), Number(received)];
   return {
-    position: positionOf(id),
-    at: Number(at),
+    position,
+    at: Number.isFinite(at) ? at : instantOf(position),
     authStrategy,
     userId,
     email,
