@@ -20,10 +20,10 @@ end
 
 -- Puts a key among those of everybody (`*`) and of its project, or takes it out: as `living` at the microsecond
 -- at which it was made, as `deleted` at that of its end. The time has 16 digits, so that texts are in its order.
-local function orderKey(key, state, at, isThere)
+local function orderKey(key, state, at, isListed)
   for _, scope in ipairs({ "*", key.projectId }) do
     local member = scope .. " " .. state .. " " .. at .. " " .. key.id
-    if isThere then redis.call("ZADD", K.keyOrder, 0, member) else redis.call("ZREM", K.keyOrder, member) end
+    if isListed then redis.call("ZADD", K.keyOrder, 0, member) else redis.call("ZREM", K.keyOrder, member) end
   end
 end
 
