@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 /** Of what nothing but the code itself is needed. */
-const pure = ["test/{architecture,base,config,deploy}/**/*.test.ts"];
+const pure = ["test/{architecture,base,config,deploy,telemetry/commands}/**/*.test.ts"];
 /**
  * What these keep is in Redis and in objects of their own, so that the files of a worker may share the modules
  * that it has loaded: a process for each costs more than their tests do.

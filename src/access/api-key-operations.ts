@@ -44,7 +44,9 @@ export const makeApiKeyOperations = (ports: ApiKeyPorts): ApiKeyOperations => ({
 });
 
 const notFound = refusal("not_found", { message: "There is no such API key" });
-const tooMany = refusal("limit_exceeded", { message: "There are as many API keys as there may be" });
+const tooMany = refusal("limit_exceeded", {
+  message: "The organization has as many API keys as it may have",
+});
 
 /** Whoever manages keys reaches those of its own scope, and gives no wider one. Who may is told by the table. */
 const isInScope = ({ projectId }: Pick<ApiKey, "projectId">, { credentialScope }: Principal): boolean =>
@@ -161,8 +163,8 @@ async function issued(
 
 const makeList =
   (ports: ApiKeyPorts): ApiKeyOperations["list"] =>
-  async (query, principal) => {
-    const page: Page<ApiKey> = await listKeys(ports, query, principal);
+  async (query, principal, gone) => {
+    const page: Page<ApiKey> = await listKeys({ ...ports, gone }, query, principal);
     return done({ ...page, items: await Promise.all(page.items.map((key) => shown(ports, key))) });
   };
 

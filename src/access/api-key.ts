@@ -147,7 +147,12 @@ export interface IssuedKey extends ShownKey {
 /** What the operations of /org/api_keys do. Every refusal has changed nothing. */
 export interface ApiKeyOperations {
   create(body: ApiKeyCreate, caller: Caller): Promise<Done<IssuedKey> | Refusal>;
-  list(query: ApiKeyListQuery, principal: Principal): Promise<Done<Page<ShownKey>> | Refusal>;
+  /** A search ends when `gone` aborts: nobody waits for it any more. */
+  list(
+    query: ApiKeyListQuery,
+    principal: Principal,
+    gone?: AbortSignal,
+  ): Promise<Done<Page<ShownKey>> | Refusal>;
   get(
     ref: string,
     how: { readonly withDeleted: boolean; readonly principal: Principal },

@@ -4,7 +4,7 @@ import type { ProjectDirectory } from "./project.js";
 import type { ProjectLimitStore } from "./project-limits.js";
 
 interface ForgetPorts {
-  readonly directory: Pick<ProjectDirectory, "deletedFor" | "forget">;
+  readonly directory: Pick<ProjectDirectory, "all" | "settle" | "deletedFor" | "forget">;
   readonly limits: Pick<ProjectLimitStore, "setOfProject">;
   /**
    * Removes what is registered in it. It was empty when it was deleted, so that late requests have made what is
@@ -21,12 +21,13 @@ interface ForgetPorts {
 const lateMs: Millis = 3_600_000;
 
 /**
- * Forgets projects that were deleted a while ago and are empty, so that ticks no longer look into them. Killed
- * on the way, the next run does it again.
+ * Opens projects again whose control has died while it closed them, and forgets those that were deleted a while
+ * ago and are empty, so that ticks no longer look into them. Killed on the way, the next run does it again.
  */
 export const makeForgetProjects =
   ({ directory, limits, removeRegistered, isEmpty, erase }: ForgetPorts): (() => Promise<void>) =>
   async () => {
+    for (const { id, closing } of await directory.all()) if (closing) await directory.settle(id, "overdue");
     for (const project of await directory.deletedFor(lateMs)) {
       await removeRegistered(project);
       if (!(await isEmpty(project))) continue;

@@ -3,12 +3,17 @@ import { folded, type Page, pageOf } from "../spec/paging.js";
 import type { ApiKey, ApiKeyListQuery, KeyScope } from "./api-key.js";
 import type { ApiKeyPorts } from "./api-key-operations.js";
 
+interface Search extends Pick<ApiKeyPorts, "store" | "projects"> {
+  /** Aborts when nobody waits for the page any more. */
+  readonly gone?: AbortSignal | undefined;
+}
+
 /**
  * One page of the keys that the caller may see. The plain list reads no more than its page; a search reads keys
  * of the caller's scope, a part at a time, until it has the page or there are no more.
  */
 export async function listKeys(
-  { store, projects }: Pick<ApiKeyPorts, "store" | "projects">,
+  { store, projects, gone }: Search,
   query: ApiKeyListQuery,
   { credentialScope }: Principal,
 ): Promise<Page<ApiKey>> {
@@ -19,16 +24,52 @@ export async function listKeys(
     return await store.page(query, credentialScope);
   const isWanted = makeIsAsked(query, projects);
   // One more than the page needs tells whether there are more.
-  const most = offset + limit + 1;
-  let found: readonly ApiKey[] = [];
+  const found = new First(offset + limit + 1, query);
   for await (const part of eachOf(store, credentialScope, status)) {
     const wanted = await Promise.all(part.map((key) => hasStatus(key, status) && isWanted(key)));
-    const all = [...found, ...part.filter((_, at) => wanted[at])];
-    found = all.toSorted(inOrder(query)).slice(0, most);
-    if (isInReadOrder && found.length === most) break;
+    found.add(part.filter((_, at) => wanted[at]));
+    if (gone?.aborted === true || (isInReadOrder && found.isFull)) break;
   }
-  return pageOf(found, query);
+  return pageOf(found.keys(), query);
 }
+
+interface Ranked {
+  readonly key: ApiKey;
+  readonly name: string;
+}
+
+/** The keys that come first, of all that are added. */
+class First {
+  #found: Ranked[] = [];
+  readonly #inOrder: (one: Ranked, other: Ranked) => number;
+
+  constructor(
+    private readonly most: number,
+    query: ApiKeyListQuery,
+  ) {
+    this.#inOrder = inOrder(query);
+  }
+
+  /** Sorts them now and then: each time would be much work where a late page of many is asked for. */
+  add(keys: readonly ApiKey[]): void {
+    for (const key of keys) this.#found.push({ key, name: folded(key.name) });
+    if (this.#found.length > 2 * this.most + leastSorted) this.#cut();
+  }
+
+  get isFull(): boolean {
+    return this.#found.length >= this.most;
+  }
+
+  keys(): readonly ApiKey[] {
+    this.#cut();
+    return this.#found.map(({ key }) => key);
+  }
+
+  #cut(): void {
+    this.#found = this.#found.toSorted(this.#inOrder).slice(0, this.most);
+  }
+}
+const leastSorted = 1000;
 
 async function* eachOf(
   store: ApiKeyPorts["store"],
@@ -73,14 +114,14 @@ function makeIsAsked(
 }
 
 /** Keys that never expire come after all others; equal ones by when they were made. */
-function inOrder({ sort_by, sort_direction }: ApiKeyListQuery): (one: ApiKey, other: ApiKey) => number {
+function inOrder({ sort_by, sort_direction }: ApiKeyListQuery): (one: Ranked, other: Ranked) => number {
   const sign = sort_direction === "asc" ? 1 : -1;
   const rank = {
-    created_at: (one: ApiKey, other: ApiKey) => one.createdAt - other.createdAt,
-    name: (one: ApiKey, other: ApiKey) => compareTexts(folded(one.name), folded(other.name)),
-    expires_at: (one: ApiKey, other: ApiKey) => compareEnds(one.expiresAt, other.expiresAt),
+    created_at: ({ key: one }: Ranked, { key: other }: Ranked) => one.createdAt - other.createdAt,
+    name: (one: Ranked, other: Ranked) => compareTexts(one.name, other.name),
+    expires_at: ({ key: one }: Ranked, { key: other }: Ranked) => compareEnds(one.expiresAt, other.expiresAt),
   }[sort_by];
-  return (one, other) => sign * (rank(one, other) || one.createdAt - other.createdAt);
+  return (one, other) => sign * (rank(one, other) || one.key.createdAt - other.key.createdAt);
 }
 
 const compareTexts = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);

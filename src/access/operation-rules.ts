@@ -41,6 +41,9 @@ export const operationRules = {
   getBrowser: on("browsers", "browsers:use"),
   updateBrowser: { ...on("browsers", "browsers:write", "browsers:use"), attaches: true },
   curlBrowser: on("browsers", "browsers:use"),
+  getFlightRecording: on("browsers", "browsers:use"),
+  streamBrowserTelemetry: on("browsers", "browsers:use"),
+  listBrowserTelemetryEvents: on("browsers", "browsers:use"),
   deleteBrowser: on("browsers", "browsers:delete"),
   addBrowserExtensions: unrestricted,
 
@@ -66,6 +69,7 @@ export const operationRules = {
   updateBrowserPool: unrestricted,
   deleteBrowserPool: unrestricted,
   listPoolBrowsers: unrestricted,
+  listPoolFlightRecordings: unrestricted,
   acquireBrowser: unrestricted,
   releaseBrowser: unrestricted,
   flushBrowserPool: unrestricted,
@@ -76,6 +80,13 @@ export const operationRules = {
   downloadExtension: unrestricted,
   deleteExtension: unrestricted,
   downloadExtensionFromChromeStore: unrestricted,
+
+  // No policy speaks of them, nor of an export to them.
+  listTelemetryDestinations: unrestricted,
+  createTelemetryDestination: unrestricted,
+  getTelemetryDestination: unrestricted,
+  updateTelemetryDestination: unrestricted,
+  deleteTelemetryDestination: unrestricted,
 
   // They show what `projects:read` allows.
   listProjects: everybody,

@@ -23,8 +23,15 @@ export interface OrganizationLimits {
 }
 
 export interface LimitStore {
-  /** The limit of projects that have none of their own, and how many browsers are reserved. */
-  read(): Promise<{ readonly ofEachProject: number | null; readonly reserved: number }>;
+  /**
+   * The limit of projects that have none of their own, how many browsers are reserved, and whether any project
+   * has a limit: then sessions are counted.
+   */
+  read(): Promise<{
+    readonly ofEachProject: number | null;
+    readonly reserved: number;
+    readonly isAnySet: boolean;
+  }>;
   /** Sets that limit where it is still what it was read as. */
   setOfEachProject(before: number | null, after: number | null): Promise<"set" | "changed">;
 }
@@ -68,11 +75,11 @@ export function makeLimitOperations(ports: LimitPorts): LimitOperations {
 
 const shown = (
   { concurrentSessions }: LimitPorts,
-  { ofEachProject, reserved }: Awaited<ReturnType<LimitStore["read"]>>,
+  { ofEachProject, reserved, isAnySet }: Awaited<ReturnType<LimitStore["read"]>>,
 ): OrganizationLimits => ({
   concurrentSessions,
   ofEachProject,
-  usedSessions: concurrentSessions === null && ofEachProject === null ? null : reserved,
+  usedSessions: concurrentSessions === null && !isAnySet ? null : reserved,
 });
 
 /** Why a project may not be given more than the organization has. */

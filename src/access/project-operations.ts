@@ -1,3 +1,4 @@
+import type { Millis } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { defaultProject, findProjectId, newProjectId, type ProjectId } from "../base/ids.js";
 import { isWanted, pageOf } from "../spec/paging.js";
@@ -63,7 +64,7 @@ const makeCreate =
     const id = newProjectId();
     const created = await ports.directory.create({ id, name: name.value, most: ports.maxProjects });
     if (created === "many")
-      return refusal("limit_exceeded", { message: "There are as many projects as there may be" });
+      return refusal("limit_exceeded", { message: "The organization has as many projects as it may have" });
     return created === "taken" ? refusal("name_taken") : await reread(ports, id);
   };
 
@@ -90,12 +91,22 @@ const makeUpdate =
     const name = patch.name === undefined ? done(undefined) : nameIn(patch.name);
     if (name.kind === "refused") return name;
     const wanted = { ...patch, ...(name.value !== undefined && { name: name.value }) };
-    const refused =
-      patch.status === "archived" && status === "active"
-        ? await close(ports, found.value, { patch: wanted, why: () => whyRunning(ports, id) })
-        : refusedChange(await ports.directory.change(id, wanted));
-    return refused ?? (await reread(ports, id));
+    if (patch.status === "archived" && status === "active") return await archive(ports, id, wanted);
+    return refusedChange(await ports.directory.change(id, wanted)) ?? (await reread(ports, id));
   };
+
+async function archive(
+  ports: ProjectPorts,
+  id: ProjectId,
+  { name }: ProjectPatch,
+): Promise<Done<Project> | Refusal> {
+  const refused = await close(ports, id, { name, why: () => whyRunning(ports, id) });
+  if (refused) return refused;
+  await ports.directory.settle(id, "archived");
+  const found = await reread(ports, id);
+  // Others let requests in again since it was looked at.
+  return found.kind === "done" && found.value.status === "active" ? refusal("conflict") : found;
+}
 
 function refusedChange(changed: Awaited<ReturnType<ProjectDirectory["change"]>>): Refusal | undefined {
   if (changed === "missing") return refusal("project_not_found");
@@ -109,33 +120,36 @@ async function whyNotEmpty(ports: ProjectPorts, id: ProjectId): Promise<Refusal 
   const running = await whyRunning(ports, id);
   if (running) return running;
   return (await ports.contents.hasRegistered(id))
-    ? notEmpty("The project has extensions, profiles or proxies")
+    ? notEmpty("The project has extensions, profiles, proxies or OTLP destinations")
     : undefined;
 }
 
 interface Closing {
-  readonly patch: ProjectPatch;
+  readonly name?: string | undefined;
   /** Why the project has to stay as it is. */
   why(): Promise<Refusal | undefined>;
 }
 
+/** Longer than it takes to look into a project, twice. */
+const closingMs: Millis = 60_000;
+
 /**
  * It is looked at once more when nobody is let in any more: something may have begun there since the first
- * look, and no request could reach it. Then it is made again what it was.
+ * look, and no request could reach it. Then it is made again what it was, as it is by a tick where this control
+ * dies before it has settled that.
  */
 async function close(
   { directory }: ProjectPorts,
-  { id, name, status }: Project,
-  { patch, why }: Closing,
+  id: ProjectId,
+  { name, why }: Closing,
 ): Promise<Refusal | undefined> {
   if (id === defaultProject) return refusal("last_active_project");
   const refused =
-    (await why()) ?? refusedChange(await directory.change(id, { ...patch, status: "archived" }));
+    (await why()) ??
+    refusedChange(await directory.close(id, { limitMs: closingMs, ...(name !== undefined && { name }) }));
   if (refused) return refused;
   const late = await why();
-  // Its name may be another's by now.
-  if (late && (await directory.change(id, { name, status })) === "taken")
-    await directory.change(id, { status });
+  if (late) await directory.settle(id, "reopened");
   return late;
 }
 
@@ -146,7 +160,7 @@ const makeRemove =
     if (found.kind === "refused") return found;
     if (principal.credentialScope !== null) return ofOrganization;
     const { id } = found.value;
-    const refused = await close(ports, found.value, { patch: {}, why: () => whyNotEmpty(ports, id) });
+    const refused = await close(ports, id, { why: () => whyNotEmpty(ports, id) });
     if (refused) return refused;
     const removed = await ports.directory.remove(id);
     // Others let requests in again since it was looked at.

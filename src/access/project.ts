@@ -26,6 +26,8 @@ const Project = Type.Object({
   status: Type.Enum([...projectStatuses]),
   createdAt: Type.Number(),
   updatedAt: Type.Number(),
+  /** While it is looked at whether it may be archived or deleted: nobody is let in, and it may come back. */
+  closing: Type.Optional(Type.Object({ deadline: Type.Number() })),
 });
 export type Project = Readonly<Static<typeof Project>>;
 export const projectParser = parserOf("the record of a project", Project);
@@ -43,6 +45,18 @@ export interface ProjectDirectory {
   findNamed(name: string): Promise<ProjectId | undefined>;
   all(): Promise<readonly Project[]>;
   change(id: ProjectId, patch: ProjectPatch): Promise<"changed" | "missing" | "taken">;
+  /**
+   * Archives it until it is settled. Where that is not done within the limit, whoever has closed it is gone.
+   */
+  close(
+    id: ProjectId,
+    how: Pick<ProjectPatch, "name"> & { readonly limitMs: Millis },
+  ): Promise<"changed" | "missing" | "taken">;
+  /**
+   * Ends its closing. `reopened`: it is again what it was; `overdue`: the same, where the limit is over. `kept`:
+   * it is not being closed any more, or that is not overdue.
+   */
+  settle(id: ProjectId, how: "archived" | "reopened" | "overdue"): Promise<"settled" | "kept">;
   /** `active`: it is not closed, or no longer. */
   remove(id: ProjectId): Promise<"removed" | "missing" | "active">;
   /** Those that were removed so long ago, and are not forgotten yet. */
@@ -69,6 +83,6 @@ export interface ProjectOperations extends ProjectLimitOperations {
 export interface ProjectContents {
   /** Pools and sessions, which have browsers. */
   isRunning(project: ProjectId): Promise<boolean>;
-  /** Extensions, profiles and proxies. */
+  /** Extensions, profiles, proxies and OTLP destinations. */
   hasRegistered(project: ProjectId): Promise<boolean>;
 }

@@ -20,6 +20,7 @@ import { RemudaError } from "../base/errors.js";
 import { findDigest, type Digest } from "../base/ids.js";
 import type { Secret } from "../base/crypto/secret.js";
 import type { ArchiveEntry } from "./archives.js";
+import { takeShortAnswers } from "./aws-answers.js";
 import { fileMode } from "./durable-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 import { verifyDigest, WrongDigest } from "./verified.js";
@@ -45,6 +46,16 @@ const mostParts = 9000;
 const partsAtOnce = 2;
 /** The SDK repeats a request that was refused for the moment. */
 const attempts = 3;
+
+/** A page of a list has 1000 names, each of up to 1024 bytes that may have to be escaped. */
+const listBytes = 16 * 2 ** 20;
+const answerBytes = (command: string): number => (command === "GetObjectCommand" ? Infinity : listBytes);
+
+const makeClient = (settings: S3Settings): S3Client => {
+  const client = clientOf(settings);
+  takeShortAnswers(client, answerBytes);
+  return client;
+};
 
 const clientOf = ({ region, endpoint, isPathStyle, credentials, limitMs }: S3Settings): S3Client =>
   new S3Client({
@@ -77,7 +88,7 @@ export class S3Archives implements ArchiveBackend {
   readonly #client: S3Client;
 
   constructor(private readonly settings: S3Settings) {
-    this.#client = clientOf(settings);
+    this.#client = makeClient(settings);
   }
 
   close(): void {

@@ -1,8 +1,10 @@
 import { Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
 import { LRUCache } from "lru-cache";
 import PQueue from "p-queue";
 import type { Archives, Staging } from "../archive/archives.js";
+import type { Clock, Millis } from "../base/clock.js";
+import { TimeLimitReached, within } from "../base/deadline.js";
+import { RemudaError } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
 import type { Entry } from "./entry.js";
 import type { Grams } from "./grams.js";
@@ -11,27 +13,38 @@ import { packRows, type Segment, SegmentRows } from "./segment.js";
 interface SegmentFilesParts {
   readonly archives: Pick<Archives, "put" | "open">;
   readonly staging: Pick<Staging, "take">;
+  readonly clock: Clock;
 }
 
 /** Pages of a list read the same segment again and again: this is two or three of the largest. */
 const rowsBytes = 64 * 2 ** 20;
 const gramsBytes = 16 * 2 ** 20;
 const mostBytes = 2 ** 30;
+/** What an entry may have at most once it is packed: its texts are cut (docs/audit.md#entries). */
+const entryBytes = 4096;
+const longestGramsBytes = 2 ** 20;
 /** So many segments are unpacked at once, of some 20 MiB each, however many callers search. */
 const readsAtOnce = 2;
+/** Whoever waits for a segment is told no later that it cannot be had now: a client waits for a minute. */
+const waitMs: Millis = 30_000;
 
-/** Segments in the archives, the last ones read kept in memory. */
+/** What was read of archives, the last of it kept in memory. */
+interface Kept<Value extends object> {
+  readonly cache: LRUCache<Digest, Value>;
+  readonly reading: Map<Digest, Promise<Value>>;
+}
+const keptWithin = <Value extends object>(
+  maxSize: number,
+  bytesOf: (value: Value) => number,
+): Kept<Value> => ({
+  cache: new LRUCache({ maxSize, sizeCalculation: (value) => bytesOf(value) + 1 }),
+  reading: new Map(),
+});
+
+/** Segments in the archives. */
 export class SegmentFiles {
-  readonly #rows = new LRUCache<Digest, SegmentRows>({
-    maxSize: rowsBytes,
-    sizeCalculation: ({ sizeBytes }) => sizeBytes + 1,
-  });
-  readonly #grams = new LRUCache<Digest, Grams>({
-    maxSize: gramsBytes,
-    sizeCalculation: ({ length }) => length + 1,
-  });
-
-  readonly #reading = new Map<Digest, Promise<SegmentRows>>();
+  readonly #rows = keptWithin<SegmentRows>(rowsBytes, ({ sizeBytes }) => sizeBytes);
+  readonly #grams = keptWithin<Grams>(gramsBytes, ({ length }) => length);
   readonly #reads = new PQueue({ concurrency: readsAtOnce });
 
   constructor(private readonly parts: SegmentFilesParts) {}
@@ -42,34 +55,56 @@ export class SegmentFiles {
     return { rows: await this.#put(rows), grams: await this.#put(grams) };
   }
 
-  async rows({ rows: digest }: Pick<Segment, "rows">): Promise<SegmentRows> {
-    const kept = this.#rows.get(digest);
-    if (kept) return kept;
-    const reading = this.#reading.get(digest) ?? this.#unpack(digest);
-    this.#reading.set(digest, reading);
-    return reading;
+  /** Throws `store_unavailable` where the archives do not answer in time. */
+  rows({ rows, count }: Pick<Segment, "rows" | "count">): Promise<SegmentRows> {
+    return this.#once(this.#rows, rows, async () =>
+      SegmentRows.of(await this.#read(rows, count * entryBytes)),
+    );
   }
 
-  #unpack(digest: Digest): Promise<SegmentRows> {
-    return this.#reads
-      .add(async () => {
-        const rows = await SegmentRows.of(await this.#read(digest));
-        this.#rows.set(digest, rows);
-        return rows;
-      })
-      .finally(() => this.#reading.delete(digest));
+  grams({ grams }: Pick<Segment, "grams">): Promise<Grams> {
+    return this.#once(this.#grams, grams, () => this.#read(grams, longestGramsBytes));
   }
 
-  async grams({ grams: digest }: Pick<Segment, "grams">): Promise<Grams> {
-    const kept = this.#grams.get(digest);
-    if (kept) return kept;
-    const grams = await this.#read(digest);
-    this.#grams.set(digest, grams);
-    return grams;
+  /**
+   * One read for all who wait for it. It holds its turn until it has ended, however long nobody waits any more:
+   * a disk that does not answer keeps one of the few threads that a process has for files.
+   */
+  async #once<Value extends object>(
+    { cache, reading }: Kept<Value>,
+    digest: Digest,
+    read: () => Promise<Value>,
+  ): Promise<Value> {
+    const known = cache.get(digest);
+    if (known) return known;
+    const begin = async (): Promise<Value> => {
+      const value = await read();
+      cache.set(digest, value);
+      return value;
+    };
+    const begun = reading.get(digest) ?? this.#reads.add(begin).finally(() => reading.delete(digest));
+    reading.set(digest, begun);
+    return await this.#inTime(begun);
   }
 
-  async #read(digest: Digest): Promise<Buffer> {
-    return await buffer(await this.parts.archives.open(digest));
+  async #inTime<Value>(reading: Promise<Value>): Promise<Value> {
+    const limit = { what: "reading a segment of the audit log", limitMs: waitMs };
+    try {
+      return await within(this.parts.clock, limit, reading);
+    } catch (error) {
+      throw error instanceof TimeLimitReached ? unavailable("did not answer in time") : error;
+    }
+  }
+
+  async #read(digest: Digest, longestBytes: number): Promise<Buffer> {
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    for await (const piece of (await this.parts.archives.open(digest)) as AsyncIterable<Buffer>) {
+      bytes += piece.length;
+      if (bytes > longestBytes) throw unavailable("answered with more than was put there");
+      pieces.push(piece);
+    }
+    return Buffer.concat(pieces);
   }
 
   async #put(bytes: Buffer): Promise<Digest> {
@@ -82,3 +117,6 @@ export class SegmentFiles {
     }
   }
 }
+
+const unavailable = (what: string): RemudaError =>
+  new RemudaError("store_unavailable", { message: `The store of archives ${what}` });

@@ -58,6 +58,7 @@ export const errors = {
   extension_not_found: { status: 404, retry: false, message: "There is no such extension" },
   profile_not_found: { status: 404, retry: false, message: "There is no such profile" },
   proxy_not_found: { status: 404, retry: false, message: "There is no such proxy" },
+  otlp_destination_not_found: { status: 404, retry: false, message: "There is no such OTLP destination" },
   projects_disabled: { status: 404, retry: false, message: "Projects are not enabled" },
   project_not_found: { status: 404, retry: false, message: "There is no such project" },
   method_not_allowed: { status: 404, retry: false, message: "There is no such operation on this path" },
@@ -68,6 +69,11 @@ export const errors = {
     message: "The default project, which is the last one there is, stays active",
   },
   name_taken: { status: 409, retry: false, message: "The name is in use" },
+  otlp_destination_in_use: {
+    status: 409,
+    retry: false,
+    message: "Pools or sessions export to this destination",
+  },
   stale_network: {
     status: 409,
     retry: false,
@@ -130,7 +136,6 @@ export const errors = {
     message: "The extensions could not be loaded; the browser is as it was",
   },
   launch_failed: { status: 500, retry: true, message: "The browser could not be launched" },
-  bidi_not_built: { status: 501, retry: false, message: "WebDriver BiDi is not built yet" },
   destination_failed: {
     status: 502,
     retry: true,

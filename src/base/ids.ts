@@ -18,6 +18,8 @@ export type NodeId = Branded<"NodeId">;
 export type ControlId = Branded<"ControlId">;
 /** One per HTTP request or unit of background work; a script answers a repeat of it with its first answer. */
 export type RequestId = Branded<"RequestId">;
+/** One client's connection to a browser, as events name it. */
+export type ConnectionId = Branded<"ConnectionId">;
 /**
  * Names one attempt at launching, resetting or retiring a browser; a job whose claim is not the record's does
  * nothing.
@@ -31,6 +33,8 @@ export type ExtensionId = Branded<"ExtensionId">;
 export type ProfileId = Branded<"ProfileId">;
 export type ApiKeyId = Branded<"ApiKeyId">;
 export type DestinationId = Branded<"DestinationId">;
+/** Of a collector that telemetry is sent to; a `DestinationId` is of a bucket that has the audit log. */
+export type OtlpDestinationId = Branded<"OtlpDestinationId">;
 /** SHA-256 of an archive's bytes, 64 lower-case hexadecimal digits: what an archive is called. */
 export type Digest = Branded<"Digest">;
 
@@ -86,9 +90,12 @@ export const newLeaseId = (): LeaseId => randomText(idLength) as LeaseId;
 export const newNodeId = (): NodeId => randomText(partitionLength) as NodeId;
 export const newControlId = (): ControlId => randomText(partitionLength) as ControlId;
 export const newRequestId = (): RequestId => randomText(idLength) as RequestId;
+export const newConnectionId = (): ConnectionId => randomText(idLength) as ConnectionId;
 export const newProxyId = (project = defaultProject): ProxyId => newIdIn(project) as ProxyId;
 export const newExtensionId = (project = defaultProject): ExtensionId => newIdIn(project) as ExtensionId;
 export const newProfileId = (project = defaultProject): ProfileId => newIdIn(project) as ProfileId;
+export const newOtlpDestinationId = (project = defaultProject): OtlpDestinationId =>
+  newIdIn(project) as OtlpDestinationId;
 const newIdIn = (project: ProjectId): string => idPrefixOf(project) + randomText(idLength);
 export const newApiKeyId = (): ApiKeyId => randomText(idLength) as ApiKeyId;
 export const newDestinationId = (): DestinationId => randomText(idLength) as DestinationId;
@@ -97,7 +104,7 @@ export const newDestinationId = (): DestinationId => randomText(idLength) as Des
 export const partitionOf = (id: PoolId | BrowserId): Partition =>
   id.slice(0, partitionLength - idLength) as Partition;
 
-type InProject = PoolId | BrowserId | ProxyId | ExtensionId | ProfileId;
+type InProject = PoolId | BrowserId | ProxyId | ExtensionId | ProfileId | OtlpDestinationId;
 /** The project that an id names; undefined where it names none, as in the default project. */
 const projectNamedBy = (id: InProject): ProjectId | undefined =>
   id.length > idLength ? (id.slice(0, projectLength) as ProjectId) : undefined;
@@ -132,10 +139,14 @@ export const findApiKeyId = (text: string): ApiKeyId | undefined =>
   isPlainId(text) ? (text as ApiKeyId) : undefined;
 export const findDestinationId = (text: string): DestinationId | undefined =>
   isPlainId(text) ? (text as DestinationId) : undefined;
+export const findOtlpDestinationId = (text: string): OtlpDestinationId | undefined =>
+  isId(text) ? (text as OtlpDestinationId) : undefined;
 export const findDigest = (text: string): Digest | undefined =>
   /^[0-9a-f]{64}$/.test(text) ? (text as Digest) : undefined;
 export const findLeaseId = (text: string): LeaseId | undefined =>
   isPlainId(text) ? (text as LeaseId) : undefined;
+export const findRequestId = (text: string): RequestId | undefined =>
+  isPlainId(text) ? (text as RequestId) : undefined;
 /** A node names itself by configuration or at random; the name becomes part of keys, queues and channels. */
 export const findNodeId = (text: string): NodeId | undefined =>
   /^[0-9a-z-]{1,63}$/.test(text) ? (text as NodeId) : undefined;

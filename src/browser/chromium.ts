@@ -3,6 +3,7 @@ import type { Millis } from "../base/clock.js";
 import type { RungName } from "../spec/bodies.js";
 import type { Attestation, AttestationParts } from "./attestation.js";
 import type { Sandbox } from "./isolation/sandbox.js";
+import type { MemoryUse } from "./resources/cgroup.js";
 import type { LimitsInForce } from "./resources/limits.js";
 import type { Pipe } from "./cdp/pipe.js";
 
@@ -138,6 +139,8 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
   /** The last lines it wrote, at most 20. */
   readonly lastLines: readonly string[];
+  /** As its cgroup told when it ended; absent without one. */
+  readonly memory?: MemoryUse | undefined;
 }
 
 /** One running Chromium process tree. */
@@ -160,6 +163,10 @@ export interface Chromium {
   };
   /** Settles when the main process has ended, for whatever reason. Never rejects. */
   readonly exited: Promise<Exit>;
+  /** How many of its processes the kernel has killed for want of memory, where it has a cgroup for that. */
+  oomKills(): Promise<number>;
+  /** What its cgroup tells; undefined without one. Never rejects. */
+  memory(): Promise<MemoryUse | undefined>;
   /** A CDP round trip on the held pipe; throws when there is no answer within the limit. */
   probe(limitMs: Millis): Promise<void>;
   /**

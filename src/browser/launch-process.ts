@@ -83,7 +83,10 @@ export function watchProcess(
   child: StartedProcess,
   { prepared, host, attempt, lastLines }: ProcessContext,
 ): ChromiumProcess {
-  const exited = exitOf(child, lastLines, host.clock);
+  const exited = exitOf(child, lastLines, host.clock).then(async (exit) => ({
+    ...exit,
+    memory: await prepared.cgroup?.memory(),
+  }));
   attempt.stops.add("processes", () => endProcessTree({ pid: child.pid, exited }, host.clock));
   child.once("error", (error) => attempt.halt(error));
   void exited.then(({ code, signal }) =>

@@ -131,6 +131,7 @@ const running = (
     clock: host.clock,
     stops: attempt.stops,
     ...(prepared.display && { display: prepared.display }),
+    ...(prepared.cgroup && { cgroup: prepared.cgroup }),
   });
 
 /** True where something of an earlier browser may be in its directories. */

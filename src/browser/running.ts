@@ -25,6 +25,7 @@ import type { BrowserExtensions } from "./extensions/extensions.js";
 import type { LaunchExtensions } from "./extensions/forced-extensions.js";
 import { flushStorage } from "./profile/flush-storage.js";
 import type { Fingerprint } from "./reset/fingerprint.js";
+import type { Cgroup, MemoryUse } from "./resources/cgroup.js";
 import type { Workspace } from "./workspace.js";
 import type { Pages } from "./cdp/pages.js";
 import type { Pipe } from "./cdp/pipe.js";
@@ -41,6 +42,7 @@ export interface Launched {
   readonly cdp: Cdp;
   readonly pages: Pages;
   readonly workspace: Workspace;
+  readonly cgroup?: Cgroup;
   readonly extensions: BrowserExtensions;
   /** The extensions that it was launched with. */
   readonly given: readonly LaunchExtensions[];
@@ -86,6 +88,14 @@ export class RunningChromium implements Chromium {
       .catch((error: unknown) => {
         launched.log.error({ error: textOf(error) }, "browser not cleared up");
       });
+  }
+
+  async oomKills(): Promise<number> {
+    return (await this.memory())?.outOfMemoryKills ?? 0;
+  }
+
+  async memory(): Promise<MemoryUse | undefined> {
+    return await this.launched.cgroup?.memory();
   }
 
   async probe(limitMs: Millis): Promise<void> {

@@ -186,13 +186,17 @@ const faultsOfProxies = ({ server }: ConfigFile): string[] =>
     return isAddress ? [] : [`server.trusted_proxies: ${JSON.stringify(text)} is no address and no range`];
   });
 
-function faultsOfHosts({ egress }: ConfigFile): string[] {
-  const faultsIn = (setting: "private_hosts" | "private_hosts_ceiling"): string[] =>
-    (egress[setting] ?? []).flatMap((host) => {
+function faultsOfHosts({ egress, telemetry }: ConfigFile): string[] {
+  const faultsIn = (setting: string, hosts: readonly string[]): string[] =>
+    hosts.flatMap((host) => {
       const parsed = parseHostPattern(host, { withRanges: true });
-      return parsed.kind === "fault" ? [`egress.${setting}: ${JSON.stringify(host)} ${parsed.message}`] : [];
+      return parsed.kind === "fault" ? [`${setting}: ${JSON.stringify(host)} ${parsed.message}`] : [];
     });
-  const faults = [...faultsIn("private_hosts"), ...faultsIn("private_hosts_ceiling")];
+  const faults = [
+    ...faultsIn("egress.private_hosts", egress.private_hosts),
+    ...faultsIn("egress.private_hosts_ceiling", egress.private_hosts_ceiling ?? []),
+    ...faultsIn("telemetry.export.private_hosts", telemetry.export.private_hosts),
+  ];
   if (faults.length > 0 || egress.private_hosts_ceiling === null) return faults;
   const outside = outsideCeiling(egress.private_hosts, patternsOf(egress.private_hosts_ceiling));
   return outside.map(

@@ -8,6 +8,7 @@ import { nodeSection, browserSection, drainSection } from "./sections/browsers.j
 import { projectsSection } from "./sections/projects.js";
 import { serverSection, redisSection, logSection, stopSection } from "./sections/daemon.js";
 import { gatewaySection, egressSection } from "./sections/network.js";
+import { telemetrySection } from "./sections/telemetry.js";
 import {
   fillSection,
   acquireSection,
@@ -58,6 +59,7 @@ export const ConfigFile = Type.Object({
   egress: egressSection,
   archives: archivesSection,
   audit: auditSection,
+  telemetry: telemetrySection,
   extensions: extensionsSection,
   profiles: profilesSection,
   periods: periodsSection,

@@ -41,6 +41,7 @@ export function openGateway(
     gate: defaultGate,
     limits: gatewayLimitsOf(config),
     judgeScript: new URL("../gateway/gates/judge-worker.js", import.meta.url),
+    mapperScript: new URL("../gateway/bidi/mapper-process.js", import.meta.url),
     get publicUrl() {
       return url.of();
     },
@@ -62,6 +63,8 @@ export const gatewayLimitsOf = ({ gateway, egress }: Config): GatewayLimits => (
   ...defaultGatewayLimits,
   messageBytes: gateway.maxMessageBytes,
   clients: gateway.maxClients,
+  bidiClients: { lease: gateway.maxBidiClients, daemon: gateway.maxTotalBidiClients },
+  bidiHeapBytes: gateway.bidiHeapBytes,
   cutBytes: gateway.maxBufferedBytes,
   holdMs: gateway.stalledMs,
   sessions: { client: gateway.maxSessions, browser: gateway.maxBrowserSessions },

@@ -4,8 +4,13 @@ import { checkExtension } from "../archive/formats/check-extension.js";
 import { makeFromStore } from "../archive/formats/web-store.js";
 import { blockedPermissions } from "../browser/policy/managed-policy.js";
 import type { Config } from "../config/config.js";
+import { whyClosed } from "../egress/collectors.js";
 import { makeProbe } from "../egress/proxy-check.js";
 import { makeReservedEndpoints } from "../egress/reserved-endpoints.js";
+import type { OtlpDestinationOperations } from "../registry/destinations/destination.js";
+import { makeExportingSessions } from "../lease/exporting-sessions.js";
+import { SessionReader } from "../pool/launch-templates.js";
+import { makeOtlpDestinationOperations } from "../registry/destinations/operations.js";
 import type { ExtensionOperations } from "../registry/extensions/extension.js";
 import { type ExtensionPorts, makeExtensionOperations } from "../registry/extensions/operations.js";
 import { makeProfileOperations } from "../registry/profiles/operations.js";
@@ -15,18 +20,21 @@ import type { ProxyOperations } from "../registry/proxies/proxy.js";
 import { profileArchivesOf } from "./archives.js";
 import type { ProjectStores } from "../store/project/projects.js";
 import type { DaemonParts } from "./shared.js";
+import { collectorParts } from "./telemetry-exports.js";
 
 interface Registries {
   readonly extensions: ExtensionOperations;
   readonly profiles: ProfileOperations;
   readonly proxies: ProxyOperations;
+  readonly otlpDestinations: OtlpDestinationOperations;
 }
 
-/** What the API does with named extensions, profiles and proxies. */
+/** What the API does with named extensions, profiles, proxies and OTLP destinations. */
 export const openRegistries = (shared: DaemonParts, project: ProjectStores): Registries => ({
   extensions: openExtensions(shared, project),
   profiles: openProfiles(shared, project),
   proxies: openProxies(shared, project),
+  otlpDestinations: openOtlpDestinations(shared, project),
 });
 
 function openExtensions(
@@ -78,6 +86,29 @@ function openProxies(
     probe: async (...asked) => {
       await endpoints.refresh();
       return await probe(...asked);
+    },
+  });
+}
+
+function openOtlpDestinations(
+  shared: DaemonParts,
+  { projects, destinations, ...refs }: ProjectStores,
+): OtlpDestinationOperations {
+  const { config, stores, keys, endpoints } = shared;
+  return makeOtlpDestinationOperations({
+    poolStore: stores.poolStore,
+    projects,
+    store: destinations,
+    seal: keys.seal,
+    most: config.telemetry.export.maxDestinations,
+    exportingSessions: makeExportingSessions({
+      poolStore: stores.poolStore,
+      projects,
+      configs: new SessionReader(stores.poolStore, refs),
+    }),
+    async whyClosed(endpoint) {
+      await endpoints.refresh();
+      return await whyClosed(collectorParts(shared), endpoint);
     },
   });
 }

@@ -10,8 +10,11 @@ import { urlOf } from "../config/resolve.js";
 import { makeResolve, type Resolve } from "../egress/resolve.js";
 import type { Metrics } from "../observe/metrics.js";
 import { PoolLabels } from "../pool/pool-labels.js";
+import type { Exports } from "../telemetry/ports.js";
+import { Recorder } from "../telemetry/recorder.js";
 import { type ArchivesPart, openArchives } from "./archives.js";
 import type { DaemonContext, Role } from "./boot.js";
+import { openTelemetryExports } from "./telemetry-exports.js";
 import { openMetrics } from "./metrics.js";
 import { EndpointWatch, redisEndpoints } from "./reserved-endpoints.js";
 import { openStores, type Stores } from "./stores.js";
@@ -25,6 +28,8 @@ export interface DaemonParts extends DaemonContext {
   readonly labels: PoolLabels;
   readonly metrics: Metrics;
   readonly archives: ArchivesPart;
+  /** Takes what happens in browsers into the streams of their leases. */
+  readonly recorder: Recorder;
   readonly resolve: Resolve;
   /**
    * The endpoints on which Remuda and its Redis listen: neither a browser nor a check of a proxy goes there.
@@ -84,6 +89,13 @@ async function openShared(config: Config, context: DaemonContext, stops: Stops):
   const keys = await openKeys(config);
   const labels = new PoolLabels(stores.poolStore);
   const { connectLimitMs, resolvers } = config.egress;
+  const metrics = openMetrics(config, context, { stores, labels });
+  const resolve = makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) });
+  const endpoints = await openEndpoints(context, stores);
+  const exports = openTelemetryExports(
+    { ...context, config, stores, keys, metrics, resolve, endpoints },
+    stops,
+  );
   return {
     ...context,
     config,
@@ -91,11 +103,39 @@ async function openShared(config: Config, context: DaemonContext, stops: Stops):
     keys,
     labels,
     url: new PublicUrl(config.server),
-    metrics: openMetrics(config, context, { stores, labels }),
+    metrics,
+    recorder: openRecorder(config, context, { stores, metrics, stops, exports }),
     archives: take(stops, "archives", await openArchives(config, context)),
-    resolve: makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) }),
-    endpoints: await openEndpoints(context, stores),
+    resolve,
+    endpoints,
   };
+}
+
+function openRecorder(
+  { telemetry }: Config,
+  { clock, log }: DaemonContext,
+  {
+    stores,
+    metrics,
+    stops,
+    exports,
+  }: Pick<DaemonParts, "stores" | "metrics"> & { stops: Stops; exports: Exports },
+): Recorder {
+  const recorder = new Recorder({
+    store: stores.events,
+    clock,
+    log,
+    meter: metrics.telemetry,
+    exports,
+    limits: {
+      eventBytes: telemetry.maxEventBytes,
+      screenshotBytes: telemetry.maxScreenshotBytes,
+      queueBytes: telemetry.maxQueuedBytes,
+      daemonBytes: telemetry.maxTotalQueuedBytes,
+    },
+  });
+  stops.add("events", () => recorder.close());
+  return recorder;
 }
 
 async function openKeys(config: Config): Promise<Keys> {

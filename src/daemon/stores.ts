@@ -29,6 +29,7 @@ import {
 } from "../store/redis/connect.js";
 import { type RedisMember, ScriptStore } from "../store/redis/redis.js";
 import { checkSchema } from "../store/redis/schema.js";
+import { RedisEventStore, type StreamLimits } from "../store/telemetry/event-store.js";
 import { RedisNodeReports } from "../store/node-reports.js";
 import { RedisTickStore } from "../store/tick-store.js";
 import { type ListenerParts, RedisMessages } from "../store/messages.js";
@@ -40,6 +41,7 @@ export interface Stores {
   readonly directory: RedisProjectDirectory;
   readonly audit: RedisAuditStore;
   readonly destinations: RedisDestinationStore;
+  readonly events: RedisEventStore;
   readonly apiKeys: RedisApiKeyStore;
   readonly callers: RedisCallerStore;
   readonly limits: RedisLimitStore;
@@ -94,6 +96,13 @@ const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones }: Config):
   nodeLateMs: lateAfterMs(node),
   tombstoneMs: tombstones.keepMs,
   maxTombstones: tombstones.maxPerProject,
+  maxRecordings: tombstones.maxRecordingsPerProject,
+});
+
+const streamLimitsOf = ({ telemetry }: Config): StreamLimits => ({
+  maxBytes: telemetry.maxSessionBytes,
+  maxAgeMs: telemetry.maxAgeMs,
+  keepMs: telemetry.retentionMs,
 });
 
 /** Needs no Redis yet: `contact` does. */
@@ -123,6 +132,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     directory,
     audit: new RedisAuditStore(store, config.audit.maxBytes),
     destinations: new RedisDestinationStore(store, config.audit.export.maxDestinations),
+    events: new RedisEventStore(store, { unnamed, limits: streamLimitsOf(config) }),
     apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs, requestsPerMinute }),
     callers: new RedisCallerStore(store, requestsPerMinute),
     limits: new RedisLimitStore(store),

@@ -117,7 +117,7 @@ export class OpenConnection {
   }
 }
 
-interface PassagesParts extends Pick<EgressParts, "settings" | "resolve" | "reserved" | "clock"> {
+interface PassagesParts extends Pick<EgressParts, "settings" | "resolve" | "reserved" | "clock" | "refused"> {
   readonly browser: BrowserId;
   readonly log: Log;
   readonly counts: TrafficCounts;
@@ -235,12 +235,14 @@ export class EgressConnections {
   async #deny(target: TargetHost, by: DeniedBy, message: string): Promise<EntryResult> {
     this.parts.counts.denied(by);
     this.#denials.add(by, target);
+    this.parts.refused?.(target.host, by);
     if (!this.#promptDenials.admits("denied")) await pause(this.parts.clock, denialDelayMs);
     return { kind: "denied", by, message };
   }
 
   #fail({ host, port }: TargetHost, message: string): EntryResult {
     this.parts.log.debug({ browser: this.parts.browser, host, port, message }, "egress failed");
+    this.parts.refused?.(host, "failed");
     return { kind: "failed", message };
   }
 }

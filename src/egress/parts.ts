@@ -45,6 +45,8 @@ export interface EgressParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;
+  /** Told of each request that did not get through. It may come very often. */
+  refused?(host: string, why: DeniedBy | "failed"): void;
 }
 
 /** Listens for one browser's requests; each tier makes its own kind. */

@@ -28,10 +28,14 @@ export class Activity {
   #inactiveSince: Millis;
   #registrations = 0;
 
-  /** `onBegin` is told of each new holder. */
+  /**
+   * `onBegin` is told of each new holder, `onOver` of each whose visitors are cut off; whoever cuts waits for
+   * it.
+   */
   constructor(
     private readonly clock: Clock,
     private readonly onBegin: (lease: LeaseId) => void = () => {},
+    private readonly onOver: (lease: LeaseId) => Promise<void> = () => Promise.resolve(),
   ) {
     this.#inactiveSince = clock.monotonic();
   }
@@ -117,6 +121,7 @@ export class Activity {
     const visitors = [...this.#visitors].filter(([, theirs]) => theirs === lease).map(([visitor]) => visitor);
     const ends = await Promise.allSettled(visitors.map((visitor) => visitor.cut(reason)));
     for (const visitor of visitors) this.#remove(visitor);
+    await this.onOver(lease);
     const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
     if (failures.length > 0)
       throw new AggregateError(failures, `${failures.length} of ${visitors.length} could not be cut`);

@@ -5,6 +5,7 @@ import type { BrowserId } from "../base/ids.js";
 import type { Pipe } from "../browser/cdp/pipe.js";
 import { bytesOf, type Frame } from "../browser/cdp/frame.js";
 import type { BridgeClient, BridgeConnection, BridgeEndReason } from "./cdp/connection.js";
+import { closeCodeOf, closeCodes, endOf } from "./close-codes.js";
 import type { Account, Budget } from "../base/budget.js";
 import { codes, type Command, errorReply, resultReply } from "./cdp/command.js";
 import { Backpressure } from "./backpressure.js";
@@ -16,18 +17,8 @@ import type { Judged } from "./gates/judge.js";
 import type { JudgeThreads } from "./gates/judge-threads.js";
 import type { GatewayLimits } from "./limits.js";
 import type { FairTurn } from "../base/fair-turns.js";
-
-/** Close codes: those of RFC 6455, and 4410 for a lease that is over. */
-export const closeCodes = {
-  asked: 1000,
-  goingAway: 1001,
-  notText: 1003,
-  tooMany: 1008,
-  browserGone: 1011,
-  restart: 1012,
-  tooSlow: 1013,
-  leaseOver: 4410,
-} as const;
+import type { ObservedClient } from "./observed-client.js";
+import type { OpenTranslator, Translator } from "./translator.js";
 
 /** Counts for the metrics. */
 export interface TrafficMeter {
@@ -35,12 +26,6 @@ export interface TrafficMeter {
   sent(bytes: number): void;
   refused(method: string): void;
 }
-
-const closeCodeOf: Readonly<Record<BridgeEndReason, number>> = {
-  target_closed: closeCodes.goingAway,
-  browser_gone: closeCodes.browserGone,
-  too_many_sessions: closeCodes.tooMany,
-};
 
 /** What stands before a whole text that is longer than 64 KiB (RFC 6455, 5.2). */
 function textHead(bytes: number): Buffer {
@@ -69,12 +54,16 @@ interface ClientParts {
   readonly gate: Gate;
   readonly context: GateContext;
   readonly traffic: TrafficMeter;
+  readonly observed: ObservedClient;
+  /** Absent where the client speaks CDP itself. */
+  readonly translator?: OpenTranslator | undefined;
   /** Called once, when nothing of the client is left. */
   readonly onGone: () => void;
 }
 
 /**
- * One client's WebSocket: its commands go past the gate to the bridge, frames come back unread.
+ * One client's WebSocket: its commands go past the gate to the bridge, frames come back unread. Where it
+ * speaks another protocol, a translator stands between its socket and all that.
  */
 export class CdpClient implements BridgeClient {
   readonly #flow: Backpressure;
@@ -83,6 +72,7 @@ export class CdpClient implements BridgeClient {
   readonly #readPace: ReadPace;
   readonly #unfinished: Account;
   readonly #unread: Account;
+  readonly #translator: Translator | undefined;
   #keptBytes = 0;
   #pauses = 0;
   #connection: BridgeConnection | undefined;
@@ -93,7 +83,7 @@ export class CdpClient implements BridgeClient {
   #detaching: Promise<void> | undefined;
 
   constructor(private readonly parts: ClientParts) {
-    const { browser, shared, socket, pipe, clock, limits, gate, context, turn } = parts;
+    const { browser, shared, socket, pipe, clock, limits, gate, context, turn, observed } = parts;
     this.#unfinished = shared.unfinished.open(browser, () => this.#drop("too much is sent and not finished"));
     this.#unread = shared.unread.open(browser, () => this.#drop("too much is unread"));
     const member = { wait: () => this.wait(), proceed: () => this.proceed() };
@@ -109,9 +99,21 @@ export class CdpClient implements BridgeClient {
       context,
       turn,
       judgeElsewhere: (message) =>
-        shared.judgeThreads.judge({ browser, message, context, spent: (tookMs) => turn.spend(tookMs) }),
+        shared.judgeThreads.judge({
+          browser,
+          message,
+          context,
+          isObserved: observed.isObserved,
+          spent: (tookMs) => turn.spend(tookMs),
+        }),
       act: (judged) => this.#act(judged),
       kept: (bytes) => this.#keep(bytes),
+    });
+    this.#translator = parts.translator?.({
+      ...member,
+      toClient: (message) => this.#send(message),
+      toBrowser: (command) => this.#inbox.add(command),
+      over: (code, reason) => this.#cut(code, reason),
     });
   }
 
@@ -119,6 +121,8 @@ export class CdpClient implements BridgeClient {
   start(webSocket: WebSocket, bridgeConnection: BridgeConnection): void {
     this.#connection = bridgeConnection;
     this.#webSocket = webSocket;
+    this.parts.observed.opened();
+    this.#translator?.start();
     // This runs before ws and again after it, which reads the same bytes.
     this.parts.socket.prependListener("data", (chunk: Buffer) => this.#receive(chunk));
     this.parts.socket.on("data", () => this.#received());
@@ -129,6 +133,7 @@ export class CdpClient implements BridgeClient {
     // ws closes by itself after an error: 1009 for a message too long, 1007 for bad text.
     webSocket.on("error", () => {});
     webSocket.on("close", () => {
+      this.parts.observed.closed("left");
       this.#stopPings();
       this.#unfinished.close();
       this.#unread.close();
@@ -142,12 +147,18 @@ export class CdpClient implements BridgeClient {
   }
 
   deliver(frame: Frame | string): void {
+    if (!this.#translator) return this.#send(frame);
+    if (!this.#detaching) this.#translator.fromBrowser(frame);
+  }
+
+  #send(frame: Frame | string): void {
     const webSocket = this.#webSocket;
     if (this.#detaching || !webSocket || webSocket.readyState !== webSocket.OPEN) return;
     this.#cork();
     if (typeof frame === "string" || Buffer.isBuffer(frame))
       webSocket.send(frame, { binary: false, compress: false });
     else this.#sendParts(frame);
+    this.parts.observed.message();
     this.parts.traffic.sent(typeof frame === "string" ? frame.length : bytesOf(frame));
     this.#flow.sent();
   }
@@ -162,6 +173,7 @@ export class CdpClient implements BridgeClient {
   }
 
   ended(reason: BridgeEndReason): void {
+    if (reason !== "too_many_sessions") this.parts.observed.closed("browser");
     this.#cut(closeCodeOf[reason], reason);
   }
 
@@ -169,11 +181,14 @@ export class CdpClient implements BridgeClient {
   wait(): void {
     this.#pauses += 1;
     this.#webSocket?.pause();
+    this.#translator?.wait();
   }
 
   proceed(): void {
     this.#pauses = Math.max(0, this.#pauses - 1);
-    if (this.#pauses === 0) this.#webSocket?.resume();
+    if (this.#pauses > 0) return;
+    this.#webSocket?.resume();
+    this.#translator?.proceed();
   }
 
   /**
@@ -181,6 +196,7 @@ export class CdpClient implements BridgeClient {
    * it does not.
    */
   end(code: number, reason: string): Promise<void> {
+    this.parts.observed.closed(endOf(code));
     const left = this.#detach();
     this.#hangUp(code, reason);
     return left;
@@ -202,6 +218,7 @@ export class CdpClient implements BridgeClient {
   #detach(): Promise<void> {
     this.#flow.end();
     this.#inbox.close();
+    this.#translator?.close();
     this.#detaching ??= this.#connection?.detach() ?? Promise.resolve();
     return this.#detaching;
   }
@@ -254,8 +271,10 @@ export class CdpClient implements BridgeClient {
   #take(data: Buffer, isBinary: boolean): void {
     if (this.#detaching) return;
     this.parts.traffic.received(data.length);
-    if (isBinary) return this.#cut(closeCodes.notText, "CDP messages are text");
-    this.#inbox.add(data);
+    this.parts.observed.message();
+    if (isBinary) return this.#cut(closeCodes.notText, "messages are text");
+    if (this.#translator) this.#translator.fromClient(data);
+    else this.#inbox.add(data);
   }
 
   #act(judged: Judged): void {
@@ -264,11 +283,15 @@ export class CdpClient implements BridgeClient {
   }
 
   #carryOut(command: Command, judgement: Judgement): void {
-    if (judgement.kind === "pass") return this.#connection?.send(judgement.command);
+    if (judgement.kind === "pass") {
+      if (this.#connection?.send(judgement.command)) this.parts.observed.command(judgement.command);
+      return;
+    }
     if (judgement.kind === "refuse") {
       this.parts.traffic.refused(command.method);
       return this.deliver(errorReply(command, codes.refused, judgement.message));
     }
+    this.parts.observed.command(command);
     this.deliver(resultReply(command, judgement.result));
     if (judgement.andDisconnect) this.#cut(closeCodes.asked, "disconnected as asked");
   }

@@ -5,8 +5,10 @@ import { Check } from "typebox/schema";
 import type { FairTurn } from "../base/fair-turns.js";
 import { CurlFailure } from "../egress/curl.js";
 import { CurlBody, type CurlReply } from "../spec/curl.js";
-import { headersOfJson, type GatewayRefusal } from "./refusals.js";
+import { headersOfJson, answerIdOf, type GatewayRefusal } from "./refusals.js";
 import { measure, type ShapeLimits } from "./cdp/json-shape.js";
+import type { Clock } from "../base/clock.js";
+import type { LeaseId, RequestId } from "../base/ids.js";
 import type { LocalBrowser } from "./ports.js";
 
 /** A body of the largest text, every character of it escaped, and its headers. */
@@ -26,6 +28,29 @@ interface CurlContext extends Pick<LocalBrowser, "curl"> {
   kept(bytes: number): void;
   /** The turn that all requests through this browser share. */
   readonly turn: FairTurn;
+}
+
+interface ObservedCurl {
+  readonly browser: Pick<LocalBrowser, "clientObserver">;
+  readonly lease: LeaseId;
+  readonly request: RequestId;
+  readonly clock: Pick<Clock, "monotonic">;
+}
+
+/** Tells whoever listens of the request when `over` aborts, if it has an answer then. */
+export function observeCurl(
+  response: ServerResponse,
+  over: AbortSignal,
+  { browser, lease, request, clock }: ObservedCurl,
+): void {
+  const startedAt = clock.monotonic();
+  const tell = (): void => {
+    if (!response.headersSent) return;
+    const { statusCode: status } = response;
+    const durationMs = clock.monotonic() - startedAt;
+    browser.clientObserver?.requested({ lease, request, operation: "curlBrowser", status, durationMs });
+  };
+  over.addEventListener("abort", tell, { once: true });
 }
 
 /** What is to be answered; the body is put into text while it is written. */
@@ -123,7 +148,7 @@ const pieceBytes = 64 * 1024;
  * second.
  */
 export async function answerCurl(response: ServerResponse, curled: Curled, turn: FairTurn): Promise<void> {
-  response.writeHead(200, headersOfJson());
+  response.writeHead(200, headersOfJson(answerIdOf(response)));
   // The caller has gone.
   await pipeline(piecesOf(curled, turn), response).catch(() => {});
 }

@@ -6,11 +6,11 @@ import { within } from "../base/deadline.js";
 import type { BrowserId, LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Secret } from "../base/crypto/secret.js";
-import { leaseOfToken } from "../base/crypto/lease-token.js";
 import type { Visit } from "./activity.js";
 import {
   answerJson,
   goneBecause,
+  identify,
   isGatewayRefusal,
   overBecause,
   type GatewayRefusal,
@@ -19,15 +19,20 @@ import {
 } from "./refusals.js";
 import { Budget } from "../base/budget.js";
 import { type FairTurn, turns } from "../base/fair-turns.js";
-import { closeCodes, type SharedParts } from "./client.js";
+import type { SharedParts } from "./client.js";
+import { closeCodes } from "./close-codes.js";
 import { ClientCounts, PageCounts } from "./client-counts.js";
-import { answerCurl, runCurl } from "./curl.js";
+import { answerClassic } from "./bidi/classic.js";
+import { BidiSeats } from "./bidi/seats.js";
+import { wantedSession } from "./bidi/socket.js";
+import { answerCurl, observeCurl, runCurl } from "./curl.js";
 import { listPage, versionPage } from "./discovery.js";
-import { forwardRequest, forwardUpgrade, wasForwarded, type RelayRoute } from "./relay/forward.js";
+import { findBrowserOf, type Found } from "./find-browser.js";
+import { forwardRequest, forwardUpgrade, type RelayRoute } from "./relay/forward.js";
 import type { Gate } from "./gates/gate.js";
 import { JudgeThreads } from "./gates/judge-threads.js";
 import type { GatewayLimits } from "./limits.js";
-import { awaitRestart, Handshake, type UpgradeRequest } from "./handshake.js";
+import { awaitRestart, Handshake, type HandshakeTarget, type UpgradeRequest } from "./handshake.js";
 import { findPath, type Path } from "./paths.js";
 import type { GatewayPorts, LocalBrowser, NodeAddress } from "./ports.js";
 
@@ -42,11 +47,9 @@ interface GatewayParts {
   readonly limits: GatewayLimits;
   /** judge-worker.js, which judges by the default gate. */
   readonly judgeScript: URL;
+  /** mapper-process.js, which translates WebDriver BiDi for one client. */
+  readonly mapperScript: URL;
 }
-
-type Found =
-  | { readonly kind: "here"; readonly lease: LeaseId; readonly browser: LocalBrowser }
-  | { readonly kind: "elsewhere"; readonly lease: LeaseId; readonly address: NodeAddress };
 
 /** A request, its answer, and the end of whoever waits for it. */
 interface Exchange {
@@ -74,6 +77,7 @@ export class Gateway {
   readonly #forwards = new Set<() => void>();
   readonly #webSockets: WebSocketServer;
   readonly #clients: ClientCounts;
+  readonly #bidiSeats: BidiSeats;
   readonly #pages = new PageCounts();
   readonly #judges: JudgeThreads;
   readonly #shared: SharedParts;
@@ -93,6 +97,7 @@ export class Gateway {
       allowSynchronousEvents: false,
     });
     this.#clients = new ClientCounts(limits.clients);
+    this.#bidiSeats = new BidiSeats(limits.bidiClients);
     this.#judges = new JudgeThreads({ script: parts.judgeScript, clock, log });
     this.#shared = {
       judgeThreads: this.#judges,
@@ -113,7 +118,7 @@ export class Gateway {
 
   /** Returns false, and does nothing, where the path is none of the gateway's. */
   request(request: IncomingMessage, response: ServerResponse): boolean {
-    const path = findPath(request.url ?? "/");
+    const path = findPath(request);
     if (!path) return false;
     this.#answer(path, request, response).catch((error: unknown) =>
       refuseRequest(response, this.#failed(error)),
@@ -132,28 +137,43 @@ export class Gateway {
   }
 
   async #open(upgrade: UpgradeRequest): Promise<void> {
-    const path = findPath(upgrade.request.url ?? "/");
-    if (!path) return refuseUpgrade(upgrade.socket, { code: "route_not_found" });
-    const found = await this.#find(path, upgrade.request);
-    if (upgrade.socket.destroyed) return;
-    if (isGatewayRefusal(found)) return refuseUpgrade(upgrade.socket, found);
-    if (found.kind === "here" && (path.wanted.kind !== "client" || !isWebSocket(upgrade.request)))
-      return refuseUpgrade(upgrade.socket, notWebSocket);
+    const { request, socket } = upgrade;
+    const path = findPath(request);
+    if (!path) return refuseUpgrade(socket, { code: "route_not_found" });
+    const found = await findBrowserOf(path, request, this.parts);
+    if (socket.destroyed) return;
+    if (isGatewayRefusal(found)) return refuseUpgrade(socket, found);
+    const wanted = this.#wantedOf(path, request);
+    if (isGatewayRefusal(wanted)) return refuseUpgrade(socket, wanted);
     const turn = this.#clients.enter(found.lease);
-    if (!turn) return refuseUpgrade(upgrade.socket, { code: "too_many_clients" });
-    upgrade.socket.once("close", () => this.#clients.remove(found.lease));
+    if (!turn) return refuseUpgrade(socket, { code: "too_many_clients" });
+    socket.once("close", () => this.#clients.remove(found.lease));
     if (found.kind === "elsewhere") return this.#forward(upgrade, found.address);
-    if (path.wanted.kind !== "client") return;
-    const wish = { id: path.browser, lease: found.lease, browser: found.browser, root: path.wanted.root };
+    if (wanted.bidi && !this.#takeSeat(found.lease, socket))
+      return refuseUpgrade(socket, { code: "too_many_clients" });
     this.#judges.open();
-    const opening = new Handshake(upgrade, wish, {
-      ...this.parts,
-      turn,
-      shared: this.#shared,
-      webSockets: this.#webSockets,
-    });
+    const opening = new Handshake(
+      upgrade,
+      { id: path.browser, lease: found.lease, browser: found.browser, ...wanted },
+      { ...this.parts, turn, shared: this.#shared, webSockets: this.#webSockets },
+    );
     this.#openings.add(opening);
-    upgrade.socket.once("close", () => this.#openings.delete(opening));
+    socket.once("close", () => this.#openings.delete(opening));
+  }
+
+  #wantedOf(path: Path, request: IncomingMessage): Pick<HandshakeTarget, "root" | "bidi"> | GatewayRefusal {
+    const { wanted } = path;
+    if (!isWebSocket(request)) return notWebSocket;
+    if (wanted.kind === "client") return { root: wanted.root };
+    if (wanted.kind !== "webdriver") return notWebSocket;
+    const bidi = wantedSession(path, wanted, this.parts.publicUrl);
+    return isGatewayRefusal(bidi) ? bidi : { root: { kind: "browser" }, bidi };
+  }
+
+  #takeSeat(lease: LeaseId, socket: Duplex): boolean {
+    if (!this.#bidiSeats.enter(lease)) return false;
+    socket.once("close", () => this.#bidiSeats.leave(lease));
+    return true;
   }
 
   #forward(upgrade: UpgradeRequest, address: NodeAddress): void {
@@ -166,40 +186,8 @@ export class Gateway {
     return { address, unreachable: () => this.parts.ports.unreachable?.(address) };
   }
 
-  async #find(path: Path, request: IncomingMessage): Promise<Found | GatewayRefusal> {
-    const { ports, clock, limits, secret } = this.parts;
-    const lease = leaseOfToken(secret, path.browser, path.token);
-    if (lease === undefined) return { code: "unauthorized", message: "The token is missing or not valid" };
-    if (path.wanted.kind === "unknown") return { code: "route_not_found" };
-    if (path.wanted.kind === "webdriver") return { code: "bidi_not_built" };
-    const browser = ports.findBrowser(path.browser);
-    if (browser)
-      return browser.activity.isOver(lease)
-        ? await this.#over(path.browser, lease, browser)
-        : { kind: "here", lease, browser };
-    const asking = wasForwarded(request.headers)
-      ? Promise.resolve(undefined)
-      : ports.findAddress(path.browser);
-    const address = await within(
-      clock,
-      { what: "finding the browser's node", limitMs: limits.connectMs },
-      asking,
-    );
-    return address ? { kind: "elsewhere", lease, address } : await this.#over(path.browser, lease);
-  }
-
-  async #over(browser: BrowserId, lease: LeaseId, local?: LocalBrowser): Promise<GatewayRefusal> {
-    const { ports, clock, limits } = this.parts;
-    if (local?.activity.whyOver(lease) !== undefined) return overBecause(local, lease);
-    const asking = ports.findEnd(browser, lease);
-    return goneBecause(
-      (await within(clock, { what: "finding why a lease is over", limitMs: limits.connectMs }, asking)) ??
-        "the lease is over",
-    );
-  }
-
   async #answer(path: Path, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const found = await this.#find(path, request);
+    const found = await findBrowserOf(path, request, this.parts);
     if (isGatewayRefusal(found)) return refuseRequest(response, found);
     if (path.wanted.kind !== "curl" && !(await this.#pages.enter(found.lease, response)))
       return refuseRequest(response, { code: "too_many_requests" });
@@ -223,6 +211,8 @@ export class Gateway {
       if (refused) return refuseRequest(response, refused);
       if (path.wanted.kind === "curl")
         await this.#curl({ id: path.browser, ...found }, { request, response, gone });
+      else if (path.wanted.kind === "webdriver")
+        await answerClassic(path.wanted.command, { request, response }, this.#classic(path, found.browser));
       else answerJson(response, await this.#page(path, found.browser));
     } finally {
       visit.end();
@@ -230,15 +220,17 @@ export class Gateway {
   }
 
   async #curl(
-    { id, browser }: { id: BrowserId; browser: LocalBrowser },
+    { id, lease, browser }: { id: BrowserId; lease: LeaseId; browser: LocalBrowser },
     { request, response, gone }: Exchange,
   ): Promise<void> {
+    const { signal } = gone;
+    const observed = { browser, lease, request: identify(request, response), clock: this.parts.clock };
+    observeCurl(response, signal, observed);
     const account = this.#curls.open(id, () => {
       refuseRequest(response, { code: "too_many_requests" });
       gone.abort();
     });
     response.once("close", () => account.close());
-    const { signal } = gone;
     const kept = (bytes: number): void => void (signal.aborted || account.set(bytes));
     const turn = this.#curlTurns.get(browser) ?? turns.open();
     this.#curlTurns.set(browser, turn);
@@ -275,6 +267,19 @@ export class Gateway {
     const { chromium, bridge } = browser;
     const at = { publicUrl: this.parts.publicUrl, browser: path.browser, token: path.token };
     return path.wanted.kind === "list" ? listPage(at, await bridge.targets()) : versionPage(at, chromium);
+  }
+
+  #classic(
+    { browser, token }: Path,
+    { chromium: { version }, bridge }: LocalBrowser,
+  ): Parameters<typeof answerClassic>[2] {
+    const endSession = (session: string): void => {
+      const ended = [...this.#openings].filter((opening) => opening.isOf(browser, session));
+      for (const opening of ended) void opening.end(closeCodes.asked, "the session was deleted");
+    };
+    const windows = async (): Promise<string[]> =>
+      (await bridge.targets()).filter(({ type }) => type === "page").map(({ targetId }) => targetId);
+    return { publicUrl: this.parts.publicUrl, browser, token, version, windows, endSession };
   }
 
   #failed(error: unknown): GatewayRefusal {

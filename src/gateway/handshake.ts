@@ -3,16 +3,22 @@ import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Clock } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
-import type { BrowserId, LeaseId } from "../base/ids.js";
+import { type BrowserId, type LeaseId, newConnectionId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Visit, Visitor } from "./activity.js";
 import { goneBecause, overBecause, type GatewayRefusal, refuseUpgrade } from "./refusals.js";
 import type { RootTarget, BridgeConnection } from "./cdp/connection.js";
-import { CdpClient, closeCodes, type SharedParts } from "./client.js";
+import { CdpClient, type SharedParts } from "./client.js";
+import { closeCodes } from "./close-codes.js";
 import type { Gate } from "./gates/gate.js";
 import type { GatewayLimits } from "./limits.js";
+import { ObservedClient } from "./observed-client.js";
 import type { GatewayPorts, LocalBrowser } from "./ports.js";
 import type { FairTurn } from "../base/fair-turns.js";
+import { keepDownloads } from "./bidi/downloads-gate.js";
+import { RunningMapper } from "./bidi/running-mapper.js";
+import type { WantedSession } from "./bidi/socket.js";
+import type { OpenTranslator } from "./translator.js";
 
 export interface UpgradeRequest {
   readonly request: IncomingMessage;
@@ -20,11 +26,13 @@ export interface UpgradeRequest {
   readonly head: Buffer;
 }
 
-interface HandshakeTarget {
+export interface HandshakeTarget {
   readonly id: BrowserId;
   readonly lease: LeaseId;
   readonly browser: LocalBrowser;
   readonly root: RootTarget;
+  /** Set where the client speaks WebDriver BiDi. */
+  readonly bidi?: WantedSession | undefined;
 }
 
 interface HandshakeParts {
@@ -37,6 +45,7 @@ interface HandshakeParts {
   readonly log: Log;
   readonly gate: Gate;
   readonly limits: GatewayLimits;
+  readonly mapperScript: URL;
 }
 
 /** A browser that works does not restart more often than this within one upgrade. */
@@ -64,6 +73,11 @@ export class Handshake implements Visitor {
     private readonly parts: HandshakeParts,
   ) {
     void this.#open();
+  }
+
+  /** Whether this is a client of the given session of WebDriver. */
+  isOf(browser: BrowserId, session: string): boolean {
+    return this.target.id === browser && this.target.bidi?.id === session;
   }
 
   async cut(reason: string): Promise<void> {
@@ -160,25 +174,44 @@ export class Handshake implements Visitor {
   #makeClient(): CdpClient {
     const {
       upgrade: { socket },
-      target: {
-        id: browser,
-        browser: { chromium },
-      },
+      target: { id, lease, browser, bidi },
       parts,
     } = this;
+    const { chromium } = browser;
     return new CdpClient({
-      browser,
+      browser: id,
       shared: parts.shared,
       turn: parts.turn,
       socket,
       pipe: chromium.pipe,
       clock: parts.clock,
       limits: parts.limits,
-      gate: parts.gate,
+      gate: bidi ? keepDownloads(parts.gate) : parts.gate,
+      translator: bidi && this.#translator(bidi),
       context: { directories: chromium.directories },
       traffic: parts.ports.metrics,
+      observed: new ObservedClient(browser, {
+        id: newConnectionId(),
+        lease,
+        protocol: bidi ? "bidi" : "cdp",
+        openedAt: parts.clock.monotonic(),
+      }),
       onGone: () => this.#gone(),
     });
+  }
+
+  #translator({ options, ...session }: WantedSession): OpenTranslator {
+    const {
+      target: {
+        id,
+        browser: {
+          chromium: { pipe, version },
+        },
+      },
+      parts: { mapperScript: script, clock, limits, shared },
+    } = this;
+    const setup = { session: { ...session, ...version }, ...(options && { options }) };
+    return (ends) => new RunningMapper({ browser: id, script, setup, pipe, clock, limits, shared }, ends);
   }
 
   async #accept(client: CdpClient, bridgeConnection: BridgeConnection): Promise<void> {

@@ -8,6 +8,10 @@ export interface GatewayLimits {
   readonly messageBytes: number;
   /** Clients of one browser at once, those included whose upgrade is not settled. */
   readonly clients: number;
+  /** BiDi clients at once, each with a process of its own: of one lease, and of this daemon. */
+  readonly bidiClients: { readonly lease: number; readonly daemon: number };
+  /** The heap of each such process. */
+  readonly bidiHeapBytes: number;
   readonly sessions: SessionLimits;
   /**
    * The limit on what all clients together have sent of messages that are not whole or not yet judged. Beyond
@@ -52,6 +56,8 @@ const mebibyte = 1024 * 1024;
 export const defaultGatewayLimits: GatewayLimits = {
   messageBytes: 16 * mebibyte,
   clients: 32,
+  bidiClients: { lease: 8, daemon: 64 },
+  bidiHeapBytes: 256 * mebibyte,
   sessions: usualSessions,
   unfinished: { browserBytes: 64 * mebibyte, daemonBytes: 256 * mebibyte },
   unread: { browserBytes: 256 * mebibyte, daemonBytes: 1024 * mebibyte },

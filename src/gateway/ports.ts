@@ -1,6 +1,8 @@
-import type { BrowserId, LeaseId } from "../base/ids.js";
+import type { Millis } from "../base/clock.js";
+import type { BrowserId, ConnectionId, LeaseId, RequestId } from "../base/ids.js";
 import type { Chromium } from "../browser/chromium.js";
 import type { CurlAnswer, CurlRequest } from "../egress/parts.js";
+import type { Told } from "../telemetry/commands/tell.js";
 import type { Activity } from "./activity.js";
 import type { Bridge } from "./cdp/bridge.js";
 import type { TrafficMeter } from "./client.js";
@@ -14,8 +16,51 @@ export interface LocalBrowser {
    * While its Chromium is being replaced: settles when that is over. `chromium` and `bridge` are others then.
    */
   readonly restarting?: Promise<void> | undefined;
+  /** Asked anew for each message; absent while nothing of what clients do is captured. */
+  readonly clientObserver?: ClientObserver | undefined;
   /** A request of our own through the browser's way out, under its rules and into its counts. */
   curl(request: CurlRequest, gone: AbortSignal): Promise<CurlAnswer>;
+}
+
+/** One connection of a client. */
+export interface ClientIdentity {
+  readonly id: ConnectionId;
+  readonly lease: LeaseId;
+  readonly protocol: "cdp" | "bidi";
+  /** Monotonic clock. */
+  readonly openedAt: Millis;
+}
+
+/**
+ * Why a client is no longer there.
+ *
+ * - `left`: it closed its connection, asked to be disconnected, or was lost.
+ * - `restart`: its Chromium was restarted.
+ * - `browser`: its Chromium is gone, or the target that it was attached to.
+ * - `cut`: its lease is over, the daemon stops, or it was beyond a limit.
+ */
+export type ClientEnd = "left" | "restart" | "browser" | "cut";
+
+/** A request through the browser's way out that was answered. */
+export interface ObservedRequest {
+  readonly lease: LeaseId;
+  readonly request: RequestId;
+  /** The operation's id in the API's description. */
+  readonly operation: string;
+  readonly status: number;
+  readonly durationMs: Millis;
+}
+
+/** Hears what the clients of one browser do. It never throws and never waits. */
+export interface ClientObserver {
+  opened(client: ClientIdentity): void;
+  /** A message has come from the client or was given to it. */
+  message(client: ClientIdentity): void;
+  /** A command has gone to Chromium, or was carried out in its place. */
+  command(client: ClientIdentity, told: Told): void;
+  /** Nothing of the client reaches the browser any more. */
+  closed(client: ClientIdentity, end: ClientEnd): void;
+  requested(request: ObservedRequest): void;
 }
 
 /** What is to be registered in Redis before it may touch the browser. */

@@ -1,7 +1,7 @@
-import { STATUS_CODES, type ServerResponse } from "node:http";
+import { type IncomingMessage, STATUS_CODES, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ErrorCode, errors } from "../base/errors.js";
-import { type LeaseId, newRequestId } from "../base/ids.js";
+import { findRequestId, type LeaseId, newRequestId, type RequestId } from "../base/ids.js";
 import { securityHeaders } from "../base/net/security-headers.js";
 import type { LocalBrowser } from "./ports.js";
 
@@ -31,15 +31,28 @@ export const isGatewayRefusal = (value: object): value is GatewayRefusal => "cod
 
 const json = "application/json; charset=utf-8";
 
-export const headersOfJson = (): Record<string, string> => ({
+const idHeader = "x-request-id";
+
+export const headersOfJson = (request = newRequestId()): Record<string, string> => ({
   ...securityHeaders,
   "content-type": json,
-  "x-request-id": newRequestId(),
+  [idHeader]: request,
 });
 
-function headersFor(body: string, status: number): Record<string, string> {
+/** Gives the request an id that all that is answered to it bears: a control's own, where it sends one. */
+export function identify(request: IncomingMessage, response: ServerResponse): RequestId {
+  const given = request.headers[idHeader];
+  const id = (typeof given === "string" && findRequestId(given)) || newRequestId();
+  response.setHeader(idHeader, id);
+  return id;
+}
+
+export const answerIdOf = (response: ServerResponse): RequestId | undefined =>
+  findRequestId(String(response.getHeader(idHeader)));
+
+function headersFor(body: string, status: number, request?: RequestId): Record<string, string> {
   return {
-    ...headersOfJson(),
+    ...headersOfJson(request),
     "content-length": String(Buffer.byteLength(body)),
     ...(status === 503 ? { "retry-after": "1" } : {}),
   };
@@ -47,6 +60,32 @@ function headersFor(body: string, status: number): Record<string, string> {
 
 const bodyOf = ({ code, message }: GatewayRefusal): string =>
   JSON.stringify({ code, message: message ?? errors[code].message });
+
+/** An error as WebDriver has it (WebDriver 2, 6.6). */
+interface WebDriverError {
+  readonly error: string;
+  readonly message: string;
+}
+
+const webDriverBody = ({ error, message }: WebDriverError, rest: object = {}): string =>
+  JSON.stringify({ ...rest, value: { error, message, stacktrace: "" } });
+
+const ofWebDriver = /^\/browsers\/[^/?]+\/webdriver(?:[/?]|$)/;
+
+/** Clients of WebDriver read `value` alone. */
+function bodyFor({ req: { url = "" } }: ServerResponse, refused: GatewayRefusal): string {
+  const { code, message = errors[code].message } = refused;
+  return ofWebDriver.test(url)
+    ? webDriverBody({ error: webDriverErrors[code] ?? "unknown error", message }, { code, message })
+    : bodyOf(refused);
+}
+
+const webDriverErrors: Partial<Record<ErrorCode, string>> = {
+  browser_gone: "invalid session id",
+  pool_deleted: "invalid session id",
+  unauthorized: "session not created",
+  too_many_requests: "session not created",
+};
 
 /** Answers an upgrade as HTTP, flat JSON, and ends the socket. */
 export function refuseUpgrade(socket: Duplex, refused: GatewayRefusal): void {
@@ -62,12 +101,18 @@ export function refuseUpgrade(socket: Duplex, refused: GatewayRefusal): void {
 export function refuseRequest(response: ServerResponse, refused: GatewayRefusal): void {
   if (response.headersSent) return void response.destroy();
   const { status } = errors[refused.code];
-  const body = bodyOf(refused);
-  response.writeHead(status, headersFor(body, status)).end(body);
+  const body = bodyFor(response, refused);
+  response.writeHead(status, headersFor(body, status, answerIdOf(response))).end(body);
 }
 
 export function answerJson(response: ServerResponse, value: unknown): void {
   if (response.headersSent) return;
   const body = JSON.stringify(value, undefined, 2);
   response.writeHead(200, headersFor(body, 200)).end(body);
+}
+
+export function answerWebDriverError(response: ServerResponse, status: number, error: WebDriverError): void {
+  if (response.headersSent) return;
+  const body = webDriverBody(error);
+  response.writeHead(status, headersFor(body, status)).end(body);
 }

@@ -12,11 +12,11 @@ import type { HttpDeps, HttpOptions } from "./deps.js";
 import { addAuthorization, refuseClosed } from "./authorization.js";
 import { acceptBodies, wrongType } from "./body.js";
 import { refusalOfError, sendRefusal } from "./errors.js";
-import { refuseMalformed } from "./raw-reply.js";
 import { parseQuery } from "./query.js";
 import { OpenRequests } from "./open-requests.js";
 import { tellRate } from "./rates.js";
 import { requestIdOf } from "./request-id.js";
+import { watchPlatformCalls } from "./platform-calls.js";
 import { pathOf } from "./told-path.js";
 import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
@@ -30,6 +30,8 @@ import { addProjects } from "./routes/projects.js";
 import { addProxies } from "./routes/proxies.js";
 import { addSessionExtensions } from "./routes/session-extensions.js";
 import { addSessions } from "./routes/sessions.js";
+import { addTelemetry } from "./routes/telemetry.js";
+import { addTelemetryDestinations } from "./routes/telemetry-destinations.js";
 import { components } from "./schemas/replies.js";
 import { makeValidatorCompiler } from "./validation.js";
 
@@ -40,7 +42,8 @@ const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =>
     routerOptions: { maxParamLength: 16_384, querystringParser: parseQuery },
     bodyLimit: smallBodyBytes,
     return503OnClosing: false,
-    clientErrorHandler: refuseMalformed,
+    // What is malformed is answered below Fastify (sockets.ts).
+    clientErrorHandler: () => {},
     // The hooks of such a request have not run: its URL could not be routed.
     frameworkErrors: (error, request, reply) =>
       fail(deps, error, {
@@ -80,6 +83,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   acceptBodies(app);
   app.decorateRequest("principal", undefined);
   app.decorateRequest("sees", undefined);
+  app.decorateRequest("concerned", undefined);
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
   app.setNotFoundHandler((request, reply) => sendRefusal(reply, notFound(routes, request)));
@@ -99,6 +103,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
     addAdmission(keyed, deps, tooOften);
     addAuthorization(keyed, deps);
+    watchPlatformCalls(keyed, deps);
     const given = { ...deps, context, inProject: makeInProject(deps) };
     addPools(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
     addSessions(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
@@ -106,6 +111,8 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addProxies(keyed, given);
     addExtensions(keyed, { ...given, uploads: options.uploads });
     addProfiles(keyed, given);
+    addTelemetry(keyed, given);
+    addTelemetryDestinations(keyed, given);
     addApiKeys(keyed, deps);
     addLimits(keyed, deps);
     addAudit(keyed, deps);

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { type Principal, projectOfRequest } from "../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller, ConcernedLease } from "../spec/paging.js";
 import type { HttpDeps, OperationsInProject } from "./deps.js";
 import { InvalidInput } from "./invalid-input.js";
 import { ownRequestId } from "./request-id.js";
@@ -42,11 +42,13 @@ class HttpCaller implements Caller {
   declare readonly idempotencyKey?: string;
   declare readonly lease?: LeaseId;
   readonly #raw: ServerResponse;
+  readonly #asked: FastifyRequest;
   #gone: AbortSignal | undefined;
 
   constructor(request: FastifyRequest, reply: FastifyReply) {
     const { headers, raw, id, body } = request;
     this.#raw = reply.raw;
+    this.#asked = request;
     this.request = ownRequestId(raw, id);
     this.principal = principalOf(request);
     this.retryCount = retryCountOf(headers["x-stainless-retry-count"]);
@@ -59,6 +61,10 @@ class HttpCaller implements Caller {
   get gone(): AbortSignal {
     this.#gone ??= goneSignal(this.#raw);
     return this.#gone;
+  }
+
+  concerns(lease: ConcernedLease | Promise<ConcernedLease>): void {
+    this.#asked.concerned = lease;
   }
 }
 

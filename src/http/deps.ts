@@ -14,9 +14,12 @@ import type { ProjectId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { Staging } from "../archive/archives.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
+import type { OtlpDestinationOperations } from "../registry/destinations/destination.js";
 import type { ExtensionOperations } from "../registry/extensions/extension.js";
 import type { ProfileOperations } from "../registry/profiles/profile.js";
 import type { ProxyOperations } from "../registry/proxies/proxy.js";
+import type { EventOperations } from "../telemetry/read-events.js";
+import type { TellPlatformCall } from "../telemetry/platform-calls.js";
 import type { Front } from "./front.js";
 import type { ViewContext } from "./views/views.js";
 
@@ -73,6 +76,8 @@ export interface OperationsInProject {
   readonly proxies: ProxyOperations;
   readonly extensions: ExtensionOperations;
   readonly profiles: ProfileOperations;
+  readonly events: EventOperations;
+  readonly otlpDestinations: OtlpDestinationOperations;
 }
 
 export interface HttpDeps {
@@ -98,6 +103,7 @@ export interface HttpDeps {
   readonly audit: AuditRecorder;
   readonly auditLog: AuditReader;
   readonly destinations: DestinationOperations;
+  readonly tellPlatformCall: TellPlatformCall;
   readonly links: ViewContext["links"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;

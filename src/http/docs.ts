@@ -5,7 +5,6 @@ import { type App, type AppState, makeApp } from "./app.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { describeApi } from "./openapi.js";
 import { refuseOnSocket } from "./raw-reply.js";
-import { requestIdOf } from "./request-id.js";
 
 /** Everything of the page comes from here; the library's own policy would allow other hosts. */
 const contentSecurityPolicy = [
@@ -49,7 +48,7 @@ export function makeDocs(options: HttpOptions, deps: HttpDeps, state: AppState):
   const fail = (request: IncomingMessage, error: unknown): void => {
     opened = undefined;
     deps.log.error({ error }, "API documentation could not be made");
-    refuseOnSocket(request.socket, refusal("internal"), requestIdOf(request));
+    refuseOnSocket(request.socket, refusal("internal"), request);
   };
   return {
     request(request, response) {

@@ -5,7 +5,7 @@ export const malformedQuery: Readonly<Record<string, never>> = Object.freeze({})
 
 /**
  * `limit=5&tags[team]=a` gives `{ limit: "5", tags: { team: "a" } }` (docs/api.md#lists). A key given twice
- * becomes a list, which no schema here accepts.
+ * becomes a list, which few schemas here accept.
  */
 export function parseQuery(text: string): Record<string, unknown> {
   const query = emptyQuery();
@@ -36,7 +36,9 @@ function addPair(query: Record<string, unknown>, pair: string): void {
 }
 
 function put(map: Record<string, unknown>, key: string, value: string): void {
-  map[key] = key in map ? [map[key], value] : value;
+  const given = map[key];
+  if (Array.isArray(given)) given.push(value);
+  else map[key] = key in map ? [given, value] : value;
 }
 
 const decode = (text: string): string => decodeURIComponent(text.replaceAll("+", " "));

@@ -1,14 +1,20 @@
-import { STATUS_CODES } from "node:http";
+import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { errors, type Refusal, refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
+import { repliesOn } from "../base/net/open-replies.js";
 import { securityHeaders } from "../base/net/security-headers.js";
 import { errorBody, errorHeaders } from "./errors.js";
+import { requestIdOf } from "./request-id.js";
 import { isUploading } from "./uploads/uploading.js";
 
-/** Answers on a socket that has no response object (a malformed request, an upgrade) and closes it. */
-export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: string): void {
-  if (!socket.writable) {
+/**
+ * Answers on a socket that has no response object (a malformed request, an upgrade) and closes it. Where other
+ * replies are under way there the answer would be taken for one of them, or for a part of it: then it is only
+ * closed.
+ */
+export function refuseOnSocket(socket: Duplex, refused: Refusal, request?: IncomingMessage): void {
+  if (!socket.writable || isAmidReplies(socket, request)) {
     socket.destroy();
     return;
   }
@@ -17,7 +23,7 @@ export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: stri
   const headers = {
     ...securityHeaders,
     ...errorHeaders(refused),
-    "x-request-id": requestId,
+    "x-request-id": request ? requestIdOf(request) : newRequestId(),
     "content-type": "application/json; charset=utf-8",
     "content-length": String(Buffer.byteLength(body)),
     connection: "close",
@@ -31,18 +37,29 @@ export function refuseOnSocket(socket: Duplex, refused: Refusal, requestId: stri
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Capacity Exhausted"}\r\n${lines}\r\n${body}`);
 }
 
+/** Whether the socket owes any other reply than this request's, or has begun with that. */
+const isAmidReplies = (socket: Duplex, request: IncomingMessage | undefined): boolean =>
+  repliesOn(socket).some(({ req, headersSent }) => req !== request || headersSent);
+
 /**
  * What the parser could not read, or did not get in time; an upload has limits of its own, which whoever
- * reads it keeps.
+ * reads it keeps. `record` is told what a request was answered whose body broke off.
  */
-export function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+export function refuseMalformed(
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+  record: (request: IncomingMessage, refused: Refusal) => void,
+): void {
   if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && isUploading(socket)) return;
-  if (error.code === "ECONNRESET" || !socket.writable) {
+  const request = repliesOn(socket).find(({ req }) => !req.complete)?.req;
+  if (error.code === "ECONNRESET" || !socket.writable || isAmidReplies(socket, request)) {
     socket.destroy();
     return;
   }
   const message = clientErrors[error.code ?? ""] ?? "The request is not well-formed HTTP";
-  refuseOnSocket(socket, refusal("bad_request", { message }), newRequestId());
+  const refused = refusal("bad_request", { message });
+  if (request) record(request, refused);
+  refuseOnSocket(socket, refused, request);
 }
 
 const clientErrors: Readonly<Record<string, string>> = {

@@ -3,12 +3,12 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Refusal, refusal } from "../base/errors.js";
 import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
+import { repliesOn, watchReplies } from "../base/net/open-replies.js";
 import { type AppState, hostCheckOf } from "./app.js";
 import type { AuditTrail } from "./audit.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { isFrontPath } from "./front.js";
-import { refuseOnSocket } from "./raw-reply.js";
-import { requestIdOf } from "./request-id.js";
+import { refuseMalformed, refuseOnSocket } from "./raw-reply.js";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -26,49 +26,21 @@ interface Wiring {
 /**
  * Node.js takes a connection for idle as soon as its reply was ended; closing it then cuts off what its
  * client has yet to read (http.Server of Node.js 20 to 24). Here it is idle once its last reply has left.
- *
- * Neither does it tell a reply that its connection has closed while others went before it (RFC 9112, 9.3.2):
- * whoever waits for such a caller to hang up would wait for ever.
  */
 class ApiServer extends Server {
-  readonly #replies = new Map<Socket, Set<ServerResponse>>();
   /** The bytes that an idle connection had received by then: more of them are a request on its way. */
   readonly #idle = new Map<Socket, number>();
 
   constructor(options: ServerOptions, listener: Listener) {
     super(options, listener);
-    this.prependListener("request", ({ socket }, response) => {
-      this.#idle.delete(socket);
-      const replies = this.#replies.get(socket) ?? new Set();
-      this.#replies.set(socket, replies.add(response));
-      response.once("close", () => this.#replied(socket, response));
-    });
-    this.on("connection", (socket: Socket) =>
-      socket.once("close", () => {
-        for (const reply of this.#replies.get(socket) ?? []) if (reply.socket === null) closeUnsent(reply);
-        this.#idle.delete(socket);
-        this.#replies.delete(socket);
-      }),
-    );
+    watchReplies(this, (socket) => this.#idle.set(socket, socket.bytesRead));
+    this.prependListener("request", ({ socket }) => this.#idle.delete(socket));
+    this.on("connection", (socket: Socket) => socket.once("close", () => this.#idle.delete(socket)));
   }
 
   override closeIdleConnections(): void {
     for (const [socket, bytes] of this.#idle) if (socket.bytesRead === bytes) socket.destroy();
   }
-
-  #replied(socket: Socket, reply: ServerResponse): void {
-    const replies = this.#replies.get(socket);
-    replies?.delete(reply);
-    if (replies && replies.size > 0) return;
-    this.#replies.delete(socket);
-    if (!socket.destroyed) this.#idle.set(socket, socket.bytesRead);
-  }
-}
-
-/** Says what Node.js says of a reply whose turn had come. */
-function closeUnsent(reply: ServerResponse): void {
-  reply.destroy();
-  reply.emit("close");
 }
 
 /** The Node.js server under the API: who sees a request first, what is malformed, what takes too long. */
@@ -91,17 +63,22 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
   server.setTimeout(options.silenceTimeoutMs);
   const refuse = (request: IncomingMessage, refused: Refusal): void => {
     wiring.trail.refused(request, refused);
-    refuseOnSocket(request.socket, refused, requestIdOf(request));
+    refuseOnSocket(request.socket, refused, request);
   };
+  server.on("clientError", (error, socket) =>
+    refuseMalformed(error, socket, (request, refused) => wiring.trail.refused(request, refused)),
+  );
   server.on("checkExpectation", (request: IncomingMessage) => refuse(request, expectsUnknown));
   // Node.js would close the connection without a word.
   server.on("connect", (request: IncomingMessage) => refuse(request, isNoProxy));
   server.on("upgrade", (request, socket, head) => {
     wiring.trail.upgrading(request, socket);
+    // Whatever is said there now would stand before replies that are still to come.
+    if (repliesOn(socket).length > 0) return void socket.destroy();
     // A page of any origin may open a WebSocket here: it has to know the token, which nothing sends by itself
     // as it does a cookie.
-    if (hasTwoHosts(request)) return refuseOnSocket(socket, ambiguous, requestIdOf(request));
-    if (!hosts.admits(request.headers.host)) return refuseOnSocket(socket, misdirected, requestIdOf(request));
+    if (hasTwoHosts(request)) return refuseOnSocket(socket, ambiguous, request);
+    if (!hosts.admits(request.headers.host)) return refuseOnSocket(socket, misdirected, request);
     upgrade(wiring, request, { socket, head });
   });
   return server;
@@ -131,7 +108,7 @@ const guarded =
   (request, response) => {
     const refuse = (refused: Refusal): void => {
       trail.refused(request, refused);
-      refuseOnSocket(request.socket, refused, requestIdOf(request));
+      refuseOnSocket(request.socket, refused, request);
     };
     try {
       if (request.httpVersion === "1.1" && request.headers.host === undefined) return refuse(withoutHost);
@@ -154,16 +131,16 @@ function upgrade(
   // The front listens itself once it has taken the socket; until then a reset must not end the process.
   socket.on("error", () => socket.destroy());
   if ("setTimeout" in socket && typeof socket.setTimeout === "function") socket.setTimeout(0);
-  if (state.closing) return refuseOnSocket(socket, refusal("draining"), requestIdOf(request));
+  if (state.closing) return refuseOnSocket(socket, refusal("draining"), request);
   try {
     if (deps.front.upgrade(request, socket, head)) return;
     refuseOnSocket(
       socket,
       refusal("route_not_found", { message: "There is nothing to upgrade to on this path" }),
-      requestIdOf(request),
+      request,
     );
   } catch (error) {
     deps.log.error({ error }, "upgrade failed");
-    refuseOnSocket(socket, refusal("internal"), requestIdOf(request));
+    refuseOnSocket(socket, refusal("internal"), request);
   }
 }

@@ -5,12 +5,15 @@ import type { AcquireBody } from "../spec/bodies.js";
 import { checkStartHost, checkStartUrl } from "../spec/field-checks.js";
 import { type PoolCandidate, PoolNameCache } from "../pool/lookup.js";
 import { idempotencyKeyOf } from "../pool/idempotency.js";
+import { type OtlpDestinationRefs, resolveTelemetry } from "../registry/destinations/selectors.js";
 import { finalAnswer, type LeaseReply, lend, type LendPorts, waiterOf, type LeaseRequest } from "./lend.js";
 import type { Granted, TimedOut } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
+import { checkTelemetry } from "../spec/telemetry.js";
 import { notSupported, unsupportedOfAcquire } from "../spec/unsupported-fields.js";
 
 export interface AcquirePorts extends LendPorts {
+  readonly destinations: OtlpDestinationRefs;
   readonly maxWaitMs: Millis;
 }
 
@@ -44,6 +47,7 @@ function refusedBody(body: AcquireBody): Refusal | undefined {
   if (unsupported.length > 0) return notSupported(unsupported);
   const faults: Detail[] = [];
   checkStartUrl(faults, body.start_url ?? "");
+  checkTelemetry(faults, body.telemetry);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
@@ -69,7 +73,10 @@ async function acquireIn(ports: AcquirePorts, ask: Ask): Promise<Outcome> {
   if (refused) return refused;
   const keyed = idempotencyKeyOf(caller, `acquire ${pool.id}`, body);
   const asker = keyed ? { caller, keyed } : { caller };
-  const waiter = waiterOf(ports, { name: body.name, tags: body.tags, startUrl: body.start_url }, asker);
+  const { name, tags, start_url: startUrl } = body;
+  const { telemetry, faults } = await resolveTelemetry(ports.destinations, body.telemetry);
+  if (faults.length > 0) return refusal("bad_request", { details: faults });
+  const waiter = waiterOf(ports, { name, tags, startUrl, telemetry }, asker);
   const wanted: LeaseRequest = keyed
     ? { caller, keyed, partition: pool.partition, waiter }
     : { caller, partition: pool.partition, waiter };

@@ -41,10 +41,10 @@ export function makeRequestNode(
 } {
   const open = new Map<RequestId, (answer: NodeReply) => void>();
   return {
-    answered: ({ question, ok, text, code }) =>
+    answered: ({ question, ok, payload, text, code }) =>
       open.get(question)?.(
         ok
-          ? { kind: "done" }
+          ? { kind: "done", ...(payload !== undefined && { payload }) }
           : { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) },
       ),
     async ask(browser, what, limitMs = answerLimitMs) {

@@ -22,11 +22,11 @@ import type { Caller } from "../spec/paging.js";
 import { makePlaceByLook, Placement, type PlaceByLook } from "../pool/placement.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { CreateRequest, LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
-import type { SessionReservation } from "../pool/ports/project-store.js";
+import type { ReachedLimit, SessionReservation } from "../pool/ports/project-store.js";
 import { profileOf } from "../pool/session-profile.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
-import { notSupported, unsupportedFields, unsupportedOfCreate } from "../spec/unsupported-fields.js";
+import { notSupported, unsupportedOfCreate } from "../spec/unsupported-fields.js";
 
 export interface SessionPorts extends LendPorts, References {
   readonly nodes: NodeStore;
@@ -56,7 +56,7 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   const resolved = await resolveReferences(ports, body);
   const template = withFaults(createSessionTemplate(resolved.body, ports.defaults), resolved.faults);
   if (template.kind === "refused") return template;
-  const refused = refusedHere(ports, body, template.value);
+  const refused = refusedHere(ports, body);
   if (refused) return refused;
   const keyed = idempotencyKeyOf(caller, "create session", body);
   const asker = { caller, ...(keyed ? { keyed } : {}) };
@@ -81,15 +81,11 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   return refusedLaunch(lent, failures);
 }
 
-function refusedHere(
-  ports: SessionPorts,
-  body: SessionCreate,
-  template: LaunchTemplate,
-): Refusal | undefined {
+function refusedHere(ports: SessionPorts, body: SessionCreate): Refusal | undefined {
   if (body.region !== undefined && body.region !== ports.region) {
     return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
   }
-  const unsupported = [...unsupportedFields(template), ...unsupportedOfCreate(body)];
+  const unsupported = unsupportedOfCreate(body);
   if (unsupported.length > 0) return notSupported(unsupported);
   return body.gpu ? refusal("insufficient_plan", { message: "No node here has a GPU" }) : undefined;
 }
@@ -100,7 +96,13 @@ const noRoom = (obstacle: string): Refusal =>
     ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
   });
 
-const tooMany = (): Refusal => refusal("too_many_sessions", { retryAfterSeconds: 5 });
+const whoseLimit = {
+  concurrent: "The organization has as many concurrent sessions as it may have, pools included",
+  ofProject: "The project has as many concurrent sessions as it may have, pools included",
+  onDemand: "The project has as many sessions on demand as it may have",
+} as const;
+const tooMany = (limit: keyof typeof whoseLimit): Refusal =>
+  refusal("too_many_sessions", { message: whoseLimit[limit], retryAfterSeconds: 5 });
 
 /**
  * A session is reserved before it is claimed, and given back where nothing was claimed for it: what a key was
@@ -113,12 +115,17 @@ async function claim(
 ): Promise<LeaseReply<Refusal>> {
   const { lease } = wanted.waiter;
   const reserved = await ports.projects.reserveSession(lease);
-  if (reserved.kind === "concurrent" && !wanted.keyed) return finalAnswer(tooMany());
-  const reply = await claimReserved(ports, wanted, { template, ...untilOf(reserved) });
+  const reached = reachedBy(reserved);
+  if (reached && !wanted.keyed) return finalAnswer(tooMany(reached));
+  const full = tooMany(reached ?? "onDemand");
+  const reply = await claimReserved(ports, wanted, { template, full, ...untilOf(reserved) });
   const isOwn = reply.kind === "waiting" && reply.lease === lease;
   if (!isOwn && reserved.kind === "reserved") await ports.projects.freeSession(lease);
   return reply;
 }
+
+const reachedBy = ({ kind }: SessionReservation): ReachedLimit | undefined =>
+  kind === "concurrent" || kind === "ofProject" ? kind : undefined;
 
 /** What is void from the start claims nothing; a repeat is answered all the same. */
 const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUntil"> =>
@@ -129,7 +136,7 @@ const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUnt
 async function claimReserved(
   { poolStore, nodes, jobs, placeByLook }: Creating,
   { partition, waiter, keyed }: LeaseRequest,
-  wanted: Pick<CreateRequest, "template" | "reservedUntil">,
+  { full, ...wanted }: Pick<CreateRequest, "template" | "reservedUntil"> & { readonly full: Refusal },
 ): Promise<LeaseReply<Refusal>> {
   const { candidate, obstacle } = await placed(placeByLook, { partition, template: wanted.template });
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
@@ -151,7 +158,7 @@ async function claimReserved(
     case "none":
       return finalAnswer(noRoom(obstacle));
     case "full":
-      return finalAnswer(tooMany());
+      return finalAnswer(full);
     case "mismatch":
       return finalAnswer(refusal("idempotency_mismatch"));
     case "over":
@@ -205,6 +212,7 @@ async function placed(
     memory,
     ...(profile && { profileId: profile.id }),
     ...(profile?.save && { saves: true }),
+    ...(template.telemetry && { captures: true }),
   };
   let obstacle = "";
   const candidate = await placeByLook(async (capacities) => {

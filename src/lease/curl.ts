@@ -23,5 +23,5 @@ export const makeCurl =
     const found = await findSession(ports, ref);
     if (!found) return refusal("browser_not_found");
     if (caller.lease && caller.lease !== found.browser.lease.id) return refusal("lease_superseded");
-    return await ports.askCurl(found.browser, body, caller.gone);
+    return await ports.askCurl(found.browser, body, caller);
   };

@@ -7,6 +7,7 @@ import type { Waiters, WaitHandle, WaitResult } from "./waiters.js";
 import type { Grants } from "./grants.js";
 import type { Granted } from "../pool/operations.js";
 import { keyOf } from "../access/principal.js";
+import type { Telemetry } from "../spec/bodies.js";
 import type { Caller } from "../spec/paging.js";
 import type { PoolStore, IdempotencyKey, Waiter } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
@@ -68,12 +69,13 @@ interface SessionDetails {
   readonly name?: string | undefined;
   readonly tags?: Readonly<Record<string, string>> | undefined;
   readonly startUrl?: string | undefined;
+  readonly telemetry?: Telemetry | null | undefined;
 }
 
 /** Every acquire makes one, so its fields are assigned: spreading objects is slower. */
 export function waiterOf(
   { control }: Pick<LendPorts, "control">,
-  { name, tags, startUrl }: SessionDetails,
+  { name, tags, startUrl, telemetry }: SessionDetails,
   { caller, keyed }: Pick<LeaseRequest, "caller" | "keyed">,
 ): Waiter {
   const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = {
@@ -86,6 +88,7 @@ export function waiterOf(
   if (name !== undefined) waiter.name = name;
   if (tags && Object.keys(tags).length > 0) waiter.tags = JSON.stringify(tags);
   if (startUrl) waiter.startUrl = startUrl;
+  if (telemetry && Object.keys(telemetry).length > 0) waiter.telemetry = JSON.stringify(telemetry);
   const holder = keyOf(caller.principal);
   if (holder !== undefined) waiter.holder = holder;
   return waiter;

@@ -3,13 +3,16 @@ import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { type BrowserId, findBrowserIdIn, findPoolId, type Partition, partitionOf } from "../base/ids.js";
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
-import type { Caller } from "../spec/paging.js";
-import type { PoolStore, ReleaseRequest } from "../pool/ports/pool-store.js";
+import type { SessionReader } from "../pool/launch-templates.js";
+import type { Caller, ConcernedLease } from "../spec/paging.js";
+import { telemetryOf } from "../spec/telemetry.js";
+import type { CapturedEnd, PoolStore, ReleaseRequest } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 
 export interface ReleasePorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
+  readonly configs: Pick<SessionReader, "find">;
   /**
    * A retry of the official client after its session's lease has ended ends nothing within this time
    * (docs/api.md#release).
@@ -33,13 +36,14 @@ export const makeRelease =
     const browser = findBrowserIdIn(ports.projects.project, body.session_id);
     if (!browser) return await notFound(ports, ref);
     const partition = partitionOf(browser);
-    const outcome = await ports.poolStore.release(partition, {
+    const { kind: outcome, captured } = await ports.poolStore.release(partition, {
       browser,
       reuse: body.reuse ?? true,
       why: "released",
       ...askerOf(caller),
       ...nameIn(partition, ref),
     });
+    if (captured) caller.concerns?.(capturedOf(ports, browser, captured));
     switch (outcome) {
       case "released":
         return done(null);
@@ -59,6 +63,16 @@ export const makeRelease =
         return await releaseOver(ports, { ref, browser }, caller);
     }
   };
+
+/** Found while the answer is on its way: whoever is told of the call does not keep its caller waiting. */
+async function capturedOf(
+  { configs }: ReleasePorts,
+  browser: BrowserId,
+  { lease, config, telemetry }: CapturedEnd,
+): Promise<ConcernedLease> {
+  const launch = await configs.find(partitionOf(browser), config);
+  return { browser, lease, telemetry: telemetryOf(launch?.telemetry, { telemetry }) };
+}
 
 const notFound = async (ports: ReleasePorts, ref: string): Promise<Refusal> =>
   (await findPool(ports, ref)) ? refusal("browser_not_found") : refusal("pool_not_found");
@@ -99,14 +113,15 @@ export const makeRemoveSession =
   async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
     const isRetry = caller.retryCount > 0 && !caller.lease;
     const browser = await findSessionId(ports, ref);
-    const outcome = browser
+    const { kind: outcome, captured } = browser
       ? await ports.poolStore.release(partitionOf(browser), {
           browser,
           reuse: false,
           why: "deleted",
           ...askerOf(caller),
         })
-      : "unknown";
+      : { kind: "unknown" as const, captured: undefined };
+    if (browser && captured) caller.concerns?.(capturedOf(ports, browser, captured));
     if (outcome === "superseded") return refusal("lease_superseded");
     const isOver =
       outcome === "released" || outcome === "saving" || (isRetry && (await endedLately(ports, ref)));

@@ -21,13 +21,14 @@ import { allowedHostsOf } from "../pool/network.js";
 import type { PoolStore, LeaseChange } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
+import { checkTelemetry } from "../spec/telemetry.js";
 import { checkWebRtc } from "../spec/policies/policy-checks.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import { type References, resolveReferences } from "../registry/references.js";
-import type { Session } from "../pool/session.js";
+import { concernedLease, type Session } from "../pool/session.js";
 import { askNetwork, changeNetwork, networkOf, orInForce, passStoreTrouble } from "./change-network.js";
+import { changeTelemetry } from "./change-telemetry.js";
 import { changeRunning, refusedProfile } from "./change-running.js";
-import { notSupported, unsupportedOfPatch } from "../spec/unsupported-fields.js";
 
 interface Ports extends References {
   readonly poolStore: PoolStore;
@@ -60,10 +61,10 @@ export const makeUpdateSession =
   async (ref: string, body: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal> => {
     const { proxy_id, profile } = body;
     const {
-      body: { proxy, profile_id },
+      body: { proxy, profile_id, telemetry },
       faults,
-    } = await resolveReferences(ports, { proxy: body.proxy, proxy_id, profile });
-    const patch = { ...body, ...(proxy ? { proxy } : {}) };
+    } = await resolveReferences(ports, { proxy: body.proxy, proxy_id, profile, telemetry: body.telemetry });
+    const patch = { ...body, ...(proxy && { proxy }), ...(telemetry && { telemetry }) };
     const refused = refusedPatch(patch, faults);
     if (refused) return refused;
     const found = await findSession(ports, ref);
@@ -71,6 +72,7 @@ export const makeUpdateSession =
     if (!session) return refusal("browser_not_found");
     const { browser } = session;
     if (caller.lease && caller.lease !== browser.lease.id) return refusal("lease_superseded");
+    caller.concerns?.(concernedLease(session));
     const wanted = profile_id && { id: profile_id, save: profile?.save_changes ?? false };
     return (
       refusedHosts(session, patch) ??
@@ -90,12 +92,11 @@ function refusedPatch(patch: SessionPatch, named: readonly Detail[]): Refusal | 
   const faults: Detail[] = [...named];
   checkStartUrl(faults, patch.start_url ?? "");
   checkNetwork(faults, listed(patch.network));
+  checkTelemetry(faults, patch.telemetry);
   if (patch.profile) checkSelector(faults, "profile", patch.profile);
   if (patch.proxy) checkProxy(faults, patch.proxy);
   if (patch.proxy && patch.proxy_id) fieldFault(faults, "proxy", "cannot be combined with proxy_id");
-  if (faults.length > 0) return refusal("bad_request", { details: faults });
-  const unsupported = unsupportedOfPatch(patch);
-  return unsupported.length > 0 ? notSupported(unsupported) : undefined;
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
 /** `null` removes the list. */
@@ -181,9 +182,10 @@ interface Recorded {
 
 async function changeRecord(
   ports: Ports,
-  { session: { browser }, patch, caller }: Ask,
+  { session, patch, caller }: Ask,
   { attached, network }: Recorded,
 ): Promise<Done<Session> | Refusal> {
+  const { browser } = session;
   const reply = await ports.poolStore.touch(partitionOf(browser.id), {
     browser: browser.id,
     change: touchOf(patch, attached, network),
@@ -194,14 +196,15 @@ async function changeRecord(
     return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
   const late = network && (await askNetwork(ports, reply.browser));
   if (late) return late;
+  const unheard = await changeTelemetry(ports, session, patch.telemetry);
+  if (unheard) return unheard;
   if (patch.start_url)
     await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
-  if (!network) return await shown(ports, reply);
+  if (!network && !patch.telemetry) return await shown(ports, reply);
   // What its node has put in force since is part of the answer.
-  return await orInForce(async () => {
-    const held = await ports.poolStore.findHeld(partitionOf(browser.id), browser.lease.id);
-    return await shown(ports, held);
-  });
+  const now = async (): Promise<Done<Session> | Refusal> =>
+    await shown(ports, await ports.poolStore.findHeld(partitionOf(browser.id), browser.lease.id));
+  return network ? await orInForce(now) : await now();
 }
 
 async function shown(

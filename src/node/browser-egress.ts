@@ -24,6 +24,7 @@ export interface BrowserEgressPorts extends RuleSources {
 /** Until it is begun, the only traffic is the proof that the browser is held, which counts as nobody's. */
 interface Use {
   isBegun: boolean;
+  refused: NonNullable<EgressParts["refused"]>;
 }
 
 interface Base {
@@ -37,6 +38,7 @@ function partsInUse(parts: EgressParts, use: Use): EgressParts {
   const { meter, log } = parts;
   return {
     ...parts,
+    refused: (host, why) => use.refused(host, why),
     meter: {
       request: (browser, outcome) => void (use.isBegun && meter.request(browser, outcome)),
       carried: (browser, direction, bytes) => void (use.isBegun && meter.carried(browser, direction, bytes)),
@@ -97,7 +99,7 @@ export class BrowserEgress {
   ): Promise<BrowserEgress> {
     const rules = await rulesOf(template, ports);
     const listener = await ports.openListener();
-    const use: Use = { isBegun: false };
+    const use: Use = { isBegun: false, refused() {} };
     try {
       const egress = await Egress.open({ browser, rules, listener }, partsInUse(ports.egress, use));
       ports.meter.opened(egress.tier);
@@ -120,9 +122,10 @@ export class BrowserEgress {
     return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probes }, ...places };
   }
 
-  /** From this call on the browser is somebody's. */
-  begin(): void {
+  /** From this call on the browser is somebody's; `refused` is told of what does not get through. */
+  begin(refused: Use["refused"] = () => {}): void {
     this.base.use.isBegun = true;
+    this.base.use.refused = refused;
   }
 
   /**

@@ -2,16 +2,18 @@ import PQueue from "p-queue";
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import type { BrowserId } from "../base/ids.js";
+import { textOf } from "../base/log.js";
 import type { Chromium, FillWorkspace, LaunchSpec, KeptWorkspace } from "../browser/chromium.js";
 import { memoryBytes } from "../spec/bodies.js";
+import type { LaunchStage } from "../browser/launch-attempt.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { BrowserEgress } from "./browser-egress.js";
+import type { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
 import type { Slot } from "./slot.js";
 
 interface StartOptions {
   readonly signal: AbortSignal;
-  /** Chromium has given its first answer. */
-  readonly onAnswer: () => void;
+  readonly onStage: (stage: LaunchStage) => void;
   /** The workspace to start in again; where that fails it stays ours. */
   readonly adopt?: KeptWorkspace;
 }
@@ -22,6 +24,7 @@ export interface FirstStart {
   /** It ends with its first holder. */
   readonly isForOne: boolean;
   readonly signal: AbortSignal;
+  readonly flight: FlightRecorder;
 }
 
 export interface LauncherPorts {
@@ -68,9 +71,9 @@ export class Launcher {
 
   #first(
     id: BrowserId,
-    { template, isForOne, signal }: FirstStart,
+    { template, isForOne, signal, flight }: FirstStart,
   ): Promise<{ chromium: Chromium; egress: BrowserEgress }> {
-    return this.#inTurn(0, async (onAnswer) => {
+    return this.#inTurn({ priority: 0, flight }, async (onStage) => {
       signal.throwIfAborted();
       const egress = await this.ports.openBrowserEgress(id, template);
       try {
@@ -83,7 +86,7 @@ export class Launcher {
           ...(fillWorkspace && { fillWorkspace }),
           ...(isForOne && { isForOne }),
         };
-        return { chromium: await this.ports.launch(spec, { signal, onAnswer }), egress };
+        return { chromium: await this.ports.launch(spec, { signal, onStage }), egress };
       } catch (error) {
         await egress.close();
         throw error;
@@ -93,15 +96,15 @@ export class Launcher {
 
   /** Starts a browser of this node again, in the workspace it has kept and behind the same egress. */
   again(
-    { id, template, egress, ending: signal }: Slot,
+    { id, template, egress, ending: signal, flight }: Slot,
     adopt: KeptWorkspace,
     fillWorkspace: FillWorkspace,
   ): Promise<Chromium> {
-    return this.#inTurn(restartPriority, async (onAnswer) => {
+    return this.#inTurn({ priority: restartPriority, flight }, async (onStage) => {
       signal.throwIfAborted();
       return await this.ports.launch(
         { ...specOf(id, template, egress), fillWorkspace },
-        { signal, onAnswer, adopt },
+        { signal, onStage, adopt },
       );
     });
   }
@@ -110,13 +113,20 @@ export class Launcher {
    * A launch holds its place in the queue until Chromium has answered: what follows waits more than it works.
    * The queue is not given the signal: it would settle before the launch has cleared up after itself.
    */
-  #inTurn<Result>(priority: number, start: (onAnswer: () => void) => Promise<Result>): Promise<Result> {
+  #inTurn<Result>(
+    { priority, flight }: { readonly priority: number; readonly flight: FlightRecorder },
+    start: (onStage: StartOptions["onStage"]) => Promise<Result>,
+  ): Promise<Result> {
     return new Promise((resolve, reject) => {
       const turn = (): Promise<void> =>
         new Promise((free) => {
           // A launch that hangs keeps no other from its turn.
           const cancel = this.ports.clock.after(this.ports.launchLimitMs, free);
-          start(free)
+          const onStage = (stage: LaunchStage): void => {
+            flight.state(`launch_${stage}`);
+            if (stage === "answer") free();
+          };
+          start(onStage)
             .then(resolve, reject)
             .finally(() => {
               cancel();
@@ -174,3 +184,9 @@ const specOf = (
   memoryBytes: memoryBytes(template.memory),
   ...(template.browser_policy && { policy: template.browser_policy }),
 });
+
+/** The error with the last lines Chromium wrote, for the pool object; at most 1000 characters. */
+export function failureText(error: unknown): string {
+  const lines = error instanceof Error && "lastLines" in error ? (error.lastLines as readonly string[]) : [];
+  return [textOf(error), ...lines].join("\n").slice(0, 1000);
+}

@@ -74,8 +74,13 @@ export class LeaseCommands {
     }
   }
 
-  async #start(slot: Slot, { lease, url }: Extract<NodeMessage, { kind: "start" }>): Promise<void> {
-    if (await this.ports.handover.begin(slot, lease)) await this.start(slot, lease, url);
+  async #start(
+    slot: Slot,
+    { lease, url, telemetry }: Extract<NodeMessage, { kind: "start" }>,
+  ): Promise<void> {
+    if (!(await this.ports.handover.begin(slot, lease))) return;
+    slot.captures(lease, { telemetry });
+    if (url !== undefined) await this.start(slot, lease, url);
   }
 
   /**
@@ -95,9 +100,10 @@ export class LeaseCommands {
     return dispatched;
   }
 
-  /** A question that comes both ways is carried out once. */
+  /** A question that comes both ways is carried out once. One that changes nothing is not remembered. */
   #outcomeOf(slot: Slot, message: AskMessage): Promise<CommandResult> {
     const { question } = message;
+    if (message.what.kind === "recording") return this.#find(slot, message);
     const outcome = this.#outcomes.get(question) ?? this.#find(slot, message);
     this.#outcomes.set(question, outcome);
     // Where it cannot be known whether it is carried out, it may be asked again.
@@ -140,6 +146,11 @@ export class LeaseCommands {
         return await this.ports.uploads.add(slot, lease, what.items);
       case "navigate":
         return await this.#navigate(slot, lease, what.url);
+      case "recording":
+        return { isDone: true, payload: JSON.stringify(slot.flight.recording("requested", { lease })) };
+      case "telemetry":
+        slot.captures(lease, { telemetry: what.telemetry, telemetryRevision: what.revision });
+        return succeeded;
       case "change":
         return await this.ports.changeSession.change(slot, lease, what);
     }
@@ -197,6 +208,7 @@ export class LeaseCommands {
     } catch (error) {
       return await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
     }
+    slot.flight.state("reset");
     if (slot.unknownLease === record.fence) slot.unknownLease = undefined;
     await this.ports.reports.freed(id, claim);
   }

@@ -6,6 +6,7 @@ import { memoryBytes } from "../spec/bodies.js";
 import type { Slot } from "./slot.js";
 import type { LimitPassed } from "./end-reports.js";
 import type { Slots } from "./slots.js";
+import { OomKills, tellOutOfMemory } from "./system-events.js";
 
 /** The usage of this node's browsers, in the words of browser/. */
 interface ResourceUsage {
@@ -48,13 +49,19 @@ interface Seen {
 export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } {
   const { clock, memoryPeriodMs, storagePeriodMs } = ports;
   const seen: Seen = { uncounted: new WeakSet(), fullness: 0 };
+  const oomKills = new OomKills();
   const stops = [
     clock.every(
       memoryPeriodMs,
       oneAtATime(ports, async () => {
         await watchMemory(ports);
+        await oomKills.look(running(ports));
         await watchFullness(ports, seen);
       }),
+    ),
+    clock.every(
+      samplePeriodMs,
+      oneAtATime(ports, () => sampleMemory(ports)),
     ),
     clock.every(
       storagePeriodMs,
@@ -62,6 +69,18 @@ export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } 
     ),
   ];
   return { stop: () => stops.forEach((stop) => stop()) };
+}
+
+/** What cgroups bound is looked at for the flight recorder only. */
+const samplePeriodMs: Millis = 5000;
+
+async function sampleMemory(ports: ResourceWatchPorts): Promise<void> {
+  await Promise.all(
+    running(ports).map(async ({ chromium, flight }) => {
+      const memory = await chromium.memory();
+      if (memory) flight.memory(memory);
+    }),
+  );
 }
 
 function oneAtATime({ log }: ResourceWatchPorts, look: () => Promise<void>): () => void {
@@ -88,11 +107,13 @@ async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
   await Promise.all(
     watched.map(async (slot) => {
       const bytes = held.get(slot.chromium.pid) ?? 0;
-      if (bytes > mostOf(slot.chromium.pid))
-        await retire(ports, slot, {
-          limit: "memory_exceeded",
-          why: `it holds ${inMebibytes(bytes)} of memory`,
-        });
+      slot.flight.memory({ bytes });
+      if (bytes <= mostOf(slot.chromium.pid)) return;
+      if (!slot.isEnding) tellOutOfMemory(slot, { rss_kb: Math.round(bytes / 1024) });
+      await retire(ports, slot, {
+        limit: "memory_exceeded",
+        why: `it holds ${inMebibytes(bytes)} of memory`,
+      });
     }),
   );
 }

@@ -40,11 +40,13 @@ export class Restarts {
     const { clock, log } = this.ports;
     const startedAt = clock.monotonic();
     slot.ending.throwIfAborted();
+    slot.flight.state("restarting");
     const over = slot.restartBegins();
     try {
       const keptWorkspace = await this.#stop(slot, change.why);
       await this.#startChanged(slot, keptWorkspace, change);
       await this.#restoreViewport(slot);
+      slot.flight.state("restarted");
       log.info(
         { browser: slot.id, why: change.why, tookMs: Math.round(clock.monotonic() - startedAt) },
         "browser restarted in its session",
@@ -74,6 +76,7 @@ export class Restarts {
       await this.ports.slots.runAgain(slot, keptWorkspace, change.fillWorkspace(keptWorkspace));
     } catch (error) {
       if (slot.isEnding) throw error;
+      slot.flight.state("restart_failed");
       log.warn(
         { browser: slot.id, error: textOf(error) },
         "restart failed; the browser is started as it was",
@@ -105,7 +108,7 @@ export class Restarts {
 
   /** Nobody waits for it, because the end of the browser waits for this turn. */
   #over(slot: Slot, text: string): void {
-    if (!slot.isEnding) this.ports.slots.crashed(slot, text);
+    if (!slot.isEnding) this.ports.slots.crashed(slot, text, "gave_up");
   }
 }
 

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { textOf, type Log } from "../base/log.js";
 import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
 import { listenOn } from "../base/net/listen-on.js";
+import { watchReplies } from "../base/net/open-replies.js";
 import { bearerOf } from "../base/crypto/bearer.js";
 import { makeKeyCheck } from "../base/crypto/key-check.js";
 import type { Secret } from "../base/crypto/secret.js";
@@ -54,6 +55,7 @@ export async function listenAsNodeServer(
       });
     },
   );
+  watchReplies(server);
   server.maxConnections = maxConnections;
   server.on("upgrade", (request, socket, head) => {
     const isTwice = hasTwoHosts(request);

@@ -1,20 +1,42 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type BrowserId, partitionOf, isOnDemand, type LeaseId, type ProfileId } from "../base/ids.js";
 import type { Chromium, KeptWorkspace } from "../browser/chromium.js";
-import type { NetworkSettings, RetireReason } from "../pool/browser.js";
+import type { Lease, NetworkSettings, RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../spec/bodies.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { UploadedExtension } from "../pool/ports/messages.js";
 import { Activity } from "../gateway/activity.js";
 import type { Bridge } from "../gateway/cdp/bridge.js";
 import type { BrowserEgress } from "./browser-egress.js";
-import type { LocalBrowser } from "../gateway/ports.js";
+import type { ClientObserver, LocalBrowser } from "../gateway/ports.js";
+import type { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
+import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
+import { Connections } from "../telemetry/connections.js";
 import { LeaseUsageCount } from "./lease-usage.js";
 
 interface SlotParts {
   readonly template: LaunchTemplate;
   readonly egress: BrowserEgress;
   readonly clock: Clock;
+  readonly flight: FlightRecorder;
+  makeTelemetry(parts: TelemetryParts): BrowserTelemetry;
+}
+
+/** What the telemetry of one browser is made from. */
+export interface TelemetryParts {
+  readonly browser: BrowserId;
+  readonly template: LaunchTemplate;
+  /** What runs now; a restart puts another pair in its place. */
+  running(): RunningPair;
+  isRestarting(): boolean;
+  /** Whether a client is connected, or is about to be. */
+  hasVisitors(): boolean;
+}
+
+/** What a lease's record says of its telemetry. */
+interface LeaseCapture {
+  readonly telemetry?: Lease["telemetry"] | undefined;
+  readonly telemetryRevision?: Lease["telemetryRevision"] | undefined;
 }
 
 /** One Chromium and the clients on it; a restart puts another pair in its place. */
@@ -34,6 +56,9 @@ export class Slot implements LocalBrowser {
   readonly bornAtMs: Millis;
   readonly activity: Activity;
   readonly leaseUsage: LeaseUsageCount;
+  readonly telemetry: BrowserTelemetry;
+  clientObserver: ClientObserver | undefined;
+  readonly flight: FlightRecorder;
   readonly #ending = new AbortController();
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;
@@ -65,7 +90,7 @@ export class Slot implements LocalBrowser {
 
   constructor(
     private running: RunningPair,
-    { template, egress, clock }: SlotParts,
+    { template, egress, clock, makeTelemetry, flight }: SlotParts,
   ) {
     this.id = running.chromium.id;
     this.template = template;
@@ -74,7 +99,28 @@ export class Slot implements LocalBrowser {
     const hasNoPool = isOnDemand(partitionOf(this.id));
     const leaseUsage = new LeaseUsageCount(() => egress.used(), hasNoPool);
     this.leaseUsage = leaseUsage;
-    this.activity = new Activity(clock, (lease) => leaseUsage.begin(lease));
+    const telemetry = makeTelemetry({
+      browser: this.id,
+      template,
+      running: () => this.running,
+      isRestarting: () => this.#restarting !== undefined,
+      hasVisitors: () => this.activity.hasVisitors,
+    });
+    this.telemetry = telemetry;
+    const connections = new Connections(clock);
+    telemetry.watch((capture) => (this.clientObserver = connections.follow(capture)));
+    this.flight = flight;
+    this.activity = new Activity(
+      clock,
+      (lease) => {
+        leaseUsage.begin(lease);
+        flight.begins(lease);
+      },
+      (lease) => {
+        flight.ends(lease);
+        return telemetry.over(lease);
+      },
+    );
     const { profile_id: id, profile } = template;
     // Browsers of pools never save (docs/extensions-and-profiles.md#profiles).
     if (id !== undefined) this.profile = { id, isSaved: hasNoPool && profile?.save_changes === true };
@@ -92,6 +138,12 @@ export class Slot implements LocalBrowser {
   runs(running: RunningPair): void {
     this.running = running;
     this.keptWorkspace = undefined;
+    this.telemetry.restarted();
+  }
+
+  /** Captures what the lease that holds it wants; one that is over wants nothing. */
+  captures(lease: LeaseId, { telemetry, telemetryRevision: revision = 0 }: LeaseCapture): void {
+    if (this.activity.lease === lease) this.telemetry.told(lease, { revision, telemetry });
   }
 
   /** Asks its Chromium to stop. Where it throws, nothing is left but what is being removed. */

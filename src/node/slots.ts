@@ -1,26 +1,30 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { type BrowserId, type ClaimId, partitionOf } from "../base/ids.js";
-import { type Log, textOf } from "../base/log.js";
+import { textOf } from "../base/log.js";
 import type { Chromium, FillWorkspace, KeptWorkspace } from "../browser/chromium.js";
 import type { Browser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { PoolStore, Job } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
-import type { Bridge } from "../gateway/cdp/bridge.js";
+import type { Bridge, BridgeRecorder } from "../gateway/cdp/bridge.js";
 import { type BrowserEnd, EndReports } from "./end-reports.js";
 import type { LaunchHealth } from "./launch-health.js";
-import { Admission, type FirstStart, Launcher, type LauncherPorts } from "./launcher.js";
+import { Admission, failureText, type FirstStart, Launcher, type LauncherPorts } from "./launcher.js";
 import { isOrderly, type ProfileSaver } from "./profile-saver.js";
-import { type RunningPair, Slot } from "./slot.js";
+import { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
+import { type RecordingPorts, Recordings } from "../telemetry/flight/recordings.js";
+import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
+import { tellCrash } from "./system-events.js";
+import { type RunningPair, Slot, type TelemetryParts } from "./slot.js";
 
-export interface SlotPorts extends LauncherPorts {
+export interface SlotPorts extends LauncherPorts, RecordingPorts {
   readonly poolStore: PoolStore;
   readonly reports: NodeReports;
   readonly profileSaver: ProfileSaver;
   readonly clock: Clock;
-  readonly log: Log;
-  makeBridge(chromium: Chromium): Bridge;
+  makeBridge(chromium: Chromium, recorder: BridgeRecorder): Bridge;
+  makeTelemetry(parts: TelemetryParts): BrowserTelemetry;
   /** A launch beyond these is refused, whatever Redis says. */
   readonly maxBrowsers: number;
   readonly maxBytes: number;
@@ -46,12 +50,14 @@ export class Slots {
   readonly #endReports: EndReports;
   readonly #admission: Admission;
   readonly #launching: Launcher;
+  readonly #recordings: Recordings;
   #isClosed = false;
 
   constructor(private readonly ports: SlotPorts) {
     this.#launching = new Launcher(ports);
     this.#endReports = new EndReports(ports);
     this.#admission = new Admission(ports);
+    this.#recordings = new Recordings(ports);
   }
 
   find(id: BrowserId): Slot | undefined {
@@ -95,18 +101,18 @@ export class Slots {
     if (!template) return;
     if (!this.#admission.admits(id, memoryBytes(template.memory), this.all()))
       return await this.#failed(record, claim, "the node holds as many browsers as it may");
-    const begunAt = this.ports.clock.monotonic();
+    const { clock, health } = this.ports;
+    const begunAt = clock.monotonic();
+    const flight = new FlightRecorder(id, { clock, memoryLimitBytes: memoryBytes(template.memory) });
     try {
-      await this.#launched(
-        record,
-        claim,
-        await this.#open(record, { template, isForOne: !mayReset, signal }),
-      );
+      const slot = await this.#open(record, { template, isForOne: !mayReset, signal, flight });
+      await this.#launched(record, claim, slot);
     } catch (error) {
       if (signal.aborted) return;
-      const text = textWithLines(error);
-      this.ports.health.failed(begunAt, text);
-      await this.#failed(record, claim, text);
+      const text = failureText(error);
+      health.failed(begunAt, text);
+      const recorded = this.#recordings.over(flight, { why: "launch_failed", error: text });
+      await Promise.all([recorded, this.#failed(record, claim, text)]);
     }
   }
 
@@ -140,41 +146,45 @@ export class Slots {
     if (outcome === "stale") return await this.end(slot);
     this.ports.meter.launched(record);
     this.ports.health.launched();
+    slot.flight.state("launched");
     this.ports.log.info({ browser: slot.id, isolation: slot.chromium.isolation }, "browser launched");
   }
 
   async #open({ id }: Browser, first: FirstStart): Promise<Slot> {
-    const { clock } = this.ports;
-    const { template } = first;
+    const { clock, makeTelemetry } = this.ports;
+    const { template, flight } = first;
     const { chromium, egress } = await this.#launching.first(id, first);
-    egress.begin();
-    const slot = new Slot(this.#run(chromium), { template, egress, clock });
+    egress.begin((host, why) => flight.request(host, why));
+    const slot = new Slot(this.#run(chromium, flight), { template, egress, clock, makeTelemetry, flight });
     this.#slots.set(slot.id, slot);
     this.#watch(slot, chromium);
     return slot;
   }
 
-  #run(chromium: Chromium): RunningPair {
-    return { chromium, bridge: this.ports.makeBridge(chromium) };
+  #run(chromium: Chromium, flight: FlightRecorder): RunningPair {
+    return { chromium, bridge: this.ports.makeBridge(chromium, flight) };
   }
 
   /** Starts a browser again whose workspace was kept, in its session: only a restart does (restarts.ts). */
   async runAgain(slot: Slot, keptWorkspace: KeptWorkspace, fillWorkspace: FillWorkspace): Promise<void> {
     const chromium = await this.#launching.again(slot, keptWorkspace, fillWorkspace);
-    slot.runs(this.#run(chromium));
+    slot.runs(this.#run(chromium, slot.flight));
     this.#watch(slot, chromium);
   }
 
   #watch(slot: Slot, chromium: Chromium): void {
-    void chromium.exited.then(({ code, signal, lastLines }) => {
-      if (!slot.isEnding && slot.stopping !== chromium)
-        this.crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
+    void chromium.exited.then((exit) => {
+      if (slot.isEnding || slot.stopping === chromium) return;
+      const { code, signal, lastLines } = exit;
+      slot.flight.exited(exit);
+      this.crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
     });
   }
 
   /** Exit is noticed at once: the lease ends, what is left of the browser goes, and the pool replaces it. */
-  crashed(slot: Slot, text: string): void {
+  crashed(slot: Slot, text: string, phase: "running" | "gave_up" = "running"): void {
     const { log } = this.ports;
+    tellCrash(slot, phase);
     log.warn({ browser: slot.id, exit: text }, "browser crashed");
     this.retireNow(slot, "crashed", text).catch((error: unknown) =>
       log.error({ browser: slot.id, error }, "crashed browser not cleared up"),
@@ -183,8 +193,10 @@ export class Slots {
 
   /** Decides here that a browser is over, ends it, and says so. */
   async retireNow(slot: Slot, why: BrowserEnd["why"], text: string): Promise<void> {
+    const recorded = this.#recordings.over(slot.flight, { why, lease: slot.activity.lease });
     slot.endBegins(why);
     await this.endUnder(slot, await this.#endReports.decide(slot.id, { why, text }));
+    await recorded;
   }
 
   /** Ends what its record has decided to be over, under that claim. */
@@ -285,9 +297,3 @@ export class Slots {
 /** Includes the instant at which the browser was proved to be held by its egress. */
 const isolationText = ({ isolation, attestation }: Chromium): string =>
   JSON.stringify({ ...isolation, ...(attestation && { attested: attestation.at }) });
-
-/** The error with the last lines Chromium wrote, for the pool object; at most 1000 characters. */
-function textWithLines(error: unknown): string {
-  const lines = error instanceof Error && "lastLines" in error ? (error.lastLines as readonly string[]) : [];
-  return [textOf(error), ...lines].join("\n").slice(0, 1000);
-}

@@ -4,7 +4,9 @@ import { within } from "../base/deadline.js";
 import { onDemandLabel } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import { textOf } from "../base/log.js";
+import { AuditMetrics } from "./audit-metrics.js";
 import { type ExportGauge, ExportMetrics } from "./export-metrics.js";
+import { TelemetryMetrics } from "./telemetry-metrics.js";
 import { processGauges } from "./process-gauges.js";
 import { Words } from "./words.js";
 
@@ -44,11 +46,6 @@ interface EgressMeter {
 interface SavingMeter {
   profileSaved(outcome: "saved" | "missing" | "broken" | "failed"): void;
 }
-/** What a control counts of the audit log. */
-interface AuditMeter {
-  recorded(count: number): void;
-  lost(reason: string, count: number): void;
-}
 /** What a node counts of the browsers it watches. */
 interface LimitMeter {
   limitPassed(limit: "memory_exceeded" | "storage_exceeded"): void;
@@ -80,7 +77,7 @@ const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 
  * All series of this process. Labels are pools and reasons, never browsers; a pool that is gone takes its
  * series along.
  */
-export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter, LimitMeter, AuditMeter {
+export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter, LimitMeter {
   readonly #registry = new Registry();
   readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", [
     "pool",
@@ -143,14 +140,9 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     ["outcome"],
   );
 
-  readonly #audited = this.#counter("remuda_audit_entries_total", "Entries put into the audit log", []);
-  readonly #unaudited = this.#counter(
-    "remuda_audit_entries_lost_total",
-    "Requests that have left no entry in the audit log",
-    ["reason"],
-  );
-
+  readonly audit = new AuditMetrics(this.#registry);
   readonly exports = new ExportMetrics(this.#registry);
+  readonly telemetry = new TelemetryMetrics(this.#registry);
 
   readonly #words = new Words();
   readonly #limits = this.#counter(
@@ -213,13 +205,6 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   limitPassed(limit: string): void {
     this.#limits.inc({ limit });
-  }
-
-  recorded(count: number): void {
-    this.#audited.inc(count);
-  }
-  lost(reason: string, count: number): void {
-    this.#unaudited.inc({ reason }, count);
   }
 
   async text(): Promise<string> {

@@ -97,6 +97,10 @@ const Lease = Type.Object({
   networkWanted: Type.Optional(NetworkChange),
   /** JSON text of the `LoadedProfile` a PATCH has attached. */
   profile: Type.Optional(Type.String()),
+  /** JSON text of the `Telemetry` by which its acquire or a PATCH changes that of the launch. */
+  telemetry: Type.Optional(Type.String()),
+  /** Greater with each PATCH of it; absent before the first. */
+  telemetryRevision: Type.Optional(Type.Number()),
   usage: Type.Optional(TrafficUsage),
   /** The API key that it was taken with; absent for the root key and for people. */
   holder: Type.Optional(Type.String()),
@@ -184,6 +188,8 @@ const LaunchFacts = Type.Object({
   profileId: Type.Optional(ProfileId),
   /** The end of the session saves its profile. */
   saves: Type.Optional(Type.Boolean()),
+  /** Its leases capture something unless they say otherwise. */
+  captures: Type.Optional(Type.Boolean()),
 });
 export type LaunchFacts = Readonly<Static<typeof LaunchFacts>>;
 

@@ -109,6 +109,7 @@ async function candidatesFor(
     memory,
     poolId,
     ...(profileId && { profileId }),
+    ...(launch.telemetry && { captures: true }),
   };
   const candidates: LaunchCandidate[] = [];
   for (let i = 0; i < wanted.count; i += 1) {

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { type Partition, partitionOf } from "../base/ids.js";
 import { launchFactsOf, type LeasedBrowser } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
+import { telemetryOf } from "../spec/telemetry.js";
 import { proxyOf } from "./network.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import { profileOf } from "./session-profile.js";
@@ -47,10 +48,12 @@ export class SessionReader {
       this.#proxyName(launch, browser),
       this.#profile(launch, browser),
     ]);
+    const telemetry = telemetryOf(launch.telemetry, browser.lease);
     return {
       browser,
       launch,
       at,
+      ...(telemetry && { telemetry }),
       ...(proxyName === undefined ? {} : { proxyName }),
       ...(profile && { profile }),
       ...(poolId

@@ -25,7 +25,7 @@ import {
   refreshRateOf,
 } from "../spec/launch-template.js";
 import { checkPolicy, checkWebRtc } from "../spec/policies/policy-checks.js";
-import { mergeTelemetry } from "../spec/telemetry.js";
+import { checkTelemetry, mergeTelemetry } from "../spec/telemetry.js";
 
 /** What callers can say of a launch, of a pool or of a session, its references resolved. */
 export type TemplateFields = Omit<PoolCreate & PoolPatch & SessionCreate, "size" | "region"> & Resolved;
@@ -90,7 +90,8 @@ export function mergeTemplate(
     merged.network = normaliseNetwork(patch.network);
     if (Object.keys(patch.network).length === 0) delete merged.network;
   }
-  const telemetry = mergeTelemetry(current.telemetry, patch.telemetry, faults);
+  checkTelemetry(faults, patch.telemetry);
+  const telemetry = mergeTelemetry(current.telemetry, patch.telemetry);
   if (telemetry) merged.telemetry = telemetry;
   else delete merged.telemetry;
   mergeMemory({ merged, asked: patch.memory, faults });

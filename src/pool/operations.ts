@@ -10,6 +10,7 @@ import type {
   SessionPatch,
 } from "../spec/bodies.js";
 import type { CurlBody } from "../spec/curl.js";
+import type { FlightRecording } from "../spec/flight-recording.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { Session, Tombstone } from "./session.js";
 import type { Caller, Page, PoolListQuery, SessionListQuery } from "../spec/paging.js";
@@ -50,6 +51,7 @@ export interface PoolOperations {
   release(ref: string, body: ReleaseBody, caller: Caller): Promise<Done<null> | Refusal>;
   flush(ref: string, caller: Caller): Promise<Done<null> | Refusal>;
   browsers(ref: string): Promise<Done<readonly PoolBrowser[]> | Refusal>;
+  recordings(ref: string): Promise<Done<readonly FlightRecording[]> | Refusal>;
 }
 
 export interface SessionOperations {
@@ -61,6 +63,7 @@ export interface SessionOperations {
   /** A request through the browser's own way out. */
   /** The JSON of a `CurlReply`, as it comes. */
   curl(ref: string, body: CurlBody, caller: Caller): Promise<Done<Readable> | Refusal>;
+  recording(ref: string, caller: Caller): Promise<Done<FlightRecording> | Refusal>;
   /** The session that extensions may be loaded into: asked before their archives are read. */
   findUploadTarget(ref: string, caller: Caller): Promise<Done<Session> | Refusal>;
   /**

@@ -13,7 +13,6 @@ import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js
 import type { ProjectBounds, ProjectStore, ReservedSize } from "./ports/project-store.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
-import { unsupportedFields } from "../spec/unsupported-fields.js";
 
 export interface PoolPorts extends ProjectBounds, References {
   readonly poolStore: PoolStore;
@@ -28,7 +27,8 @@ export interface PoolPorts extends ProjectBounds, References {
 export const writeOf = (spec: PoolSpec): PoolWrite => ({
   spec,
   launchConfig: launchTemplateOf(spec),
-  unsupported: unsupportedFields(spec),
+  // Everything that a pool may ask for is built; what an earlier release has noted goes with the next change.
+  unsupported: [],
 });
 
 export const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined =>
@@ -120,15 +120,20 @@ export async function reserveSize(
       return reserved;
     case "pooled":
       return refusal("limit_exceeded", {
-        message: "The sizes of all pools together would exceed the limit of pooled sessions",
+        message: "The sizes of all pools together would exceed the organization's limit of pooled sessions",
       });
     case "concurrent":
       return refusal("limit_exceeded", {
         message:
-          "Sessions on demand and the sizes of all pools would exceed the limit of concurrent sessions",
+          "Sessions on demand and the sizes of all pools would exceed the organization's limit of concurrent sessions",
+      });
+    case "ofProject":
+      return refusal("limit_exceeded", {
+        message:
+          "Sessions on demand and the sizes of the project's pools would exceed its limit of concurrent sessions",
       });
     case "many":
-      return refusal("limit_exceeded", { message: "There are as many pools as there may be" });
+      return refusal("limit_exceeded", { message: "The project has as many pools as it may have" });
   }
 }
 

@@ -2,10 +2,11 @@ import { type Static, Type } from "typebox";
 import type { Millis } from "../base/clock.js";
 import { BrowserId, LeaseId, PoolId, ProfileId } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
-import { memoryClasses, Viewport } from "../spec/bodies.js";
+import { memoryClasses, type Telemetry, Viewport } from "../spec/bodies.js";
 import { type LeasedBrowser, retireReasons, TrafficUsage } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { ProfileFacts } from "../registry/profiles/selectors.js";
+import type { ConcernedLease } from "../spec/paging.js";
 import type { LoadedProfile } from "./session-profile.js";
 
 /** What a session (docs/api.md#sessions) is made from while it is leased. */
@@ -13,6 +14,8 @@ export interface Session {
   readonly browser: LeasedBrowser;
   readonly launch: LaunchTemplate;
   readonly pool?: { readonly id: PoolId; readonly name?: string };
+  /** What its holder has captured; absent where that is nothing. */
+  readonly telemetry?: Telemetry;
   /** What the proxy in force is called now; absent where there is none, or it has no name. */
   readonly proxyName?: string;
   /** The profile in force; `facts` as they are now, absent where it was deleted since. */
@@ -20,6 +23,13 @@ export interface Session {
   /** Redis's time at the reading, for `usage.uptime_ms`. */
   readonly at: Millis;
 }
+
+/** Among whose events a call that manages this session is told. */
+export const concernedLease = ({ browser, telemetry }: Session): ConcernedLease => ({
+  browser: browser.id,
+  lease: browser.lease.id,
+  telemetry,
+});
 
 /** Texts of a lease's record, which Lua passes on as they came. */
 export const tagsParser = parserOf("the tags of a session", Type.Record(Type.String(), Type.String()));

@@ -1,5 +1,6 @@
 import type { ExtensionId, ProfileId } from "../base/ids.js";
-import type { Network, ProxyChoice, Selector } from "../spec/bodies.js";
+import type { Network, ProxyChoice, Selector, Telemetry } from "../spec/bodies.js";
+import { destinationOf, type OtlpDestinationRefs, resolveTelemetry } from "./destinations/selectors.js";
 import { type ExtensionRefs, resolveExtensions } from "./extensions/selectors.js";
 import type { FieldFaults } from "../spec/field-checks.js";
 import { type ProfileRefs, resolveProfile } from "./profiles/selectors.js";
@@ -11,6 +12,7 @@ export interface References {
   readonly proxies: ProxyRefs;
   readonly extensions: ExtensionRefs;
   readonly profiles: ProfileRefs;
+  readonly destinations: OtlpDestinationRefs;
 }
 
 /** What the selectors of a body mean. */
@@ -20,11 +22,15 @@ export interface Resolved {
 }
 
 /** Ids of all that a configuration names in the registries. */
-export const namedBy = (spec: PoolSpec): readonly string[] => [
-  ...(spec.extension_ids ?? []),
-  ...(spec.profile_id ? [spec.profile_id] : []),
-  ...namedProxies(spec),
-];
+export function namedBy(spec: PoolSpec): readonly string[] {
+  const destination = destinationOf(spec.telemetry);
+  return [
+    ...(spec.extension_ids ?? []),
+    ...(spec.profile_id ? [spec.profile_id] : []),
+    ...namedProxies(spec),
+    ...(destination === undefined ? [] : [destination]),
+  ];
+}
 
 interface Referring {
   readonly proxy_id?: string | undefined;
@@ -32,28 +38,31 @@ interface Referring {
   readonly network?: Network | undefined;
   readonly extensions?: readonly Selector[] | undefined;
   readonly profile?: Selector | undefined;
+  readonly telemetry?: Telemetry | null | undefined;
 }
 
 /**
- * `body` with each proxy named by its id, and the ids of its extensions and profile beside their selectors; a
- * fault for each that is not there.
+ * `body` with each proxy and OTLP destination named by its id, and the ids of its extensions and profile beside
+ * their selectors; a fault for each that is not there.
  */
 export async function resolveReferences<Body extends Referring>(
   refs: References,
   body: Body,
 ): Promise<{ body: Body & Resolved; faults: FieldFaults }> {
-  const { extensions, profile } = body;
-  const [proxied, loaded, owned] = await Promise.all([
+  const { extensions, profile, telemetry } = body;
+  const [proxied, loaded, owned, exported] = await Promise.all([
     resolveProxies(refs.proxies, body),
     extensions && resolveExtensions(refs.extensions, extensions),
     profile && resolveProfile(refs.profiles, profile),
+    telemetry && resolveTelemetry(refs.destinations, telemetry),
   ]);
   return {
     body: {
       ...proxied.body,
       ...(loaded && { extension_ids: loaded.ids }),
       ...(owned?.id && { profile_id: owned.id }),
+      ...(exported && { telemetry: exported.telemetry }),
     },
-    faults: [...proxied.faults, ...(loaded?.faults ?? []), ...(owned?.faults ?? [])],
+    faults: [proxied, loaded, owned, exported].flatMap((resolved) => resolved?.faults ?? []),
   };
 }

@@ -20,8 +20,8 @@ const scheduleName = "schedule";
 const patience = 3;
 
 /**
- * Repeats the schedules over all controls: each period one of them runs the tick. Ticks may overlap and are
- * idempotent.
+ * Repeats the schedules over all controls: each period one of them runs the tick. Ticks are idempotent, and may
+ * overlap with those of other controls.
  */
 export async function startTicks(
   options: QueueOptions,
@@ -63,11 +63,20 @@ function openWorker(
   record: TickRecord,
 ): Worker {
   const byName = new Map(ticks.map((tick) => [tick.name, tick]));
+  const running = new Set<Tick>();
   const worker = new Worker(
     scheduleName,
     async (job) => {
-      await byName.get(job.name)?.run();
-      await record.ran(job.name);
+      const tick = byName.get(job.name);
+      // One that waits, for a store of archives say, would have company each period until no tick had room.
+      if (!tick || running.has(tick)) return;
+      running.add(tick);
+      try {
+        await tick.run();
+        await record.ran(tick.name);
+      } finally {
+        running.delete(tick);
+      }
     },
     {
       connection,

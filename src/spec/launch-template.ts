@@ -52,7 +52,7 @@ const launchFields = {
   /** Set where a session asked for no proxy, or for the operator's, instead of a proxy of the registry. */
   proxy_mode: Type.Optional(Type.Enum(["direct", "default"])),
   network: Type.Optional(StoredNetwork),
-  /** Shown as it was sent; nothing else reads it. */
+  /** What its leases capture unless they say otherwise. */
   telemetry: Type.Optional(Type.Unsafe<Telemetry>(Type.Object({}))),
 };
 

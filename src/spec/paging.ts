@@ -1,5 +1,13 @@
 import type { Guarded, Principal } from "../access/principal.js";
-import type { LeaseId, RequestId } from "../base/ids.js";
+import type { BrowserId, LeaseId, RequestId } from "../base/ids.js";
+import type { Telemetry } from "./bodies.js";
+
+/** The lease that a request is about, and what it captures. */
+export interface ConcernedLease {
+  readonly browser: BrowserId;
+  readonly lease: LeaseId;
+  readonly telemetry: Telemetry | undefined;
+}
 
 /** What an operation needs to know of the request: who sent it, and how. */
 export interface Caller {
@@ -12,6 +20,8 @@ export interface Caller {
   readonly retryCount: number;
   /** `X-Remuda-Lease-Id` or the body's `lease_id`. */
   readonly lease?: LeaseId;
+  /** To be told whose browser the request manages, so that its holder can see the call among the events. */
+  concerns?(lease: ConcernedLease | Promise<ConcernedLease>): void;
 }
 
 export interface Page<Item> {

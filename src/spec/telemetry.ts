@@ -1,7 +1,9 @@
-import { type Telemetry, telemetryCategories } from "./bodies.js";
-import { fieldFault, type FieldFaults } from "./field-checks.js";
+import { findOtlpDestinationId, type OtlpDestinationId } from "../base/ids.js";
+import { parserOf } from "../base/parser.js";
+import { Telemetry, telemetryCategories } from "./bodies.js";
+import { checkSelector, fieldFault, type FieldFaults } from "./field-checks.js";
 
-/** The categories that `enabled: true` turns on (docs/api.md#changing-a-pool). */
+/** The categories that are captured wherever anything is, unless they are switched off. */
 const defaultSet = {
   control: { enabled: true },
   connection: { enabled: true },
@@ -11,46 +13,76 @@ const defaultSet = {
 
 type Categories = NonNullable<Telemetry["browser"]>;
 
-/**
- * True where this configuration captures anything. A category that is switched off counts for more than
- * `enabled`.
- */
-export function captures(telemetry: Telemetry | undefined | null): boolean {
-  const categories: Categories = { ...(telemetry?.enabled ? defaultSet : {}), ...telemetry?.browser };
-  return telemetryCategories.some((category) => categories[category]?.enabled === true);
+/** JSON text of what a lease changes of its browser's telemetry, as its record keeps it. */
+const telemetryParser = parserOf("the telemetry of a lease", Telemetry);
+
+/** True where this configuration switches anything on. */
+const isAnyOn = (categories: Categories): boolean =>
+  telemetryCategories.some((category) => categories[category]?.enabled === true);
+
+/** A fault of what was sent, whatever it is merged into (docs/telemetry.md#configuration). */
+export function checkTelemetry(faults: FieldFaults, telemetry: Telemetry | null | undefined): void {
+  if (telemetry?.enabled === false && isAnySet(telemetry.browser))
+    fieldFault(faults, "telemetry", "enabled false cannot be combined with categories");
+  const { otlp } = telemetry?.export ?? {};
+  const field = "telemetry.export.otlp.destination";
+  if (otlp?.destination) checkSelector(faults, field, otlp.destination);
+  else if (otlp?.enabled === true) fieldFault(faults, field, "is required where enabled is true");
 }
 
+const isAnySet = (categories: Categories = {}): boolean => Object.keys(categories).length > 0;
+
 /**
- * Merges a change as docs/api.md#changing-a-pool says: absent, null and `{}` change nothing; `enabled: true`
- * adds the default set to what is there; `enabled: false` clears everything; categories are merged one by
- * one.
+ * Merges what was sent as docs/telemetry.md#configuration says; undefined captures nothing. Absent, null and
+ * `{}` change nothing; `enabled: true` begins with the default set again; `enabled: false` captures nothing;
+ * categories alone are merged onto what is there, or onto the default set where nothing is.
+ *
+ * The result names every category of the default set, so that it is the same when it is merged once more,
+ * whatever into.
  */
 export function mergeTelemetry(
   current: Telemetry | undefined,
   patch: Telemetry | null | undefined,
-  faults: FieldFaults,
 ): Telemetry | undefined {
-  if (!patch || Object.keys(patch).length === 0) return current;
-  if (patch.enabled === false) {
-    if (captures({ browser: patch.browser ?? {} }))
-      fieldFault(faults, "telemetry", "enabled false cannot be combined with enabled categories");
-    return undefined;
-  }
-  const base: Telemetry = patch.enabled
-    ? { ...current, browser: mergeCategories(current?.browser, defaultSet) }
-    : (current ?? {});
-  const merged: Telemetry = { ...base, ...patch, browser: mergeCategories(base.browser, patch.browser) };
-  return Object.keys(merged.browser ?? {}).length === 0 &&
-    !merged.export &&
-    !merged.storage &&
-    !merged.enabled
-    ? undefined
-    : merged;
+  if (!patch) return current;
+  const { enabled, browser = {}, storage, export: exported } = patch;
+  if (enabled === false) return undefined;
+  const begins = enabled === true || (current === undefined && isAnyOn(browser));
+  const base = begins ? defaultSet : current?.browser;
+  if (!base) return undefined;
+  const categories = mergeCategories(base, browser);
+  if (!isAnyOn(categories)) return undefined;
+  const kept = { storage: storage ?? current?.storage, export: exported ?? current?.export };
+  return {
+    enabled: true,
+    browser: categories,
+    ...(kept.storage && { storage: kept.storage }),
+    ...(kept.export && { export: kept.export }),
+  };
 }
 
-function mergeCategories(current: Categories = {}, patch: Categories = {}): Categories {
+/** What a lease keeps of a configuration that is to hold whatever its browser was launched with. */
+export const lastingTelemetry = (telemetry: Telemetry | undefined): Telemetry =>
+  telemetry ?? { enabled: false };
+
+function mergeCategories(current: Categories, patch: Categories): Categories {
   const named = telemetryCategories.filter((category) => current[category] ?? patch[category]);
   return Object.fromEntries(
     named.map((category) => [category, { ...current[category], ...patch[category] }]),
   );
+}
+
+/** What a lease's holder has captured: its browser's launch says it, and the lease changes that. */
+export const telemetryOf = (
+  launched: Telemetry | undefined,
+  lease: { readonly telemetry?: string | undefined },
+): Telemetry | undefined =>
+  lease.telemetry === undefined
+    ? mergeTelemetry(undefined, launched)
+    : mergeTelemetry(mergeTelemetry(undefined, launched), telemetryParser.json(lease.telemetry));
+
+/** A destination is exported to unless that is switched off. */
+export function exportedTo(telemetry: Telemetry | undefined): OtlpDestinationId | undefined {
+  const { enabled, destination } = telemetry?.export?.otlp ?? {};
+  return enabled === false ? undefined : findOtlpDestinationId(destination?.id ?? "");
 }

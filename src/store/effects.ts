@@ -5,7 +5,7 @@ import type { Events } from "../base/events.js";
 import { type Log, textOf } from "../base/log.js";
 import { CutMessage } from "../pool/ports/messages.js";
 import type { PoolSignals } from "../pool/ports/signals.js";
-import type { Job, Jobs } from "../pool/ports/pool-store.js";
+import type { CapturedEnd, Job, Jobs } from "../pool/ports/pool-store.js";
 
 /**
  * What a script leaves to be done in other slots; each is repeated by a tick when this process dies before.
@@ -17,7 +17,16 @@ const Effects = Type.Object({
   reset: some(OfBrowser),
   names: some(Type.Object({ name: Type.String(), owner: Type.String() })),
   ended: some(
-    Type.Object({ lease: LeaseId, why: Type.String(), hadClient: Type.Boolean(), heldMs: Type.Number() }),
+    Type.Object({
+      lease: LeaseId,
+      why: Type.String(),
+      hadClient: Type.Boolean(),
+      heldMs: Type.Number(),
+      /** Where it may have captured events: the launch's configuration, and what the lease has changed of it. */
+      captured: Type.Optional(
+        Type.Object({ config: Type.String(), telemetry: Type.Optional(Type.String()) }),
+      ),
+    }),
   ),
   cuts: some(Type.Object({ node: NodeId, message: CutMessage })),
   tombstones: some(Type.String()),
@@ -37,6 +46,13 @@ export interface EffectPorts {
   moveTombstones(partition: Partition): Promise<void>;
 }
 
+/** The lease that a script has ended, where it may have captured events. */
+export function capturedIn(effects: string): CapturedEnd | undefined {
+  if (!effects.includes('"captured":')) return undefined;
+  const end = effectsParser.json(effects).ended?.find(({ captured }) => captured !== undefined);
+  return end?.captured && { lease: end.lease, ...end.captured };
+}
+
 const list = <Item>(items: readonly Item[] = []): readonly Item[] => items;
 
 /** Carries out what scripts leave to be done, and knows what is still under way. */
@@ -50,7 +66,7 @@ export class EffectRunner {
     if (text === "") return;
     const effects = effectsParser.json(text);
     const ended = list(effects.ended);
-    for (const end of ended) this.ports.signals.emit("lease.ended", { partition, ...end });
+    for (const end of ended) this.ports.signals.emit("lease.ended", endOf(partition, end));
     for (const cut of list(effects.cuts)) this.ports.signals.emit("lease.cut", { partition, ...cut });
     if (effects.retire ?? effects.reset) this.#background(this.ports.jobs.add(jobsOf(effects)));
     if (effects.retire) this.ports.signals.emit("browser.retiring", { partition });
@@ -85,6 +101,11 @@ export class EffectRunner {
     return watched;
   }
 }
+
+const endOf = (
+  partition: Partition,
+  { lease, why, hadClient, heldMs }: NonNullable<Effects["ended"]>[number],
+): PoolSignals["lease.ended"] => ({ partition, lease, why, hadClient, heldMs });
 
 const jobsOf = (effects: Effects): readonly Job[] => [
   ...list(effects.retire).map((job) => ({ kind: "retire" as const, ...job })),

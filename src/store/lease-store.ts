@@ -14,7 +14,9 @@ import type {
   CreateRequest,
   LeaseChange,
   LeaseStore,
+  ReleaseReply,
   ReleaseRequest,
+  TouchReply,
 } from "../pool/ports/pool-store.js";
 import type {
   AcquireReply,
@@ -23,6 +25,7 @@ import type {
   WaitingReply,
   WithdrawReply,
 } from "../pool/ports/store-replies.js";
+import { capturedIn } from "./effects.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
 
 const placeParser = parserOf("a waiter", Type.Object({ id: RequestId, lease: LeaseId }));
@@ -127,10 +130,7 @@ export class RedisLeaseStore implements LeaseStore {
     return (await this.scripts.run({ partition, request }, "undo", { lease })).kind;
   }
 
-  async release(
-    partition: Partition,
-    ask: ReleaseRequest,
-  ): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere"> {
+  async release(partition: Partition, ask: ReleaseRequest): Promise<ReleaseReply> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
     // A release is known by the lease that it names, however often it is asked for.
     const place = { partition, request: why === "released" && lease !== "" ? lease : request };
@@ -143,13 +143,14 @@ export class RedisLeaseStore implements LeaseStore {
       why,
       isRetry: flag(isRetry),
     });
-    return reply.kind;
+    const captured = capturedIn(reply.effects);
+    return captured ? { kind: reply.kind, captured } : { kind: reply.kind };
   }
 
   async touch(
     partition: Partition,
     ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },
-  ): Promise<{ kind: "touched"; browser: LeasedBrowser; at: number } | { kind: "superseded" | "unknown" }> {
+  ): Promise<TouchReply> {
     const { browser, lease = "", change, request } = ask;
     const reply = await this.scripts.run({ partition, request }, "change-lease", {
       browser,

@@ -32,4 +32,6 @@ export interface StoreLimits {
   readonly nodeLateMs: Millis;
   readonly tombstoneMs: Millis;
   readonly maxTombstones: number;
+  /** Recordings are kept as long as tombstones. */
+  readonly maxRecordings: number;
 }

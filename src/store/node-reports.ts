@@ -22,7 +22,12 @@ import type { ScriptName, ScriptReply } from "./redis/replies.js";
 const freedParser = parserOf("a reply of browser-ready", Type.Array(Type.Boolean()));
 const connectedParser = parserOf(
   "a reply of connect",
-  Type.Object({ registrations: Type.Number(), startUrl: Type.Optional(Type.String()) }),
+  Type.Object({
+    registrations: Type.Number(),
+    startUrl: Type.Optional(Type.String()),
+    telemetry: Type.Optional(Type.String()),
+    telemetryRevision: Type.Optional(Type.Number()),
+  }),
 );
 const begunParser = parserOf(
   "a reply of begin-launch",
@@ -81,12 +86,7 @@ export class RedisNodeReports implements NodeReports {
 
   constructor(private readonly scripts: PartitionScripts) {}
 
-  async connect(
-    browser: BrowserId,
-    lease: LeaseId,
-  ): Promise<
-    { kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }
-  > {
+  async connect(browser: BrowserId, lease: LeaseId): ReturnType<NodeReports["connect"]> {
     const reply = await this.scripts.run({ partition: partitionOf(browser) }, "connect", { browser, lease });
     return reply.kind === "connected"
       ? { kind: "connected", ...connectedParser.json(reply.payload) }

@@ -8,7 +8,9 @@ import { field, file, multipartBody, multipartType } from "../support/http/multi
 let daemon: Daemon;
 let furnished: readonly Furnished[];
 beforeAll(async () => {
-  daemon = await startDaemon({ file: { projects: { enabled: true } } });
+  daemon = await startDaemon({
+    file: { projects: { enabled: true }, telemetry: { export: { private_hosts: ["127.0.0.1"] } } },
+  });
   const made = await Promise.all(
     ["blue", "green"].map((name) => daemon.call("POST /org/projects", { name })),
   );
@@ -56,17 +58,18 @@ async function make(project: string, path: string, asked: Asked): Promise<string
 async function furnish(project: string): Promise<Furnished> {
   const upload = multipartBody([file("file", extensionZip()), field("name", "same")]);
   const config = { host: "127.0.0.1", port: 9, username: "me", password: "secret" };
-  const [profile, proxy, extension] = await Promise.all([
+  const [profile, proxy, extension, destination] = await Promise.all([
     make(project, "/profiles", { body: { name: "same" } }),
     make(project, "/proxies", { body: { type: "custom", name: "same", config } }),
     make(project, "/extensions", { payload: upload, headers: { "content-type": multipartType } }),
+    make(project, "/telemetry/destinations", { body: { name: "same", endpoint: "http://127.0.0.1:9" } }),
   ]);
   const pool = await make(project, "/browser_pools", {
     body: { name: "same", size: 1, headless: true, profile: { name: "same" } },
   });
   const acquired = { name: "same", acquire_timeout_seconds: 50 };
   const session = await make(project, "/browser_pools/same/acquire", { body: acquired });
-  return { project, pool, session, profile, proxy, extension };
+  return { project, pool, session, profile, proxy, extension, destination };
 }
 
 interface Operation {
@@ -92,6 +95,7 @@ const lists = {
   profile: "/profiles",
   proxy: "/proxies",
   extension: "/extensions",
+  destination: "/telemetry/destinations",
 } as const;
 type Kind = keyof typeof lists;
 const kinds = Object.keys(lists) as Kind[];

@@ -7,7 +7,9 @@ import { file, multipartBody, multipartType } from "../support/http/multipart-bo
 
 let daemon: Daemon;
 beforeAll(async () => {
-  daemon = await startDaemon({ file: { projects: { enabled: true } } });
+  daemon = await startDaemon({
+    file: { projects: { enabled: true }, telemetry: { export: { private_hosts: ["127.0.0.1"] } } },
+  });
 });
 afterAll(() => daemon.stop());
 
@@ -57,6 +59,7 @@ const made: readonly (readonly [path: string, body: object | Buffer])[] = [
   ["/browsers", { headless: true }],
   ["/profiles", { name: "late" }],
   ["/proxies", proxy],
+  ["/telemetry/destinations", { name: "late", endpoint: "http://127.0.0.1:9" }],
   ["/extensions", multipartBody([file("file", extensionZip())])],
 ];
 

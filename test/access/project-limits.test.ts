@@ -24,10 +24,13 @@ const burst = (count: number, operation: string, more: { body?: object; project?
   );
 const poolOf = (size: number) => ({ size, headless: true, fill_rate_per_minute: 0 });
 /** How many pools of one browser a project is given when it asks for so many at once. */
-async function poolsGiven(project: string, asked: number): Promise<number> {
+async function poolsGiven(project: string, asked: number, whose: string): Promise<number> {
   const got = await burst(asked, "POST /browser_pools", { body: poolOf(1), project });
   const refused = got.filter(({ status }) => status !== 200 && status !== 201);
-  for (const { status, body } of refused) expect([status, body.code]).toEqual([403, "limit_exceeded"]);
+  for (const { status, body } of refused) {
+    expect([status, body.code]).toEqual([403, "limit_exceeded"]);
+    expect(body.message).toContain(whose);
+  }
   return asked - refused.length;
 }
 
@@ -81,8 +84,10 @@ test("bursts at two controls: each project has its own limit, else the default, 
   const [narrow = "", usual = "", wide = ""] = made;
   await projects.limits.update(narrow, { max_concurrent_sessions: 3 });
   await projects.limits.update(wide, { max_concurrent_sessions: 10 });
-  expect(await Promise.all([poolsGiven(narrow, 8), poolsGiven(usual, 8)])).toEqual([3, 2]);
-  expect(await poolsGiven(wide, 12)).toBe(5);
+  expect(
+    await Promise.all([poolsGiven(narrow, 8, "the project's"), poolsGiven(usual, 8, "the project's")]),
+  ).toEqual([3, 2]);
+  expect(await poolsGiven(wide, 12, "the organization's limit")).toBe(5);
   expect(await bed.redis.hgetall(organizationKey("usage"))).toMatchObject({ pool: "10" });
 
   for (const project of made) {

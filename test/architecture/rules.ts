@@ -35,8 +35,13 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
     may: ["base", "spec", "access/principal.ts", "registry"],
     because: "pool/ is the domain: it knows its ports, not who implements them",
   },
+  telemetry: {
+    may: ["base", "spec", "browser/cdp"],
+    because:
+      "telemetry/ is what happens in a browser, as its holder asked: where it is kept is a matter of its ports",
+  },
   lease: {
-    may: ["base", "spec", "access/principal.ts", "registry", "pool"],
+    may: ["base", "spec", "access/principal.ts", "registry", "pool", "telemetry"],
     because: "lease/ lends what pool/ keeps, through the same ports",
   },
   config: {
@@ -50,24 +55,24 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
   egress: { may: ["base", "registry"], because: "egress/ is the way out of one browser" },
   archive: { may: ["base", "registry"], because: "archive/ keeps archives; others decide which" },
   audit: {
-    may: ["base", "archive/archives.ts"],
+    may: ["base", "archive/archives.ts", "archive/aws-answers.ts"],
     because: "audit/ keeps and reads what was done; where is a matter of its ports",
   },
   gateway: {
-    may: ["base", "spec", "pool/ports", "browser", "egress"],
+    may: ["base", "spec", "pool/ports", "browser", "egress", "telemetry/commands"],
     because: "gateway/ carries clients' frames: it knows one browser, not the node around it nor the API",
   },
   node: {
-    may: ["base", "spec", "registry", "pool", "browser", "archive", "egress", "gateway"],
+    may: ["base", "spec", "registry", "pool", "browser", "archive", "egress", "gateway", "telemetry"],
     because:
       "node/ runs browsers; whom they are lent to is decided elsewhere, and the API may run in another process",
   },
   http: {
-    may: ["base", "spec", "access", "registry", "pool", "lease", "audit", "archive/archives.ts"],
+    may: ["base", "spec", "access", "registry", "pool", "lease", "audit", "telemetry", "archive/archives.ts"],
     because: "http/ is the API: it runs operations, and browsers may be in another process",
   },
   store: {
-    may: ["base", "spec", "access", "registry", "pool", "audit", "config/resolve.ts"],
+    may: ["base", "spec", "access", "registry", "pool", "audit", "telemetry", "config/resolve.ts"],
     because: "store/ implements ports; nobody but the daemon knows it",
   },
   schedule: { may: ["base", "pool/ports"], because: "schedule/ carries work, and does not know what for" },
@@ -131,8 +136,18 @@ export const packageRules: readonly Rule[] = [
     ["node/", "audit/"],
     "p-queue bounds what one node does, and what is read of the audit log",
   ),
+  belongs(
+    /^chromium-bidi$/,
+    ["gateway/bidi/mapper.ts"],
+    "chromium-bidi is reached by files that may move with any release: one file of ours knows them",
+  ),
   belongs(/^ws$/, ["gateway/"], "ws belongs to gateway/: the gateway is the only WebSocket server"),
   belongs(/^yauzl$/, ["archive/"], "yauzl belongs to archive/: archives are read nowhere else"),
+  belongs(
+    /^@opentelemetry\//,
+    ["telemetry/export/"],
+    "OpenTelemetry's packages belong to telemetry/export/: 15 MiB that only those pay who export",
+  ),
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(
     /^koffi$/,
@@ -152,8 +167,8 @@ export const packageRules: readonly Rule[] = [
   belongs(
     /^(node:)?child_process$/,
     // The lock on the data directory is the private Redis's: flock(1) is how Node.js reaches the kernel's.
-    ["browser/", "store/private/", "egress/namespace/"],
-    "processes are started by browser/, the private Redis of store/ and the namespace tier of egress/ only",
+    ["browser/", "store/private/", "egress/namespace/", "gateway/bidi/"],
+    "processes are started by browser/, the private Redis of store/, the namespace tier of egress/ and the BiDi mappers of gateway/ only",
   ),
   {
     because: "spec/, access/, pool/, lease/ and registry/ do no I/O: rules take values and return values",
@@ -179,7 +194,11 @@ export const wordRules: readonly Rule[] = [
     ["config/config.ts", "daemon/announce.ts"],
     "the environment is read by config/config.ts only, validated (daemon/announce.ts prints a script that reads it)",
   ),
-  confined(/\bprocess\.exit\s*\(/g, ["main.ts"], "main.ts ends the process, after one shutdown"),
+  confined(
+    /\bprocess\.exit\s*\(/g,
+    ["main.ts", "gateway/bidi/mapper-process.ts"],
+    "main.ts ends the process, after one shutdown; a mapper ends with its sockets",
+  ),
   confined(
     /\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.now\b|(?<![.\w])setTimeout\s*\(|(?<![.\w])setInterval\s*\(|"node:timers[^"]*"/g,
     ["base/"],

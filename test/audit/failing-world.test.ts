@@ -138,7 +138,7 @@ test("a search ends when nobody waits for it any more", async () => {
   const files = bed.newFiles();
   const counted = {
     grams: files.grams.bind(files),
-    rows: (segment: { rows: Digest }) => {
+    rows: (segment: { rows: Digest; count: number }) => {
       read.push(segment.rows);
       if (read.length === 2) gone.abort();
       return files.rows(segment);

@@ -1,4 +1,5 @@
 import { benchAccess } from "./access.js";
+import { benchBidi } from "./bidi.js";
 import { benchControl } from "./control.js";
 import { benchCycles } from "./cycles.js";
 import { benchEgress } from "./egress.js";
@@ -14,6 +15,7 @@ import { benchRest } from "./rest.js";
 import { type Report, textOf } from "./support/report.js";
 import { stopRuns } from "./support/runs.js";
 import { benchSession } from "./session.js";
+import { benchTelemetry } from "./telemetry.js";
 import { benchTiers } from "./tiers.js";
 import { benchWalls } from "./walls.js";
 
@@ -25,6 +27,8 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   launches: () => benchLaunches({ runs }),
   cycles: () => benchCycles({ runs }),
   gateway: () => benchGateway({ runs }),
+  telemetry: () => benchTelemetry({ runs }),
+  bidi: () => benchBidi({ runs: 9 }),
   floods: () => benchFloods({ runs: 3 }),
   egress: () => benchEgress({ runs }),
   tiers: () => benchTiers({ runs }),

@@ -146,7 +146,7 @@ test("no way of writing a file's address opens it", async () => {
 test("a binary frame closes the client with 1003", async () => {
   const client = await connectRaw(browser.url());
   client.socket.send(Buffer.from('{"id":1,"method":"Browser.getVersion"}'));
-  expect(await client.closed).toEqual({ code: 1003, reason: "CDP messages are text" });
+  expect(await client.closed).toEqual({ code: 1003, reason: "messages are text" });
 });
 
 test("a message nested too deeply gets an error and harms nobody", async () => {

@@ -112,12 +112,6 @@ test("an unknown path is 404, a target that is not there too", async () => {
   });
 });
 
-test("webdriver is 501 with a clear error", async () => {
-  const url = browser.url().replace("/cdp?", "/webdriver/session?");
-  expect((await refusedUpgrade(url)).status).toBe(501);
-  expect((await getJson(url.replace("ws", "http"))).body.code).toBe("bidi_not_built");
-});
-
 test("a plain request to a client's address, and an upgrade that is no WebSocket's, are 400", async () => {
   expect((await getJson(browser.http())).status).toBe(400);
   expect((await refusedUpgrade(browser.url("/json/version"))).status).toBe(400);

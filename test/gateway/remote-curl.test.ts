@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Secret } from "../../src/base/crypto/secret.js";
-import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
+import { newBrowserId, newLeaseId, newRequestId, onDemandPartition } from "../../src/base/ids.js";
 import { makeAskCurl } from "../../src/gateway/relay/remote-curl.js";
 import type { LeasedBrowser } from "../../src/pool/browser.js";
 import { silentLog } from "../support/browser/chromium-host.js";
@@ -38,7 +38,7 @@ async function ask(gone = new AbortController().signal) {
     findAddress: async () => ({ host: "127.0.0.1", port: (node.address() as AddressInfo).port }),
     unreachable: () => void (suspected += 1),
   });
-  const got = await askCurl(browser, { url: "http://a.example/" }, gone);
+  const got = await askCurl(browser, { url: "http://a.example/" }, { gone, request: newRequestId() });
   if (got.kind === "refused") return got;
   const pieces = got.value[Symbol.asyncIterator]();
   return { ...got, next: async () => String((await pieces.next()).value) };

@@ -25,7 +25,7 @@ const audit = {
 const front = {
   request: () => false,
   upgrade: (_request: unknown, socket: Parameters<typeof refuseOnSocket>[0]) => {
-    refuseOnSocket(socket, refusal("browser_gone"), "request");
+    refuseOnSocket(socket, refusal("browser_gone"));
     return true;
   },
 };

@@ -49,7 +49,6 @@ test("each code is declared by an operation, or is the router's or the gateway's
     "pool_deleted",
     "misdirected",
     "too_many_clients",
-    "bidi_not_built",
   ]);
 });
 

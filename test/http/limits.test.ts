@@ -21,7 +21,7 @@ const creations: RateLimiter = {
 let kept: number | null = null;
 let isRaced = false;
 const store: LimitStore = {
-  read: async () => ({ ofEachProject: kept, reserved: 3 }),
+  read: async () => ({ ofEachProject: kept, reserved: 3, isAnySet: kept !== null }),
   async setOfEachProject(before, after) {
     if (isRaced) kept = 1;
     isRaced = false;
@@ -132,6 +132,16 @@ test("callers who are refused at once are not told to come back at once", async 
     expect(ms).toBeGreaterThanOrEqual(1234);
     expect(ms).toBeLessThanOrEqual(2 * 1234 + 1);
   }
+});
+
+test("what is used is told where any project has a limit, and nowhere else", async () => {
+  const of = (isAnySet: boolean) =>
+    makeLimitOperations({
+      store: { ...store, read: async () => ({ ofEachProject: null, reserved: 3, isAnySet }) },
+      concurrentSessions: null,
+    }).read(rootPrincipal(rootPerson));
+  expect(await of(true)).toMatchObject({ usedSessions: 3 });
+  expect(await of(false)).toMatchObject({ usedSessions: null });
 });
 
 test("a key of one project is told the limits, and not how much the others use", async () => {

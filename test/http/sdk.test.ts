@@ -80,7 +80,6 @@ test("it maps refusals to its classes and repeats only those that may pass", asy
     ["too_many_waiters", RateLimitError, 2],
     ["launch_failed", InternalServerError, 2],
     ["capacity_exhausted", InternalServerError, 2],
-    ["bidi_not_built", InternalServerError, 1],
   ] as const;
   const once = new Kernel({ apiKey: key, baseURL: server().url, maxRetries: 1 });
   for (const [code, type, times] of answers) {

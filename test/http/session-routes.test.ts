@@ -85,8 +85,8 @@ test("what a lease or a PATCH has set goes before what the browser was launched 
       start_url: "https://pool.example/",
       proxy_id: "p1",
       network: { allowed_hosts: ["*.example"], private_hosts: [] },
-      telemetry: { enabled: true },
     },
+    telemetry: { enabled: true },
   };
   server().operations.answer("sessions.get", { kind: "done", value: { kind: "session", session: shown } });
   expect((await ask("/browsers/mine")).body).toEqual({

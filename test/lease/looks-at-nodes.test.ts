@@ -13,20 +13,33 @@ afterAll(() => control.close());
 
 const cost = (work: () => Promise<unknown>): Promise<Cost> => costOf(control.bed.redis, work);
 
+/** Callers who wait for a session each, until all of them leave. */
+function patientCallers() {
+  const asked: { readonly gone: AbortController; readonly answer: Promise<unknown> }[] = [];
+  return {
+    ask(): void {
+      const gone = new AbortController();
+      asked.push({ gone, answer: control.createSession({}, callerOf({ gone: gone.signal })) });
+    },
+    async leave(): Promise<void> {
+      for (const { gone } of asked) gone.abort();
+      await Promise.all(asked.map(({ answer }) => answer));
+    },
+  };
+}
+
 test("browsers that are asked for at the same time look at the nodes together", async () => {
   const { bed } = control;
   const nodes = Array.from({ length: 20 }, (_, at) => nodeFacts(`n${at}` as NodeId));
   for (const node of nodes) await bed.nodes.beat(node);
-  const gone = new AbortController();
   bed.jobs.length = 0;
-  const asked: Promise<unknown>[] = [];
+  const { ask, leave } = patientCallers();
   const look = await cost(async () => {
-    for (let at = 0; at < 20; at += 1) asked.push(control.createSession({}, callerOf({ gone: gone.signal })));
+    for (let at = 0; at < 20; at += 1) ask();
     await until("their launches", () => bed.jobs.length === 20);
   });
   expect(look.wholeReads).toBeLessThanOrEqual(3 * nodes.length);
-  gone.abort();
-  await Promise.all(asked);
+  await leave();
   for (const { id } of nodes) await bed.nodes.forget(id);
 });
 
@@ -35,12 +48,11 @@ test("browsers that are asked for one after the other do not look at all nodes e
   clock.stand(10_000);
   const nodes = Array.from({ length: 20 }, (_, at) => nodeFacts(`n${at}` as NodeId));
   for (const node of nodes) await bed.nodes.beat(node);
-  const gone = new AbortController();
   bed.jobs.length = 0;
-  const asked: Promise<unknown>[] = [];
+  const { ask, leave } = patientCallers();
   const placeOne = async (): Promise<NodeId | undefined> => {
     const before = bed.jobs.length;
-    asked.push(control.createSession({}, callerOf({ gone: gone.signal })));
+    ask();
     await until("its launch", () => bed.jobs.length > before);
     return bed.jobs.at(-1)?.node;
   };
@@ -57,7 +69,6 @@ test("browsers that are asked for one after the other do not look at all nodes e
   if (!last) throw new Error("each has one");
   await bed.nodes.beat({ ...last, isDraining: true });
   expect(await placeOne()).not.toBe(last.id);
-  gone.abort();
-  await Promise.all(asked);
+  await leave();
   for (const { id } of nodes) await bed.nodes.forget(id);
 });

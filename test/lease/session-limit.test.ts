@@ -39,13 +39,18 @@ test("there is one session at a time; its end makes room at the reply", async ()
   await beat();
   const first = create();
   await launching();
-  expect(await create()).toMatchObject({ code: "too_many_sessions", retryAfterSeconds: 5 });
+  expect(await create()).toMatchObject({
+    code: "too_many_sessions",
+    message: expect.stringMatching(/^The organization has/),
+    retryAfterSeconds: 5,
+  });
   await launch();
   const granted = await first;
   if (granted.kind !== "granted") throw new Error(granted.kind);
   expect(await create()).toMatchObject({ code: "too_many_sessions" });
   expect(await control.createPool({ size: 1, headless: true }, callerOf())).toMatchObject({
     code: "limit_exceeded",
+    message: expect.stringContaining("the organization's limit of concurrent sessions"),
   });
   await control.remove(granted.session.browser.id, callerOf());
   expect(await used()).toBe(0);

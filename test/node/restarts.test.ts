@@ -5,7 +5,7 @@ import { systemClock } from "../../src/base/clock.js";
 import { Gateway } from "../../src/gateway/gateway.js";
 import { defaultGate } from "../../src/gateway/gates/default-gate.js";
 import { defaultGatewayLimits } from "../../src/gateway/limits.js";
-import { builtJudge } from "../support/gateway/built-judge.js";
+import { builtJudge, builtMapper } from "../support/gateway/built-judge.js";
 import type { Slot } from "../../src/node/slot.js";
 import { tokenOf } from "../../src/base/crypto/lease-token.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -78,6 +78,7 @@ async function openGateway(pool: PoolBed): Promise<number> {
     gate: defaultGate,
     limits: defaultGatewayLimits,
     judgeScript: builtJudge(),
+    mapperScript: builtMapper(),
   });
   server.on("upgrade", (request, socket, head) => gateway.upgrade(request, socket, head));
   server.on(

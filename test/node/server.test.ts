@@ -1,4 +1,4 @@
-import { request } from "node:http";
+import { request, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -11,13 +11,14 @@ const key = "the_key_of_this_suite";
 const upgraded: string[] = [];
 type Server = Awaited<ReturnType<typeof listenAsNodeServer>>;
 const usual = { requestTimeoutMs: 5000, maxConnections: 100 };
-const listen = (host: string, limits = usual, checked = host): Promise<Server> =>
+type Ask = Parameters<typeof listenAsNodeServer>[1]["gateway"]["request"];
+const listen = (host: string, limits = usual, ask: Ask = () => false): Promise<Server> =>
   listenAsNodeServer(
     { host, port: 0, ...limits },
     {
       direct: { request: () => false },
       gateway: {
-        request: () => false,
+        request: ask,
         upgrade: (asked, socket) => void (upgraded.push(asked.headers.host ?? ""), socket.destroy()),
       },
       log: makeLogBook().log,
@@ -25,7 +26,7 @@ const listen = (host: string, limits = usual, checked = host): Promise<Server> =
       hasStore: () => true,
       metrics: { contentType: "text/plain", text: async () => "remuda_nodes 1\n" },
       key: new Secret(key),
-      hosts: makeHostCheck({ host: checked, urls: ["http://node.example.com"] }),
+      hosts: makeHostCheck({ host, urls: ["http://node.example.com"] }),
     },
   );
 
@@ -104,5 +105,20 @@ test("there are no more connections than may be", async () => {
   await Promise.race(sockets.map(closeOf));
   expect(sockets.filter(({ closed }) => !closed)).toHaveLength(2);
   for (const socket of sockets) socket.destroy();
+  await server.close();
+});
+
+test("who hangs up has gone for each of the requests that were sent in a row", async () => {
+  const waiting: ServerResponse[] = [];
+  let gone = 0;
+  const server = await listen("127.0.0.1", usual, (_, response) => {
+    waiting.push(response.once("close", () => (gone += 1)));
+    return true;
+  });
+  const curl = "POST /browsers/b/curl?token=t HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
+  const socket = connect(server.port, "127.0.0.1", () => socket.write(curl.repeat(3)));
+  await expect.poll(() => waiting.length, { timeout: 10_000 }).toBe(3);
+  socket.destroy();
+  await expect.poll(() => gone, { timeout: 10_000 }).toBe(3);
   await server.close();
 });

@@ -37,6 +37,7 @@ const refs: References = {
     find: async (id) => (id === profile ? { id, createdAt: 0 } : undefined),
     findNamed: async (name) => (name === "login" ? profile : undefined),
   },
+  destinations: { find: async () => undefined, findNamed: async () => undefined },
 };
 
 async function configOf(body: PoolCreate) {

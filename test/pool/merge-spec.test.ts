@@ -28,6 +28,12 @@ test("a pool that says nothing has the contract's defaults", () => {
   });
 });
 
+const on = { enabled: true };
+const capturing = {
+  enabled: true,
+  browser: { captcha: on, connection: on, control: on, page: on, system: on },
+};
+
 describe("what a PATCH does to each field: set, left out, cleared", () => {
   const profile = { name: "p" };
   const table: [field: keyof PoolSpec, set: unknown, cleared: PoolPatch, then: unknown][] = [
@@ -38,7 +44,7 @@ describe("what a PATCH does to each field: set, left out, cleared", () => {
     ["profile", profile, { profile: { id: "" } }, undefined],
     ["profile", profile, { profile: { name: "" } }, undefined],
     ["network", { allowed_hosts: ["a.example"] }, { network: {} }, undefined],
-    ["telemetry", { browser: { console: { enabled: true } } }, { telemetry: { enabled: false } }, undefined],
+    ["telemetry", capturing, { telemetry: { enabled: false } }, undefined],
     ["name", "herd", { name: "" }, "herd"],
     ["headless", true, { headless: false }, false],
     ["stealth", true, { stealth: false }, false],
@@ -57,7 +63,7 @@ describe("what a PATCH does to each field: set, left out, cleared", () => {
   });
 
   test.each([null, {}])("telemetry %j leaves it as it is", (telemetry) => {
-    const body = { telemetry: { browser: { page: { enabled: true } } } };
+    const body = { telemetry: capturing };
     expect(merged(body, { telemetry }).telemetry).toEqual(body.telemetry);
   });
 
@@ -189,7 +195,8 @@ test.each([
   [{ network: { private_hosts: [], proxy_routes: [] } }, []],
   [{ network: { proxy_routes: [{ hosts: ["a"], proxy: {} }] } }, ["network.proxy_routes.proxy"]],
   [{ telemetry: { enabled: false, browser: { page: { enabled: true } } } }, ["telemetry"]],
-  [{ telemetry: { enabled: false, browser: { page: { enabled: false } } } }, []],
+  [{ telemetry: { enabled: false, browser: { page: { enabled: false } } } }, ["telemetry"]],
+  [{ telemetry: { enabled: false, browser: {} } }, []],
 ] as [Partial<PoolCreate>, string[]][])("a pool with %j has the faults %j", (body, faults) => {
   expect(faultsOfPool(body)).toEqual(faults);
   expect(faultsOfPatch({}, body)).toEqual(faults);

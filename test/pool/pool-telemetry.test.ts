@@ -1,57 +1,118 @@
 import { describe, expect, test } from "vitest";
-import { unsupportedOfAcquire } from "../../src/spec/unsupported-fields.js";
+import type { Telemetry } from "../../src/spec/bodies.js";
+import type { FieldFaults } from "../../src/spec/field-checks.js";
+import {
+  checkTelemetry,
+  exportedTo,
+  lastingTelemetry,
+  mergeTelemetry,
+  telemetryOf,
+} from "../../src/spec/telemetry.js";
 import { made, merged } from "../support/pool/specs.js";
 
-describe("telemetry", () => {
-  const usual = {
-    control: { enabled: true },
-    connection: { enabled: true },
-    system: { enabled: true },
-    captcha: { enabled: true },
-  };
-  test("enabled true is the default set, besides what is there", () => {
-    expect(made({ telemetry: { enabled: true } }).telemetry).toEqual({ enabled: true, browser: usual });
-    const control = { enabled: false, cdp: { excluded_methods: ["Page.reload" as const] } };
-    const current = { storage: { enabled: true }, browser: { control, page: { enabled: true } } };
-    expect(merged({ telemetry: current }, { telemetry: { enabled: true } }).telemetry).toEqual({
-      enabled: true,
-      storage: { enabled: true },
-      browser: { ...usual, control: { ...control, enabled: true }, page: { enabled: true } },
-    });
+const on = { enabled: true };
+const off = { enabled: false };
+const usual = { control: on, connection: on, system: on, captcha: on };
+const allOff = { control: off, connection: off, system: off, captcha: off };
+
+describe("what is captured of a browser that captured nothing before", () => {
+  const table: [Telemetry | null | undefined, NonNullable<Telemetry["browser"]> | undefined][] = [
+    [undefined, undefined],
+    [null, undefined],
+    [{}, undefined],
+    [{ enabled: false }, undefined],
+    [{ enabled: false, browser: {} }, undefined],
+    [{ browser: {} }, undefined],
+    [{ browser: { page: off } }, undefined],
+    [{ browser: allOff }, undefined],
+    [{ enabled: true, browser: allOff }, undefined],
+    [{ storage: on }, undefined],
+    [{ enabled: true }, usual],
+    [{ enabled: true, browser: {} }, usual],
+    [{ browser: { page: on } }, { ...usual, page: on }],
+    [{ browser: { page: on, system: off } }, { ...usual, page: on, system: off }],
+    [
+      { enabled: true, browser: { ...allOff, page: on } },
+      { ...allOff, page: on },
+    ],
+  ];
+  test.each(table)("%j", (telemetry, browser) => {
+    const config = made(telemetry === undefined ? {} : { telemetry });
+    expect(config.telemetry?.browser).toEqual(browser);
+    expect(config.telemetry?.enabled).toBe(browser && true);
   });
-  test("category settings are merged onto what is there, field by field", () => {
-    const telemetry = { browser: { control: { enabled: true, cdp: { excluded_methods: ["Page.reload"] } } } };
-    expect(
-      merged(
-        { telemetry },
-        { telemetry: { browser: { control: { enabled: false }, page: { enabled: true } } } },
-      ).telemetry,
-    ).toEqual({
-      browser: {
-        control: { enabled: false, cdp: { excluded_methods: ["Page.reload"] } },
-        page: { enabled: true },
-      },
-    });
-  });
-  const off = {
-    control: { enabled: false },
-    connection: { enabled: false },
-    system: { enabled: false },
-    captcha: { enabled: false },
+});
+
+describe("a change of what is captured", () => {
+  const excluded = { cdp: { excluded_methods: ["Page.reload"] } };
+  const current: Telemetry = {
+    enabled: true,
+    browser: { ...usual, control: { enabled: true, ...excluded }, network: on },
+    storage: off,
   };
-  test.each([
-    [undefined, false],
-    [null, false],
-    [{}, false],
-    [{ enabled: false }, false],
-    [{ enabled: true }, true],
-    [{ enabled: true, browser: off }, false],
-    [{ browser: off }, false],
-    [{ browser: { page: { enabled: true } } }, true],
-    [{ enabled: true, browser: { ...off, page: { enabled: true } } }, true],
-  ])("%j captures: %s", (telemetry, then) =>
-    expect(unsupportedOfAcquire(telemetry === undefined ? {} : { telemetry })).toEqual(
-      then ? ["telemetry"] : [],
-    ),
+  const table: [Telemetry | null, Telemetry | undefined][] = [
+    [null, current],
+    [{}, current],
+    [{ browser: {} }, current],
+    [{ enabled: false }, undefined],
+    [{ enabled: true }, { enabled: true, browser: usual, storage: off }],
+    [
+      { enabled: true, browser: { page: on } },
+      { enabled: true, browser: { ...usual, page: on }, storage: off },
+    ],
+    [{ browser: { page: on } }, { ...current, browser: { ...current.browser, page: on } }],
+    [
+      { browser: { control: off } },
+      { ...current, browser: { ...current.browser, control: { enabled: false, ...excluded } } },
+    ],
+    [{ browser: { ...allOff, network: off } }, undefined],
+    [{ storage: on }, { ...current, storage: on }],
+  ];
+  test.each(table)("%j", (patch, then) => {
+    expect(mergeTelemetry(current, patch)).toEqual(then);
+    expect(merged({ telemetry: current }, { telemetry: patch }).telemetry).toEqual(then);
+  });
+
+  test("a lease that has merged it keeps it, whatever its browser was launched with", () => {
+    for (const [patch, then] of table) {
+      const telemetry = JSON.stringify(lastingTelemetry(mergeTelemetry(current, patch)));
+      for (const launched of [undefined, current, { enabled: true }, { browser: { screenshot: on } }])
+        expect(telemetryOf(launched, { telemetry })?.browser).toEqual(then?.browser);
+    }
+  });
+
+  test("an acquire's is merged over the pool's, whose own stays as it is", () => {
+    const acquired = JSON.stringify({ browser: { page: on } });
+    expect(telemetryOf(current, { telemetry: acquired })?.browser).toEqual({ ...current.browser, page: on });
+    expect(telemetryOf(undefined, { telemetry: acquired })?.browser).toEqual({ ...usual, page: on });
+    expect(telemetryOf(current, {})).toEqual(current);
+    expect(telemetryOf(current, { telemetry: JSON.stringify({ enabled: false }) })).toBeUndefined();
+  });
+});
+
+const collector = { id: "1".repeat(24) };
+test.each([
+  [{ otlp: { destination: collector } }, []],
+  [{ otlp: { enabled: true, destination: collector } }, []],
+  [{ otlp: { enabled: false } }, []],
+  [{}, []],
+  [{ otlp: { enabled: true } }, ["is required where enabled is true"]],
+  [{ otlp: { destination: {} } }, ["must have exactly one of id and name"]],
+  [{ otlp: { destination: { ...collector, name: "n" } } }, ["must have exactly one of id and name"]],
+])("an export of %j has the faults %j", (exported, expected) => {
+  const faults: FieldFaults = [];
+  checkTelemetry(faults, { export: exported });
+  expect(faults.map(({ message }) => message)).toEqual(
+    expected.map((fault) => `telemetry.export.otlp.destination: ${fault}`),
   );
 });
+
+test.each([
+  [{ destination: collector }, collector.id],
+  [{ enabled: true, destination: collector }, collector.id],
+  [{ enabled: false, destination: collector }, undefined],
+  [{ enabled: false }, undefined],
+  [undefined, undefined],
+])("an export of %j goes to %s", (otlp, to) =>
+  expect(exportedTo({ enabled: true, export: { ...(otlp && { otlp }) } })).toBe(to),
+);

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import type { ExtensionId, ProfileId } from "../../src/base/ids.js";
+import type { ExtensionId, OtlpDestinationId, ProfileId } from "../../src/base/ids.js";
 import { type References, resolveReferences } from "../../src/registry/references.js";
 
 const [one, two] = ["1".repeat(24) as ExtensionId, "2".repeat(24) as ExtensionId];
 const login = "3".repeat(24) as ProfileId;
+const collector = "5".repeat(24) as OtlpDestinationId;
 const asked: string[] = [];
 const refs: References = {
   proxies: { resolve: async () => ({ kind: "unknown" }) },
@@ -21,6 +22,10 @@ const refs: References = {
       return id === login ? { id, createdAt: 0 } : undefined;
     },
     findNamed: async (name) => (name === "login" ? login : undefined),
+  },
+  destinations: {
+    find: async (id) => (id === collector ? { id } : undefined),
+    findNamed: async (name) => (name === "collector" ? collector : undefined),
   },
 };
 const resolve = async (body: Parameters<typeof resolveReferences>[1]) => {
@@ -75,4 +80,23 @@ test("what has not exactly one of id and name is left to be refused for its form
     'profile: there is no profile with the id "*:secret"',
   ]);
   expect(asked).toEqual([]);
+});
+
+const exporting = (destination: { id?: string; name?: string }) => ({
+  telemetry: { enabled: true, export: { otlp: { enabled: true, destination } } },
+});
+
+test("an export's destination is named by its id, whatever it was called; an unknown one is at fault", async () => {
+  for (const called of [{ name: "collector" }, { id: collector }])
+    expect(await resolve(exporting(called))).toEqual({ resolved: exporting({ id: collector }), faults: [] });
+  expect((await resolve(exporting({ name: "nobody" }))).faults).toEqual([
+    'telemetry.export.otlp.destination: there is no OTLP destination named "nobody"',
+  ]);
+  expect((await resolve(exporting({ id: "collector" }))).faults).toEqual([
+    'telemetry.export.otlp.destination: there is no OTLP destination with the id "collector"',
+  ]);
+  for (const formless of [exporting({}), exporting({ id: collector, name: "collector" })])
+    expect(await resolve(formless)).toEqual({ resolved: formless, faults: [] });
+  for (const none of [{ telemetry: null }, { telemetry: { enabled: true } }])
+    expect(await resolve(none)).toEqual({ resolved: none, faults: [] });
 });

@@ -58,7 +58,7 @@ async function send(world: World, { holder, isNamed, isRetry }: Release): Promis
     ...(isNamed ? { lease } : {}),
   } as const;
   const reply = await world.repeatably(
-    () => world.bed.poolStore.release(partition, ask),
+    async () => (await world.bed.poolStore.release(partition, ask)).kind,
     (kind) => {
       world.isRefused = kind !== "released";
       return kind;

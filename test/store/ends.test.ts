@@ -229,7 +229,7 @@ onBoth("ends", ({ bed, server }) => {
         isRetry: false,
         request: request(),
       }),
-    ).toBe("released");
+    ).toEqual({ kind: "released" });
     const found = await bed().poolStore.findBrowser(browser.id);
     if (!found) throw new Error("it is gone");
     expect(found.browser.state).toBe("retiring");

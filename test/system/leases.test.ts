@@ -5,6 +5,7 @@ import { openSite, type Site } from "../support/browser/chromium-site.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
 import { getJson, refusedUpgrade } from "../support/gateway/gateway-bed.js";
+import { connectBidi } from "../support/gateway/raw-bidi.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
 let daemon: Daemon;
@@ -77,10 +78,22 @@ test("a URL without the lease's token opens nothing", async () => {
   ];
   for (const url of forged)
     expect(await refusedUpgrade(url)).toMatchObject({ status: 401, body: { code: "unauthorized" } });
-  expect(await refusedUpgrade(mine.cdp_ws_url.replace("/cdp?", "/webdriver/session?"))).toMatchObject({
-    status: 501,
-    body: { code: "bidi_not_built" },
-  });
+});
+
+test("a lease is driven by WebDriver BiDi too, and fenced there as well", async () => {
+  await daemon.makePool({ name: "bidi" });
+  const lease = await acquire("bidi");
+  const client = await connectBidi(lease.webdriver_ws_url);
+  expect(await client.evaluate(await client.begin(), "6 * 7")).toBe(42);
+  const { origin, pathname, searchParams } = new URL(lease.webdriver_ws_url.replace(/^ws/, "http"));
+  const status = origin + pathname.replace(/\/session$/, "/status");
+  const authorization = `Basic ${Buffer.from(`lease:${searchParams.get("token")}`).toString("base64")}`;
+  const ask = async (): Promise<unknown> => (await fetch(status, { headers: { authorization } })).json();
+  expect(await ask()).toMatchObject({ value: { ready: true } });
+  expect(await release("bidi", lease)).toBe(204);
+  expect((await client.closed).code).toBe(4410);
+  expect(await refusedUpgrade(lease.webdriver_ws_url)).toMatchObject({ status: 410 });
+  expect(await ask()).toMatchObject({ code: "browser_gone", value: { error: "invalid session id" } });
 });
 
 test("a lease that nobody opened is free again at its release, and releasing twice is releasing", async () => {

@@ -1,10 +1,10 @@
 import { DeleteObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
 import { createHash } from "node:crypto";
+import { takeShortAnswers } from "../../archive/aws-answers.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { Secret } from "../../base/crypto/secret.js";
 import { within } from "../../base/deadline.js";
-import { takeShortAnswers } from "./aws-answers.js";
 import { assumeRoleFault, isRefused, putObjectFault } from "./aws-faults.js";
 import type { Access, Buckets, OpenBucket } from "./buckets.js";
 import type { Destination } from "./destination.js";

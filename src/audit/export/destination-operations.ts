@@ -58,7 +58,9 @@ const makeCreate =
     if (refused) return refused;
     const made = await ports.store.create({ id: newDestinationId(), externalId: newExternalId(), ...place });
     return made === "many"
-      ? refusal("limit_exceeded", { message: "There are as many export destinations as there may be" })
+      ? refusal("limit_exceeded", {
+          message: "The organization has as many export destinations as it may have",
+        })
       : done(made);
   };
 

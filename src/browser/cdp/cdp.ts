@@ -3,7 +3,7 @@ import { isRecord } from "../../base/is-record.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import { turns } from "../../base/fair-turns.js";
-import { bytesOf, firstClientId, type Frame, summarize } from "./frame.js";
+import { bytesOf, firstMonitorId, type Frame, summarize } from "./frame.js";
 import { readLists } from "./list-reader.js";
 import type { Pipe } from "./pipe.js";
 import { findTarget, longestEventBytes, paramsOf } from "./target-event.js";
@@ -101,7 +101,7 @@ export class Cdp {
   }
 
   #nextId(): number {
-    this.#lastId = (this.#lastId + 1) % firstClientId;
+    this.#lastId = (this.#lastId + 1) % firstMonitorId;
     return this.#lastId;
   }
 

@@ -13,6 +13,14 @@ import {
 import { daemonPrograms, moveDaemon, setWeight } from "./cgroup-weights.js";
 import { type ProcessorAccount, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
 
+/** What the kernel tells of the memory of a browser's processes together. */
+export interface MemoryUse {
+  readonly bytes: number;
+  readonly peakBytes?: number;
+  /** Processes that it ended for want of memory. */
+  readonly outOfMemoryKills?: number;
+}
+
 /** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
 export interface Cgroup {
   /**
@@ -27,6 +35,8 @@ export interface Cgroup {
    */
   throttle(cpuPercent: number): Promise<void>;
   processes(): Promise<number[]>;
+  /** Undefined where it does not count memory. */
+  memory(): Promise<MemoryUse | undefined>;
   /** Works only when no process is left in it. */
   remove(): Promise<void>;
 }
@@ -199,6 +209,10 @@ function cgroupAt(members: readonly Member[]): Cgroup {
       const member = members.find(({ controllers: handed }) => handed.includes("cpu"));
       if (member) await limitCpu(member, cpuPercent);
     },
+    memory: async () => {
+      const member = members.find(({ controllers: handed }) => handed.includes("memory"));
+      return member && (await memoryIn(member));
+    },
     processes: () => (first ? membersOf(first.path) : Promise.resolve([])),
     remove: async () => void (await Promise.all(paths.map(removeCgroupAt))),
   };
@@ -223,6 +237,27 @@ const prefixOf = (members: readonly Member[]): readonly string[] => [
   ...members.map(entranceOf),
   "--",
 ];
+
+const memoryFiles = {
+  1: { bytes: "memory.usage_in_bytes", peak: "memory.max_usage_in_bytes", events: "memory.oom_control" },
+  2: { bytes: "memory.current", peak: "memory.peak", events: "memory.events" },
+} as const;
+
+async function memoryIn({ path, version }: Member): Promise<MemoryUse | undefined> {
+  const { bytes: file, peak, events } = memoryFiles[version];
+  const texts = await Promise.all(
+    [file, peak, events].map((name) => readFile(join(path, name), "utf8").catch(() => "")),
+  );
+  const [bytes, peakBytes, kills] = [...texts.slice(0, 2), /^oom_kill (\d+)$/m.exec(texts[2] ?? "")?.[1]].map(
+    (text) => (text === undefined || text === "" ? undefined : Number(text)),
+  );
+  if (bytes === undefined) return undefined;
+  return {
+    bytes,
+    ...(peakBytes !== undefined && { peakBytes }),
+    ...(kills !== undefined && { outOfMemoryKills: kills }),
+  };
+}
 
 async function membersOf(path: string): Promise<number[]> {
   const text = await readFile(join(path, "cgroup.procs"), "utf8").catch(() => "");

@@ -27,6 +27,16 @@ export const auditSection = Type.Object({
     256 * 2 ** 20,
   ),
   max_bytes: bytes("of entries in Redis beyond which no more are taken", [2 ** 12, 2 ** 37])(512 * 2 ** 20),
+  unknown_entries_of_address: count(
+    "that requests of one address which are not let in leave in a minute at each control; more have one together",
+    "entries",
+    [1, 1_000_000],
+  )(100),
+  unknown_entries: count(
+    "that all requests which are not let in leave in a minute at each control; more have one for each address",
+    "entries",
+    [1, 1_000_000],
+  )(1000),
   segment_entries: count("that are sealed together at most", "entries", [10, 200_000])(50_000),
   seal_period_seconds: seconds("what is to be sealed is looked for every", [1, 3600])(10),
   retention_hours: hours("entries are kept for", [1, 24 * 366 * 20])(24 * 365),

@@ -17,6 +17,16 @@ import {
 export const gatewaySection = Type.Object({
   ping_seconds: seconds("clients are pinged every; two unanswered disconnect", [1, 3600])(20),
   max_clients: count("clients of one browser at once; further ones get 429", "clients", [1, 10_000])(32),
+  max_bidi_clients: count(
+    "WebDriver BiDi clients of one browser at once, each with a process of its own; further ones get 429",
+    "clients",
+    [0, 10_000],
+  )(8),
+  max_total_bidi_clients: count("the same of all browsers of this daemon", "clients", [0, 100_000])(64),
+  bidi_heap_bytes: bytes(
+    "heap of the process of a BiDi client; one that needs more ends, and its client with it",
+    [32 * 2 ** 20, 2 ** 32],
+  )(256 * 2 ** 20),
   max_sessions: count(
     "CDP sessions of one client at once; further attaching is refused, and a client for whom more are attached unasked is closed with 1008",
     "sessions",

@@ -55,6 +55,11 @@ export const periodsSection = Type.Object({
 export const tombstonesSection = Type.Object({
   keep_hours: hours("deleted sessions can be listed for")(24),
   max_per_project: count("deleted sessions kept per project", "sessions", [0, 10_000_000])(100_000),
+  max_recordings_per_project: count(
+    "flight recordings of browsers that ended by a fault, kept as long and per project; at most 32 KiB each",
+    "recordings",
+    [0, 1_000_000],
+  )(1000),
 });
 
 export const limitsSection = Type.Object({

@@ -1,6 +1,7 @@
 import { makeAuditReader } from "../../audit/read-page.js";
 import { makeSeal } from "../../audit/seal.js";
 import { SegmentFiles } from "../../audit/segment-files.js";
+import { UnknownCallers } from "../../audit/unknown-callers.js";
 import { AuditWriter } from "../../audit/writer.js";
 import { newRequestId } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
@@ -18,11 +19,17 @@ interface AuditPart {
 
 /** The audit log as a control has it. Opened before the server, so that it stops after the last request. */
 export function openAudit(shared: DaemonParts, stops: Stops): AuditPart {
-  const { config, clock, log, metrics: meter, stores, archives } = shared;
+  const { config, clock, log, metrics, stores, archives } = shared;
   const { audit: store } = stores;
+  const { audit: meter } = metrics;
   const writer = new AuditWriter({ store, clock, log, meter, id: newRequestId() });
-  stops.add("audit log", () => writer.close());
-  const files = new SegmentFiles(archives);
+  const { unknownEntries: mostOfAll, unknownEntriesOfAddress: mostOfEach } = config.audit;
+  const recorder = new UnknownCallers({ recorder: writer, clock, meter, mostOfEach, mostOfAll });
+  stops.add("audit log", () => {
+    recorder.flush();
+    return writer.close();
+  });
+  const files = new SegmentFiles({ ...archives, clock });
   const {
     hotMs,
     hotBytes: sealBytes,
@@ -34,7 +41,7 @@ export function openAudit(shared: DaemonParts, stops: Stops): AuditPart {
   const sealing = { store, files, hotMs, sealBytes, segmentEntries, keepMs, log };
   return {
     operations: {
-      audit: writer,
+      audit: recorder,
       auditLog: makeAuditReader({ store, files, clock }),
       destinations: exports.operations,
     },

@@ -7,9 +7,11 @@ import { makeAcquire } from "../../lease/acquire.js";
 import { makeAddExtensions, makeFindUploadTarget } from "../../lease/add-extensions.js";
 import { makeCreateSession } from "../../lease/create-session.js";
 import { makeCurl } from "../../lease/curl.js";
+import { makePoolRecordings, makeReadRecording } from "../../lease/flight-recordings.js";
 import { makeListSessions } from "../../lease/list-sessions.js";
 import { meterAcquire } from "../../lease/metered-acquire.js";
 import { makeRelease, makeRemoveSession } from "../../lease/release.js";
+import { makeEventOperations } from "../../lease/session-events.js";
 import { makeGetSession, makeUpdateSession } from "../../lease/update-session.js";
 import { undoneWhereLate } from "../../pool/late-creation.js";
 import { SessionReader } from "../../pool/launch-templates.js";
@@ -30,6 +32,7 @@ import { acquireMeter } from "../metrics.js";
 import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
 import { extensionCheck } from "../registries.js";
 import type { DaemonParts } from "../shared.js";
+import { Seats } from "../../telemetry/seats.js";
 import type { ProjectStores } from "../../store/project/projects.js";
 
 /** What operations have in every project. */
@@ -44,11 +47,13 @@ export interface OperationParts {
  */
 export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): HttpDeps["operationsIn"] {
   const made = new LRUCache<ProjectId, OperationsInProject>({ max: 1000 });
+  const eventPorts = openEventPorts(shared);
   const make = (project: ProjectId): OperationsInProject => {
     const stores = shared.stores.projects.of(project);
     return {
       pools: makePoolOperations(shared, stores, parts),
       sessions: makeSessionOperations(shared, stores, parts),
+      events: makeEventOperations({ ...eventPorts, projects: stores.projects }),
       ...openProjectRegistries(shared, stores),
     };
   };
@@ -60,6 +65,16 @@ export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): Ht
     return operations;
   };
 }
+
+/** Readers of all projects share their places. */
+const openEventPorts = ({ config: { telemetry }, stores, clock, stopping }: DaemonParts) => ({
+  poolStore: stores.poolStore,
+  events: stores.events,
+  streams: new Seats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
+  pages: new Seats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
+  clock,
+  stopping,
+});
 
 function makePoolOperations(
   shared: DaemonParts,
@@ -80,6 +95,7 @@ function makePoolOperations(
   };
   const acquire = makeAcquire({
     ...lendingPorts(shared, project, lending),
+    destinations: project.destinations,
     maxWaitMs: config.acquire.maxWaitMs,
   });
   const remove = makeRemovePool(ports);
@@ -94,6 +110,7 @@ function makePoolOperations(
     remove,
     flush: makeFlushPool(ports),
     browsers: makePoolBrowsers(ports),
+    recordings: makePoolRecordings({ poolStore, projects }),
     acquire: meterAcquire(acquire, { clock, meter: acquireMeter(shared, projects.project) }),
     release: makeRelease(releasePorts(shared, project)),
   };
@@ -125,6 +142,7 @@ function makeSessionOperations(
     get: makeGetSession(changing),
     update: makeUpdateSession(changing),
     remove: makeRemoveSession(releasePorts(shared, project)),
+    recording: makeReadRecording(changing),
     curl: makeCurl({ poolStore, projects, askCurl: lending.askCurl }),
     findUploadTarget: makeFindUploadTarget(changing),
     addExtensions: makeAddExtensions({
@@ -172,10 +190,11 @@ const lendingPorts = (
 
 const releasePorts = (
   { config, stores, clock }: DaemonParts,
-  { projects }: ProjectStores,
+  { projects, ...refs }: ProjectStores,
 ): Parameters<typeof makeRelease>[0] => ({
   poolStore: stores.poolStore,
   projects,
+  configs: new SessionReader(stores.poolStore, refs),
   retryWindowMs: config.acquire.retryWindowMs,
   saveWaitMs: config.profiles.saveWaitMs,
   clock,

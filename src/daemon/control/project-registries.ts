@@ -16,7 +16,7 @@ export function openProjectRegistries(
   shared: DaemonParts,
   stores: ProjectStores,
 ): ReturnType<typeof openRegistries> {
-  const { extensions, profiles, proxies } = openRegistries(shared, stores);
+  const { extensions, profiles, proxies, otlpDestinations } = openRegistries(shared, stores);
   const isActive = isActiveOf(shared, stores.projects.project);
   // Whoever is told of it only now can have named it nowhere, so nothing uses it.
   const ports = <Id>(store: { remove(id: Id): Promise<unknown> }) => ({
@@ -27,22 +27,33 @@ export function openProjectRegistries(
     extensions: { ...extensions, create: undoneWhereLate(extensions.create, ports(stores.extensions)) },
     profiles: { ...profiles, create: undoneWhereLate(profiles.create, ports(stores.profiles)) },
     proxies: { ...proxies, create: undoneWhereLate(proxies.create, ports(stores.proxies)) },
+    otlpDestinations: {
+      ...otlpDestinations,
+      create: undoneWhereLate(otlpDestinations.create, ports(stores.destinations)),
+    },
   };
 }
 
 const removedAtOnce = 100;
 
 /** Some of what is registered in a deleted project: requests have made it that the deletion has overtaken. */
-export async function removeRegistered({ extensions, profiles, proxies }: ProjectStores): Promise<void> {
+export async function removeRegistered({
+  extensions,
+  profiles,
+  proxies,
+  destinations,
+}: ProjectStores): Promise<void> {
   const some = { limit: removedAtOnce, offset: 0 };
-  const [loaded, saved, routed] = await Promise.all([
+  const [loaded, saved, routed, exported] = await Promise.all([
     extensions.all(),
     profiles.page(some),
     proxies.page(some),
+    destinations.all(),
   ]);
   await Promise.all([
     ...loaded.map(({ id }) => extensions.remove(id)),
     ...saved.items.map(({ id }) => profiles.remove(id)),
     ...routed.items.map(({ id }) => proxies.remove(id)),
+    ...exported.map(({ id }) => destinations.remove(id)),
   ]);
 }

@@ -3,6 +3,7 @@ import type { KnownProjects } from "../../access/api-key-operations.js";
 import type { ProjectContents, ProjectDirectory, ProjectOperations } from "../../access/project.js";
 import { makeProjectOperations } from "../../access/project-operations.js";
 import { findProjectId, onDemandIn } from "../../base/ids.js";
+import { eraseEvents } from "../../telemetry/sweep-events.js";
 import type { DaemonParts } from "../shared.js";
 import type { Stores } from "../stores.js";
 import { removeRegistered } from "./project-registries.js";
@@ -32,7 +33,10 @@ export function forgetProjects({ stores }: DaemonParts): () => Promise<void> {
       if ((await contents.isRunning(id)) || (await contents.hasRegistered(id))) return false;
       return (await left.partitions()).length === 1 && (await left.countTombstones()) === 0;
     },
-    erase: (id) => projects.of(id).projects.erase(),
+    async erase(id) {
+      await eraseEvents(stores.events, id);
+      await projects.of(id).projects.erase();
+    },
   });
 }
 
@@ -49,13 +53,14 @@ const contentsOf = ({ poolStore, projects }: Stores): ProjectContents => ({
     return launching + leased > 0 || (await projects.of(id).projects.pools()).length > 0;
   },
   async hasRegistered(id) {
-    const { extensions, profiles, proxies } = projects.of(id);
+    const { extensions, profiles, proxies, destinations } = projects.of(id);
     const first = { limit: 1, offset: 0 };
-    const [loaded, saved, routed] = await Promise.all([
+    const [loaded, saved, routed, exported] = await Promise.all([
       extensions.all(),
       profiles.page(first),
       proxies.page(first),
+      destinations.all(),
     ]);
-    return loaded.length + saved.items.length + routed.items.length > 0;
+    return loaded.length + saved.items.length + routed.items.length + exported.length > 0;
   },
 });

@@ -7,6 +7,7 @@ import { makeEndLeases } from "../../lease/end-leases.js";
 import { makeMaintenance } from "../../pool/maintenance.js";
 import { makeRefreshPartition } from "../../pool/refresh.js";
 import { startTicks, type Tick } from "../../schedule/ticks.js";
+import { makeSweepEvents } from "../../telemetry/sweep-events.js";
 import type { DaemonParts } from "../shared.js";
 import { forgetProjects } from "./projects.js";
 
@@ -47,6 +48,7 @@ export async function startSchedules(
     { name: "reap", periodMs: periods.reapMs, run: maintenance.reap },
     { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
     { name: "archives", periodMs: config.archives.sweepPeriodMs, run: sweepArchives(shared) },
+    { name: "telemetry", periodMs: config.telemetry.sweepPeriodMs, run: sweepEvents(shared) },
     { name: "projects", periodMs: periods.recycleMs, run: forgetProjects(shared) },
     { name: "ended keys", periodMs: periods.reapMs, run: endLeases(shared) },
     ...more,
@@ -54,6 +56,9 @@ export async function startSchedules(
   const started = await startTicks(queueOptions, ticks, { clock, record });
   stops.add("ticks", () => started.close());
 }
+
+const sweepEvents = ({ config, stores: { events } }: DaemonParts): Tick["run"] =>
+  makeSweepEvents(events, { maxBytes: config.telemetry.maxTotalBytes });
 
 const endLeases = ({ config, stores: { apiKeys, poolStore, projects } }: DaemonParts): Tick["run"] =>
   makeEndLeases({ keys: apiKeys, poolStore, projects, isWanted: config.access.endLeasesOfDeletedKeys });

@@ -1,4 +1,4 @@
-import type { NodeId } from "../../base/ids.js";
+import { type NodeId, partitionOf } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import type { BrowserHost } from "../../browser/host.js";
 import { launchChromium } from "../../browser/launch.js";
@@ -8,7 +8,10 @@ import type { Config } from "../../config/config.js";
 import { Bridge } from "../../gateway/cdp/bridge.js";
 import { LaunchHealth } from "../../node/launch-health.js";
 import { startResourceWatch } from "../../node/resource-watch.js";
+import type { TelemetryParts } from "../../node/slot.js";
 import { Slots } from "../../node/slots.js";
+import { BrowserTelemetry } from "../../telemetry/browser-telemetry.js";
+import { Monitor } from "../../telemetry/monitor/monitor.js";
 import type { AssetsPart } from "./browser-assets.js";
 import type { EgressPart } from "./egress.js";
 import { gatewayLimitsOf } from "../gateway.js";
@@ -45,9 +48,11 @@ export function openBrowsers(
     parallelLaunches: config.node.parallelLaunches,
     launchLimitMs: launchClaimMs(config.node),
     fillWorkspaceOf: (launch) => assets.assets.of(launch),
-    launch: (spec, { onAnswer, ...options }) =>
-      launchChromium(spec, host, { ...options, onStage: (stage) => void (stage === "answer" && onAnswer()) }),
-    makeBridge: (chromium) => new Bridge(chromium.pipe, clock, gatewayLimitsOf(config).sessions),
+    launch: (spec, options) => launchChromium(spec, host, options),
+    makeTelemetry: (parts) => makeTelemetry(shared, parts),
+    makeBridge: ({ pipe }, recorder) =>
+      new Bridge(pipe, clock, { sessions: gatewayLimitsOf(config).sessions, recorder }),
+    keepRecording: (browser, text) => stores.projects.at(partitionOf(browser)).keepRecording(browser, text),
     meter: slotMeter(shared),
   });
   const watch = watchResources(shared, host, slots);
@@ -92,3 +97,19 @@ const watchResources = (
       fullness: (inMounts) => fullness(host.scratchDirectory, inMounts),
     },
   });
+
+function makeTelemetry(
+  { clock, log, recorder }: DaemonParts,
+  { browser, template, running, isRestarting, hasVisitors }: TelemetryParts,
+): BrowserTelemetry {
+  const monitor = new Monitor({ clock, log: log.child({ browser }), isRestarting, hasClients: hasVisitors });
+  return new BrowserTelemetry({
+    browser,
+    launched: template.telemetry,
+    recorder,
+    startMonitor({ sink, settings: { categories } }) {
+      void monitor.start({ pipe: running().chromium.pipe, sink, categories });
+      return monitor;
+    },
+  });
+}

@@ -106,6 +106,7 @@ async function register(
   if (!slot) return { kind: "gone", reason: "the browser is over" };
   if (!(await handover.begin(slot, lease)))
     return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
+  slot.captures(lease, reply);
   if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected" };
   return { kind: "connected", ready: leaseCommands.start(slot, lease, reply.startUrl) };
 }

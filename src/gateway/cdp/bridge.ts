@@ -9,7 +9,7 @@ import { ControlSession, type OwnCall } from "./control-session.js";
 import { findTarget, type TargetInfo } from "../../browser/cdp/target-event.js";
 import type { BridgeClient, RootTarget, BridgeConnection } from "./connection.js";
 import { type CdpSession, CdpSessions } from "./sessions.js";
-import { SessionQuotas, usualSessions } from "./session-quotas.js";
+import { type SessionLimits, SessionQuotas, usualSessions } from "./session-quotas.js";
 import {
   findAttached,
   findCrashedTarget,
@@ -36,6 +36,18 @@ interface ClientCall {
 const maxBodyBytes = 100 * 1024 * 1024 - 129 * 1024;
 const backlogBytes = 32 * 1024 * 1024;
 
+/** Is told of what happens on the pipe; it has to be as good as nothing, for it runs with each command. */
+export interface BridgeRecorder {
+  /** A command of a client went to Chromium. */
+  sent(method: string): void;
+  state(state: "page_crashed"): void;
+}
+
+interface BridgeOptions {
+  readonly sessions?: SessionLimits | undefined;
+  readonly recorder?: BridgeRecorder;
+}
+
 /**
  * The clients of one browser on its one pipe. Each has a CDP session of its own
  * (`Target.attachToBrowserTarget`), so that Chromium keeps them apart; ids are rewritten, bodies from the
@@ -50,14 +62,16 @@ export class Bridge {
   readonly #closed = new ClosedTargets();
   readonly #stops: (() => void)[];
   readonly #control: ControlSession;
+  readonly #recorder: BridgeRecorder | undefined;
 
   constructor(
     private readonly pipe: Pipe,
     clock: Clock,
-    limits = usualSessions,
+    { sessions = usualSessions, recorder }: BridgeOptions = {},
   ) {
     this.#control = new ControlSession(pipe, clock, this.#calls);
-    this.#shares = new SessionQuotas(this.#sessions, limits);
+    this.#shares = new SessionQuotas(this.#sessions, sessions);
+    this.#recorder = recorder;
     this.#stops = [
       pipe.onFrame((frame) => this.#receive(frame)),
       pipe.onClosed(() => this.close()),
@@ -109,12 +123,13 @@ export class Bridge {
     await this.#control.detach(root.id);
   }
 
-  #send(root: CdpSession<BridgeClient>, command: Command): void {
+  #send(root: CdpSession<BridgeClient>, command: Command): boolean {
     const session = command.session === undefined ? root : this.#sessions.find(command.session);
     if (session === undefined || session.owner !== root.owner) {
-      return root.owner.deliver(
+      root.owner.deliver(
         errorReply({ id: command.id }, codes.sessionGone, "Session with given id not found."),
       );
+      return false;
     }
     const body = command.written ?? written(command);
     const tooLong = isTooLong(body) ? "The message is longer than Chromium accepts" : undefined;
@@ -122,13 +137,18 @@ export class Bridge {
       this.#closed.whyRefused(this.#sessions, session, command) ??
       this.#shares.whyRefused(root.owner, command) ??
       tooLong;
-    if (refused !== undefined) return root.owner.deliver(errorReply(command, codes.refused, refused));
+    if (refused !== undefined) {
+      root.owner.deliver(errorReply(command, codes.refused, refused));
+      return false;
+    }
     this.#beforeClose(session, command);
     const id = this.#calls.add({ kind: "client", session, id: command.id, method: command.method });
     session.calls.add(id);
     this.#shares.asked(root.owner, command.method);
     this.#write(id, body, session.id);
+    this.#recorder?.sent(command.method);
     if (this.pipe.backlogBytes() > backlogBytes) this.#hold(root.owner);
+    return true;
   }
 
   #write(id: number, body: string | Uint8Array, session: string): void {
@@ -198,6 +218,7 @@ export class Bridge {
     if (method === "Target.detachedFromTarget") return this.#detached(findDetachedSession(frame));
     if (method === "Target.targetDestroyed") return this.#destroyed(findDestroyedTarget(frame) ?? "");
     if (method === "Target.targetCrashed") {
+      this.#recorder?.state("page_crashed");
       return this.#failCalls(this.#sessions.attachedTo(findCrashedTarget(frame) ?? ""), "Target crashed");
     }
     if (method !== "Target.targetCreated" && method !== "Target.targetInfoChanged") return;

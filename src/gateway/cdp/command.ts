@@ -1,4 +1,5 @@
 import { isRecord } from "../../base/is-record.js";
+import type { Told } from "../../telemetry/commands/tell.js";
 import { keysWithin, measure, type ShapeLimits } from "./json-shape.js";
 
 /** One command of a client, as the gate judges it and as it is forwarded. */
@@ -13,6 +14,8 @@ export interface Command {
    * looked at later.
    */
   readonly written?: Uint8Array;
+  /** What an event may say of it, where another thread has read it for somebody who listens. */
+  readonly told?: Told;
 }
 
 export type Params = Readonly<Record<string, unknown>>;

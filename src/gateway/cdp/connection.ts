@@ -19,7 +19,8 @@ export type RootTarget = { readonly kind: "browser" } | { readonly kind: "target
 
 /** One client's attachment to the bridge. */
 export interface BridgeConnection {
-  send(command: Command): void;
+  /** False where it did not go to Chromium; the client was told why. */
+  send(command: Command): boolean;
   /**
    * Detaches the root session, whereupon Chromium ends what the client attached and disposes its contexts.
    */

@@ -59,11 +59,11 @@ export class JudgeThreads {
    * Undefined where it could not be judged in time, or at all. The message is transferred to the thread, so
    * the caller cannot use it any more.
    */
-  judge({ browser, message, context, spent }: MessageToJudge): Promise<Judged | undefined> {
+  judge({ browser, spent, ...task }: MessageToJudge): Promise<Judged | undefined> {
     if (this.#isClosed) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(browser);
-      const one = { task: { message, context }, spent, resolve };
+      const one = { task, spent, resolve };
       if (waiting) waiting.push(one);
       else this.#waiting.set(browser, [one]);
       this.#proceed();

@@ -12,15 +12,17 @@ const judgingPriority = 10;
 export interface Task {
   readonly message: Uint8Array;
   readonly context: GateContext;
+  /** Somebody listens to what the client does. */
+  readonly isObserved: boolean;
 }
 
 // The daemon's main thread goes first.
 if (process.platform === "linux")
   setPriority(Number(basename(readlinkSync("/proc/thread-self"))), judgingPriority);
 
-parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, context }: Task) => {
+parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, context, isObserved }: Task) => {
   const message = Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
-  const judged = judgeAndWrite(message, { gate: defaultGate, context });
+  const judged = judgeAndWrite(message, { gate: defaultGate, context, isObserved });
   parentPort?.postMessage(judged, transfersOf(judged));
 });
 

@@ -1,5 +1,6 @@
 import { type Command, codes, errorReply, type Params, parseCommand } from "../cdp/command.js";
 import type { measure } from "../cdp/json-shape.js";
+import { tellCommand } from "../../telemetry/commands/tell.js";
 import type { Gate, Judgement, GateContext } from "./gate.js";
 
 /** What becomes of one message: an error for its sender, or a command and what the gate says of it. */
@@ -24,16 +25,18 @@ export function judgeMessage(
 }
 
 /**
- * The same, to be handed to another thread: what goes on is written out, and only what the bridge looks at is
- * left of the params.
+ * The same, to be handed to another thread: what goes on is written out, with what an event may say of it
+ * where somebody listens, and only what the bridge looks at is left of the params.
  */
-export function judgeAndWrite(message: Buffer, judging: JudgeContext): Judged {
+export function judgeAndWrite(message: Buffer, judging: JudgeContext & { isObserved: boolean }): Judged {
   const judged = judgeMessage(message, judging);
   if (judged.kind === "fault") return judged;
   const { command, judgement } = judged;
   if (judgement.kind !== "pass") return { ...judged, command: { ...command, params: {} } };
+  const told = judging.isObserved ? tellCommand(judgement.command) : undefined;
   const passed = {
     ...judgement.command,
+    ...(told && { told }),
     params: lookedAt(judgement.command.params),
     written: Buffer.from(written(judgement.command)),
   };

@@ -10,7 +10,14 @@ const CommandFailure = Type.Object({
   /** What it is answered as, where it is known whose fault it is. */
   code: Type.Optional(Type.Enum(errorCodes)),
 });
-const CommandResult = Type.Union([Type.Object({ isDone: Type.Literal(true) }), CommandFailure]);
+const CommandResult = Type.Union([
+  Type.Object({
+    isDone: Type.Literal(true),
+    /** What was asked for, where the question asked for something. */
+    payload: Type.Optional(Type.String()),
+  }),
+  CommandFailure,
+]);
 
 /** What became of a question to this node, for whoever asked. */
 export type CommandResult = Readonly<Static<typeof CommandResult>>;

@@ -13,6 +13,7 @@ import {
 import { answerJson, refuseRequest } from "../refusals.js";
 import { type CommandResult, commandResultParser } from "./command-result.js";
 import type { NodeAddress } from "../ports.js";
+import { readShort } from "../read-short.js";
 import { post, type PostReply } from "./post.js";
 
 /** A node takes messages here that Redis may not have brought it. */
@@ -49,7 +50,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const text = await readShort(request);
+  const text = await readShort(request, longestBytes);
   if (text === undefined) return refuseRequest(response, { code: "body_too_large" });
   const signature = String(request.headers[signatureHeader] ?? "");
   if (!isSigned(secret, { text, signature }, clock.now()))
@@ -57,17 +58,6 @@ async function answer(
   const outcome = await receive(nodeMessageParser.json(text));
   if (outcome) answerJson(response, outcome);
   else refuseRequest(response, { code: "browser_not_found" });
-}
-
-async function readShort(request: IncomingMessage): Promise<string | undefined> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of request as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > longestBytes) return undefined;
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
 }
 
 interface SendPorts extends Pick<DirectMessagePorts, "secret" | "clock" | "log"> {
@@ -113,7 +103,8 @@ async function postTo(
 }
 
 const answerOf = (outcome: CommandResult): NodeReply => {
-  if (outcome.isDone) return { kind: "done" };
+  if (outcome.isDone)
+    return { kind: "done", ...(outcome.payload !== undefined && { payload: outcome.payload }) };
   const { text, code } = outcome;
   return { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) };
 };

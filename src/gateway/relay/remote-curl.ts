@@ -32,7 +32,7 @@ const answerMs: Millis = 90_000;
  */
 export const makeAskCurl =
   ({ secret, clock, log, findAddress, unreachable }: AskCurlPorts): AskCurl =>
-  async ({ id, lease }, body, gone) => {
+  async ({ id, lease }, body, { gone, request }) => {
     const address = await findAddress(id);
     if (!address) return noAnswer;
     const late = new AbortController();
@@ -45,6 +45,7 @@ export const makeAskCurl =
       const answer = await postForAnswer(address, {
         path: `/browsers/${id}/curl?token=${tokenOf(secret, id, lease.id)}`,
         body: JSON.stringify(body),
+        headers: { "x-request-id": request },
         signal: AbortSignal.any([gone, late.signal]),
       });
       finished(answer, (error) => {

@@ -41,7 +41,8 @@ function addReads(app: App, { apiKeys }: Deps): void {
         sort_direction: sort_direction ?? "desc",
         status: withDeleted === true ? "all" : (status ?? "active"),
       } as const;
-      const got = await apiKeys.list(asked, principalOf(request));
+      const { principal, gone } = callerOf(request, reply);
+      const got = await apiKeys.list(asked, principal, gone);
       if (got.kind === "refused") return sendRefusal(reply, got);
       return reply.headers(pagingHeaders(got.value, asked)).send(got.value.items.map(apiKeyView));
     },

@@ -56,6 +56,15 @@ function addReads(app: App, { inProject, context }: Deps): void {
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value.map(poolBrowserView));
     },
   );
+
+  app.get(
+    "/browser_pools/:id_or_name/flight_recordings",
+    { schema: { ...operations.listPoolFlightRecordings, params: PoolRef } },
+    async (request, reply) => {
+      const got = await inProject(request).pools.recordings(parsePoolRef(request.params));
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send([...got.value]);
+    },
+  );
 }
 
 function addWrites(app: App, { inProject, context, policyBodyBytes }: Deps): void {

@@ -52,6 +52,18 @@ function addReads(app: App, { inProject, context }: Deps): void {
         : reply.send(anySessionView(got.value, context));
     },
   );
+
+  app.get(
+    "/browsers/:id_or_name/flight_recording",
+    { schema: { ...operations.getFlightRecording, params: SessionRef } },
+    async (request, reply) => {
+      const got = await inProject(request).sessions.recording(
+        parseSessionRef(request.params),
+        callerOf(request, reply),
+      );
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value);
+    },
+  );
 }
 
 function addWrites(app: App, { inProject, context, policyBodyBytes, creations }: Deps): void {

@@ -58,6 +58,13 @@ export const lendingOperations = {
     success: [{ status: 200, description: "The browsers", component: "PoolBrowser", isList: true }],
     failures: ["pool_not_found"],
   },
+  listPoolFlightRecordings: {
+    tag: pools,
+    summary:
+      "Read what the pool's browsers had recorded that ended by a fault or did not launch: the 20 newest",
+    success: [{ status: 200, description: "The recordings", component: "FlightRecording", isList: true }],
+    failures: ["pool_not_found"],
+  },
   acquireBrowser: {
     tag: pools,
     summary: "Lease a browser of a pool, waiting for one if need be",
@@ -117,6 +124,12 @@ export const lendingOperations = {
     summary: "Read a session",
     success: session("The session"),
     failures: ["browser_not_found"],
+  },
+  getFlightRecording: {
+    tag: browsers,
+    summary: "Read the last of what happened in a browser, while it runs or where it ended by a fault",
+    success: [{ status: 200, description: "The recording", component: "FlightRecording" }],
+    failures: ["not_found", "browser_not_found", "lease_superseded", "browser_gone", "node_silent"],
   },
   updateBrowser: {
     tag: browsers,

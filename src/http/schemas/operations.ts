@@ -3,6 +3,7 @@ import { auditOperations } from "./audit-operations.js";
 import { lendingOperations } from "./lending-operations.js";
 import { about, reply } from "./operation.js";
 import { registryOperations } from "./registry-operations.js";
+import { telemetryOperations } from "./telemetry-operations.js";
 
 const health = "Health";
 
@@ -16,6 +17,7 @@ export const operations = about({
   ...registryOperations,
   ...accessOperations,
   ...auditOperations,
+  ...telemetryOperations,
   getAuthContext: {
     tag: "Authentication",
     summary: "Tell who the request is from and what it may reach",

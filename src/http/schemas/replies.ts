@@ -2,6 +2,7 @@ import { type Static, Type } from "typebox";
 import { errors } from "../../base/errors.js";
 import { retireReasons, browserStates } from "../../pool/browser.js";
 import { CurlReply } from "../../spec/curl.js";
+import { FlightRecording } from "../../spec/flight-recording.js";
 import {
   engines,
   memoryClasses,
@@ -9,7 +10,6 @@ import {
   BrowserPolicy,
   PoolCreate,
   regions,
-  Telemetry,
   Viewport,
 } from "../../spec/bodies.js";
 import {
@@ -21,6 +21,7 @@ import {
   ProjectLimitsReply,
   ProjectReply,
 } from "./access-replies.js";
+import { OtlpDestinationReply, TelemetryEnvelope, TelemetryReply } from "./telemetry-replies.js";
 import { AuditEntryReply, DestinationReply, DestinationTestReply } from "./audit-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
@@ -42,7 +43,11 @@ const ErrorReply = Type.Object(
 );
 
 const { size: _size, ...optionalConfig } = PoolCreate.properties;
-const ConfigReply = Type.Object({ ...optionalConfig, size: Type.Integer({ minimum: 1 }) });
+const ConfigReply = Type.Object({
+  ...optionalConfig,
+  size: Type.Integer({ minimum: 1 }),
+  telemetry: Type.Optional(TelemetryReply),
+});
 /** A pool as docs/api.md#pools has it. */
 export const PoolReply = Type.Object(
   {
@@ -167,7 +172,7 @@ export const SessionReply = Type.Object(
       }),
     ),
     proxy_id: Type.Optional(Type.String()),
-    telemetry: Type.Optional(Type.Union([Telemetry, Type.Null()])),
+    telemetry: Type.Optional(Type.Union([TelemetryReply, Type.Null()])),
     usage: Type.Optional(
       Type.Object(
         { uptime_ms: Count, requests: Count, denied: Count, bytes_sent: Count, bytes_received: Count },
@@ -266,6 +271,9 @@ export const components = [
   AuditEntryReply,
   DestinationReply,
   DestinationTestReply,
+  OtlpDestinationReply,
+  FlightRecording,
+  TelemetryEnvelope,
   StatusReply,
 ] as const;
 

@@ -157,6 +157,34 @@ export const DestinationRefParams = Type.Object({
   id: Type.String({ description: "The export destination's id" }),
 });
 export const DestinationQuery = Type.Object(paging);
+export const OtlpDestinationRefParams = Type.Object({
+  id_or_name: Type.String({ description: "The OTLP destination's id or its name" }),
+});
+export const OtlpDestinationQuery = Type.Object({
+  ...paging,
+  name: byName.name,
+  query: text("A part of the name or of the endpoint, or the id"),
+});
+const words = Type.String({ pattern: "^\\w{1,64}(,\\w{1,64})*$", maxLength: 4096 });
+const names = (description: string) =>
+  Type.Optional(
+    Type.Union([words, Type.Array(words)], {
+      description: `${description}; several are separated by commas, or the parameter is repeated`,
+    }),
+  );
+export const StreamQuery = Type.Object({
+  replay: text("`all`: from the oldest event that is left; `Last-Event-ID` goes before it"),
+  type: names("Only events of these types"),
+});
+export const EventsQuery = Type.Object({
+  limit: paging.limit,
+  offset: text("Where the page begins: what the page before gave as X-Next-Offset"),
+  since: text("From when on, as RFC 3339 has it, or how long ago, as 5m; 5m without it. Not with order=desc"),
+  until: text("Until when, not included, in the same forms"),
+  category: names("Only events of these categories"),
+  type: names("Only events of these types"),
+  order: Type.Optional(Type.Enum(["asc", "desc"], { default: "asc" })),
+});
 export const SessionGetQuery = Type.Object({
   include_deleted: Type.Optional(Type.Boolean({ default: false })),
 });

@@ -6,12 +6,14 @@ import { noTraffic, type TrafficUsage } from "../../pool/browser.js";
 import { allowedHostsOf, proxyOf } from "../../pool/network.js";
 import type { SessionOrTombstone } from "../../pool/operations.js";
 import type { Page } from "../../spec/paging.js";
-import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
+import type { Telemetry } from "../../spec/bodies.js";
+import type { PoolSpec } from "../../spec/launch-template.js";
 import type { Pool, PoolBrowser } from "../../pool/pool.js";
 import { proxyFields } from "../../registry/proxies/selectors.js";
 import { type Session, tagsParser, type Tombstone, viewportParser } from "../../pool/session.js";
 import { profileView } from "./profile-view.js";
 import type { PoolBrowserReply, PoolReply, SessionReply } from "../schemas/replies.js";
+import type { TelemetryReply } from "../schemas/telemetry-replies.js";
 
 interface Links {
   readonly cdp_ws_url: string;
@@ -86,14 +88,16 @@ function configView(spec: PoolSpec): ConfigReply {
   return { ...Object.fromEntries(present), ...telemetry } as ConfigReply;
 }
 
-/** In a pool's configuration the destination of an export is shown as a string. */
-function telemetryView(telemetry: NonNullable<LaunchTemplate["telemetry"]>): object {
+/** The destination of an export is shown as a string. */
+function telemetryView(telemetry: Telemetry): TelemetryReply {
   const otlp = telemetry.export?.otlp;
-  if (!otlp?.destination) return telemetry;
-  return {
-    ...telemetry,
-    export: { otlp: { ...otlp, destination: otlp.destination.id ?? otlp.destination.name } },
+  if (!otlp?.destination) return telemetry as TelemetryReply;
+  const { enabled, destination } = otlp;
+  const shown = {
+    ...(enabled !== undefined && { enabled }),
+    destination: destination.id ?? destination.name,
   };
+  return { ...telemetry, export: { otlp: shown } } as TelemetryReply;
 }
 
 export const poolBrowserView = (browser: PoolBrowser): PoolBrowserReply => ({
@@ -133,7 +137,7 @@ export function sessionView(session: Session, { region, links }: ViewContext): S
     ...(start !== undefined && { start_url: start }),
     viewport: lease.viewport === undefined ? launch.viewport : viewportParser.json(lease.viewport),
     ...(pool && { pool }),
-    ...echoes(launch),
+    ...echoes(session),
     ...sessionProfile(session),
     ...networkView(session, isolation),
     usage: { uptime_ms: Math.max(0, at - browser.createdAt), ...usageView(lease.usage) },
@@ -184,12 +188,13 @@ const sessionProfile = ({ profile }: Session): Pick<SessionReply, "profile" | "p
       }
     : {};
 
-const echoed = ["browser_policy", "telemetry"] as const satisfies readonly (keyof LaunchTemplate)[];
-function echoes(launch: LaunchTemplate): Partial<SessionReply> {
-  const echo: Partial<Record<(typeof echoed)[number], unknown>> = {};
-  for (const field of echoed) if (launch[field] !== undefined) echo[field] = launch[field];
-  return echo as Partial<SessionReply>;
-}
+const echoes = ({
+  launch: { browser_policy },
+  telemetry,
+}: Session): Pick<SessionReply, "browser_policy" | "telemetry"> => ({
+  ...(browser_policy && { browser_policy }),
+  ...(telemetry && { telemetry: telemetryView(telemetry) }),
+});
 
 const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): SessionReply => ({
   session_id: dead.id,

@@ -14,6 +14,7 @@ import {
 } from "../../base/ids.js";
 import { parserOf, readonlyList } from "../../base/parser.js";
 import type { CurlBody } from "../../spec/curl.js";
+import type { Caller } from "../../spec/paging.js";
 import { type LeasedBrowser, NetworkChange, NetworkSettings } from "../browser.js";
 
 /**
@@ -23,15 +24,16 @@ import { type LeasedBrowser, NetworkChange, NetworkSettings } from "../browser.j
 export type AskCurl = (
   browser: LeasedBrowser,
   body: CurlBody,
-  gone: AbortSignal,
+  caller: Pick<Caller, "request" | "gone">,
 ) => Promise<Done<Readable> | Refusal>;
 
 /**
- * `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it
+ * `payload`: what was asked for, where the question asks for something. `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it
  * is.
  */
 export type NodeReply =
-  | { readonly kind: "done" | "silent" }
+  | { readonly kind: "silent" }
+  | { readonly kind: "done"; readonly payload?: string }
   | { readonly kind: "failed"; readonly text?: string; readonly code?: ErrorCode };
 
 /**
@@ -66,6 +68,7 @@ export const ControlMessage = Type.Union([
     kind: Type.Literal("answer"),
     question: RequestId,
     ok: Type.Boolean(),
+    payload: Type.Optional(Type.String()),
     text: Type.Optional(Type.String()),
     code: Type.Optional(Code),
   }),
@@ -99,6 +102,10 @@ const NodeRequest = Type.Union([
     revision: Type.Number(),
     change: Type.Optional(NetworkChange),
   }),
+  /** Asks for the JSON of a `FlightRecording`. */
+  Type.Object({ kind: Type.Literal("recording") }),
+  /** Has a node capture what the lease's record says. */
+  Type.Object({ kind: Type.Literal("telemetry"), revision: Type.Number(), telemetry: Type.String() }),
   /** Has a node load archives into the running browser: all of them, or none. */
   Type.Object({ kind: Type.Literal("extensions"), items: readonlyList(UploadedExtension) }),
   /**
@@ -122,7 +129,13 @@ export const CutMessage = Type.Union([Fence, Cut]);
 export const NodeMessage = Type.Union([
   Fence,
   Cut,
-  Type.Object({ kind: Type.Literal("start"), ...ofLease, url: Type.String() }),
+  /** What an acquire asks for: a start page, and what is captured. */
+  Type.Object({
+    kind: Type.Literal("start"),
+    ...ofLease,
+    url: Type.Optional(Type.String()),
+    telemetry: Type.Optional(Type.String()),
+  }),
   Type.Object({
     kind: Type.Literal("ask"),
     question: RequestId,

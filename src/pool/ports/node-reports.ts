@@ -1,17 +1,20 @@
 import type { BrowserId, ClaimId, LeaseId } from "../../base/ids.js";
-import type { LaunchingBrowser, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../browser.js";
+import type { LaunchingBrowser, Lease, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../browser.js";
 
 export interface LeaseUsage {
   readonly lease: LeaseId;
   readonly usage: TrafficUsage;
 }
 
+/** What a client's node learns of the lease under which it comes. */
+export type ConnectedLease = Pick<Lease, "registrations" | "startUrl" | "telemetry" | "telemetryRevision">;
+
 /** What a node reports of its browsers; a claim that is not the record's changes nothing. */
 export interface NodeReports {
   connect(
     browser: BrowserId,
     lease: LeaseId,
-  ): Promise<{ kind: "connected"; registrations: number; startUrl?: string } | { kind: "over"; why: string }>;
+  ): Promise<({ kind: "connected" } & ConnectedLease) | { kind: "over"; why: string }>;
   expire(ask: { browser: BrowserId; lease: LeaseId; registrations: number }): Promise<boolean>;
   /**
    * Takes a launch up; the record, or undefined where the claim is not its own. `mayReset`: its first holder

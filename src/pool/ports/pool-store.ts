@@ -32,6 +32,8 @@ export interface Waiter {
   readonly name?: string;
   readonly tags?: string;
   readonly startUrl?: string;
+  /** JSON text of the `Telemetry` by which its lease changes the browser's. */
+  readonly telemetry?: string;
   /** The API key that asks. */
   readonly holder?: string;
   /** The timeout of an on-demand session, which has no pool to tell it. */
@@ -106,6 +108,24 @@ export interface ReleaseRequest {
   readonly request: RequestId;
 }
 
+/** A lease that is over and may have captured events: what its launch and it have said of that. */
+export interface CapturedEnd {
+  readonly lease: LeaseId;
+  /** Key of the launch configuration. */
+  readonly config: string;
+  readonly telemetry?: string;
+}
+
+export interface ReleaseReply {
+  readonly kind: "released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere";
+  readonly captured?: CapturedEnd;
+}
+
+/** `changed`: the telemetry is another than the one that was merged over. */
+export type TouchReply =
+  | { readonly kind: "touched"; readonly browser: LeasedBrowser; readonly at: Millis }
+  | { readonly kind: "changed" | "superseded" | "unknown" };
+
 export interface LeaseChange {
   readonly set: Readonly<Record<string, string>>;
   readonly clear: readonly string[];
@@ -117,6 +137,8 @@ export interface LeaseChange {
   readonly uploaded?: boolean;
   /** What was asked of its node; texts as in `NetworkChange`. */
   readonly network?: { readonly allowedHosts?: string; readonly proxy?: string };
+  /** What the lease captures; `over` is the revision that it was merged over, 0 before the first. */
+  readonly telemetry?: { readonly text: string; readonly over: number };
 }
 
 /**
@@ -150,14 +172,11 @@ export interface LeaseStore {
     request: RequestId,
   ): Promise<"undone" | "kept" | "opened" | "over">;
   /** `saving`: released, and what its browser leaves is saved as a profile. */
-  release(
-    partition: Partition,
-    ask: ReleaseRequest,
-  ): Promise<"released" | "saving" | "already" | "superseded" | "unknown" | "elsewhere">;
+  release(partition: Partition, ask: ReleaseRequest): Promise<ReleaseReply>;
   touch(
     partition: Partition,
     ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },
-  ): Promise<{ kind: "touched"; browser: LeasedBrowser; at: Millis } | { kind: "superseded" | "unknown" }>;
+  ): Promise<TouchReply>;
   /** Which of the waiters are in line, or have a launch on demand, and are not given up. */
   waitingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */

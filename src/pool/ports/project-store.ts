@@ -1,5 +1,6 @@
 import type { Millis } from "../../base/clock.js";
 import type { BrowserId, LeaseId, Partition, PoolId, ProjectId, RequestId } from "../../base/ids.js";
+import type { StoredRecording } from "../../spec/flight-recording.js";
 import type { Tombstone } from "../session.js";
 import type { IdempotencyKey } from "./pool-store.js";
 
@@ -15,9 +16,11 @@ export interface ReservedSize {
   readonly kind: "reserved";
   readonly deadline: Millis;
 }
+/** The limit of concurrent sessions that is reached: the organization's, or the project's own. */
+export type ReachedLimit = "concurrent" | "ofProject";
 /** Or the limit that is reached. */
-export type SizeReservation = ReservedSize | { readonly kind: "many" | "pooled" | "concurrent" };
-export type SessionReservation = ReservedSize | { readonly kind: "unlimited" | "concurrent" };
+export type SizeReservation = ReservedSize | { readonly kind: "many" | "pooled" | ReachedLimit };
+export type SessionReservation = ReservedSize | { readonly kind: "unlimited" | ReachedLimit };
 
 /** What pools may have together. */
 export interface ProjectBounds {
@@ -107,7 +110,13 @@ export interface ProjectStore {
   /** The last ended first: `count` of them after the first `from`. */
   tombstones(from: number, count: number): Promise<readonly Tombstone[]>;
   countTombstones(): Promise<number>;
+  /** Drops tombstones and recordings that are too old, or too many. */
   sweepTombstones(): Promise<void>;
+  /** `text` is the JSON of a `StoredRecording`; it is kept as long as a tombstone. */
+  keepRecording(browser: BrowserId, text: string): Promise<void>;
+  findRecording(browser: BrowserId): Promise<StoredRecording | undefined>;
+  /** The newest of a partition's browsers, the newest first. */
+  recordings(partition: Partition, most: number): Promise<readonly StoredRecording[]>;
 }
 
 /** What is done in all projects together. */

@@ -112,7 +112,7 @@ async function register(
     ...(name === undefined ? {} : { name }),
   });
   if (created === "many")
-    return refusal("limit_exceeded", { message: "There are as many extensions as there may be" });
+    return refusal("limit_exceeded", { message: "The project has as many extensions as it may have" });
   return created === "taken" ? refusal("name_taken") : found(await store.find(id));
 }
 

@@ -73,7 +73,7 @@ const makeCreate =
     const id = newProfileId(projects.project);
     const created = await store.create({ id, most: maxProfiles, ...(name === undefined ? {} : { name }) });
     if (created === "many")
-      return refusal("limit_exceeded", { message: "There are as many profiles as there may be" });
+      return refusal("limit_exceeded", { message: "The project has as many profiles as it may have" });
     return created === "taken" ? refusal("name_taken") : found(await store.find(id));
   };
 

@@ -89,7 +89,7 @@ const makeCreate =
       Object.keys(secrets).length > 0 ? { sealed: ports.seal.close(JSON.stringify(secrets), id) } : {};
     const created = await ports.store.create({ id, ...rest, ...sealed, most: ports.maxProxies });
     return created === "many"
-      ? refusal("limit_exceeded", { message: "There are as many proxies as there may be" })
+      ? refusal("limit_exceeded", { message: "The project has as many proxies as it may have" })
       : await found(ports, id);
   };
 

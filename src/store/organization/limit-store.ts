@@ -15,9 +15,11 @@ export class RedisLimitStore implements LimitStore, ProjectLimitStore {
 
   async read(): ReturnType<LimitStore["read"]> {
     const limit = await this.store.ask((redis) => redis.hget(organizationKey("limits"), ofEachProject));
+    const set = await this.store.ask((redis) => redis.hlen(organizationKey("limits")));
     const used = await this.store.ask((redis) => redis.hmget(organizationKey("usage"), "pool", "session"));
     return {
       ofEachProject: limit === null ? null : Number(limit),
+      isAnySet: set > 0,
       reserved: used.reduce((sum, count) => sum + Number(count ?? 0), 0),
     };
   }

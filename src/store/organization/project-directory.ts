@@ -33,7 +33,19 @@ export class RedisProjectDirectory implements ProjectDirectory {
     id: ProjectId,
     { name, status }: Parameters<ProjectDirectory["change"]>[1],
   ): Promise<"changed" | "missing" | "taken"> {
-    return (await this.#run("change-project", { id, name: name ?? "", status: status ?? "" })).kind;
+    const args = { id, name: name ?? "", status: status ?? "", closingMs: "" };
+    return (await this.#run("change-project", args)).kind;
+  }
+
+  async close(
+    ...[id, { name, limitMs: closingMs }]: Parameters<ProjectDirectory["close"]>
+  ): ReturnType<ProjectDirectory["close"]> {
+    const args = { id, name: name ?? "", status: "archived", closingMs };
+    return (await this.#run("change-project", args)).kind;
+  }
+
+  async settle(...[id, how]: Parameters<ProjectDirectory["settle"]>): ReturnType<ProjectDirectory["settle"]> {
+    return (await this.#run("settle-project", { id, how })).kind;
   }
 
   async remove(id: ProjectId): Promise<"removed" | "missing" | "active"> {

@@ -93,7 +93,8 @@ export class RedisReservations {
       pooled: "",
       mostPools: 0,
     });
-    return reply.kind === "reserved" ? reply : { kind: "concurrent" };
+    if (reply.kind === "reserved") return reply;
+    return { kind: reply.kind === "ofProject" ? "ofProject" : "concurrent" };
   }
 
   freeSize = (pool: PoolId): Promise<void> => this.#free(pool);

@@ -19,6 +19,7 @@ import { isPartition } from "../records.js";
 import { partitionParts, projectParts } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 import { type ReservationAccount, readAccount, RedisReservations } from "../organization/reservations.js";
+import { RedisRecordings } from "./recordings.js";
 import { RedisTombstones } from "./tombstones.js";
 
 const partitionsAtOnce = 64;
@@ -28,6 +29,7 @@ export class RedisProjectStore implements ProjectStore {
   readonly #scripts: ProjectScripts;
   readonly #names: RedisProjectNames;
   readonly #tombstones: RedisTombstones;
+  readonly #recordings: RedisRecordings;
   readonly #reservations: RedisReservations;
 
   constructor(
@@ -38,6 +40,7 @@ export class RedisProjectStore implements ProjectStore {
     this.#scripts = new ProjectScripts(store, project);
     this.#names = new RedisProjectNames(this.#scripts);
     this.#tombstones = new RedisTombstones(this.#scripts, limits);
+    this.#recordings = new RedisRecordings(this.#scripts, limits);
     this.#reservations = new RedisReservations(this.#scripts, limits);
   }
 
@@ -52,6 +55,10 @@ export class RedisProjectStore implements ProjectStore {
   countTombstones = (): Promise<number> => this.#tombstones.count();
   sweepTombstones = (): Promise<void> => this.#tombstones.sweep();
   moveTombstones = (partition: Partition): Promise<void> => this.#tombstones.move(partition);
+
+  keepRecording: ProjectStore["keepRecording"] = (...given) => this.#recordings.keep(...given);
+  findRecording: ProjectStore["findRecording"] = (browser) => this.#recordings.find(browser);
+  recordings: ProjectStore["recordings"] = (...given) => this.#recordings.newest(...given);
 
   reserveSize: ProjectStore["reserveSize"] = (...given) => this.#reservations.reserveSize(...given);
   settleSize: ProjectStore["settleSize"] = (...given) => this.#reservations.settleSize(...given);

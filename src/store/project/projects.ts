@@ -3,6 +3,7 @@ import { forEachConcurrently } from "../../base/concurrently.js";
 import { findProjectId, type Partition, type ProjectId, projectNamedByPartition } from "../../base/ids.js";
 import type { Projects } from "../../pool/ports/project-store.js";
 import { RedisExtensionStore } from "./extension-store.js";
+import { RedisOtlpDestinationStore } from "./otlp-destination-store.js";
 import type { StoreLimits } from "../limits.js";
 import { RedisProfileStore } from "./profile-store.js";
 import { RedisProjectStore } from "./project-store.js";
@@ -16,6 +17,7 @@ export interface ProjectStores {
   readonly proxies: RedisProxyStore;
   readonly profiles: RedisProfileStore;
   readonly extensions: RedisExtensionStore;
+  readonly destinations: RedisOtlpDestinationStore;
 }
 
 const projectsAtOnce = 32;
@@ -110,6 +112,7 @@ export class RedisProjects implements Projects {
       proxies: new RedisProxyStore(this.store, project),
       profiles: new RedisProfileStore(this.store, project),
       extensions: new RedisExtensionStore(this.store, project),
+      destinations: new RedisOtlpDestinationStore(this.store, project),
     };
   }
 }

@@ -8,7 +8,7 @@ import type { ScriptReply } from "../redis/replies.js";
 export class RedisTombstones {
   constructor(
     private readonly scripts: ProjectScripts,
-    private readonly limits: Pick<StoreLimits, "maxTombstones" | "tombstoneMs">,
+    private readonly limits: Pick<StoreLimits, "maxRecordings" | "maxTombstones" | "tombstoneMs">,
   ) {}
 
   async find(id: BrowserId): Promise<Tombstone | undefined> {
@@ -51,7 +51,12 @@ export class RedisTombstones {
   }
 
   #store(tombstones: readonly string[]): Promise<ScriptReply<"store-tombstones">> {
-    const { maxTombstones: most, tombstoneMs: keepMs } = this.limits;
-    return this.scripts.run("store-tombstones", { tombstones: JSON.stringify(tombstones), most, keepMs });
+    const { maxTombstones: most, maxRecordings: mostRecordings, tombstoneMs: keepMs } = this.limits;
+    return this.scripts.run("store-tombstones", {
+      tombstones: JSON.stringify(tombstones),
+      most,
+      keepMs,
+      mostRecordings,
+    });
   }
 }

@@ -1,4 +1,13 @@
-import type { ExtensionId, Partition, NodeId, ProfileId, ProjectId, ProxyId } from "../../base/ids.js";
+import type {
+  ExtensionId,
+  LeaseId,
+  Partition,
+  NodeId,
+  OtlpDestinationId,
+  ProfileId,
+  ProjectId,
+  ProxyId,
+} from "../../base/ids.js";
 
 /**
  * The parts of a partition: all share its hash tag, so one script may touch them all
@@ -49,18 +58,38 @@ export const answerKey = (
 export const idempotencyKey = (project: ProjectId, partition: Partition, digest: string): string =>
   `${root}:${project}:{${partition}}:idempotency:${digest}`;
 
+/** The events of one lease, and what is known of them as a whole: kept for a time after the last of them. */
+export type StreamPart = "streamEvents" | "streamState";
+export const streamKey = (
+  project: ProjectId,
+  partition: Partition,
+  stream: { part: StreamPart; lease: LeaseId },
+): string => `${root}:${project}:{${partition}}:${stream.part}:${stream.lease}`;
+
+/** The last batch that was taken of one writer. */
+export const streamWriterKey = (project: ProjectId, partition: Partition, writer: string): string =>
+  `${root}:${project}:{${partition}}:streamWriter:${writer}`;
+
+/** Which leases have stored events, in the order in which they began; the newest of each browser. */
+export type TelemetryPart = "telemetryStreams" | "telemetryLatest";
+export const telemetryKey = (part: TelemetryPart): string => `${root}:{telemetry}:${part}`;
+
 export const projectParts = [
   "pools",
   "names",
   "tombstones",
   "tombstoneOrder",
   "tombstoneNames",
+  "flightRecordings",
+  "flightRecordingOrder",
   "proxies",
   "proxyNames",
   "profiles",
   "profileNames",
   "extensions",
   "extensionNames",
+  "otlpDestinations",
+  "otlpDestinationNames",
 ] as const;
 export type ProjectPart = (typeof projectParts)[number];
 export const projectKey = (project: ProjectId, part: ProjectPart): string =>
@@ -71,6 +100,8 @@ export const profileKey = (project: ProjectId, id: ProfileId): string =>
   `${root}:{project-${project}}:profile:${id}`;
 export const extensionKey = (project: ProjectId, id: ExtensionId): string =>
   `${root}:{project-${project}}:extension:${id}`;
+export const otlpDestinationKey = (project: ProjectId, id: OtlpDestinationId): string =>
+  `${root}:{project-${project}}:otlpDestination:${id}`;
 export const projectIdempotencyKey = (project: ProjectId, digest: string): string =>
   `${root}:{project-${project}}:idempotency:${digest}`;
 

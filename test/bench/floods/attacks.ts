@@ -71,6 +71,8 @@ const evaluate =
   async ({ cdpUrl }) => {
     const socket = new WebSocket(cdpUrl, { perMessageDeflate: false, maxPayload: 0 });
     await once(socket, "open");
+    // Each session listens for answers of its own.
+    socket.setMaxListeners(0);
     const ask = (method: string, params: object, sessionId?: string): Promise<Reply> =>
       new Promise((resolve) => {
         const id = Math.floor(Math.random() * 2 ** 30);

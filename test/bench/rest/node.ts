@@ -18,6 +18,7 @@ import { openStores, type Stores } from "../../../src/daemon/stores.js";
 import { listenAsNode } from "../../../src/store/messages.js";
 import { silentListener, simulatedBrowser } from "./browser.js";
 import { browsersPerNode } from "./sizes.js";
+import { unstoredTelemetry } from "../../support/telemetry/recorder.js";
 
 const memoryBytes = 2 ** 40;
 
@@ -80,11 +81,13 @@ function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonCo
         openListener: async () => silentListener(),
         egress,
       }),
-    launch: async (spec, { onAnswer }) => {
-      onAnswer();
+    launch: async (spec, { onStage }) => {
+      onStage("answer");
       return simulatedBrowser(spec);
     },
+    makeTelemetry: unstoredTelemetry,
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock),
+    keepRecording: async () => {},
     meter: { launched() {}, failed() {} },
     health: { launched() {}, failed() {} },
   });

@@ -64,6 +64,19 @@ test.runIf(isRoot)(
     }),
 );
 
+test.runIf(isRoot)("what the kernel kills in it for want of memory is counted", () =>
+  within(
+    async (cgroup) => {
+      expect((await cgroup.memory())?.outOfMemoryKills).toBe(0);
+      const hog = "const kept = []; for (;;) kept.push(Buffer.alloc(2 ** 20, 1))";
+      const child = start(cgroup, [process.execPath, "-e", hog]);
+      const [, signal] = (await once(child, "exit")) as [number | null, string | null];
+      expect([signal, (await cgroup.memory())?.outOfMemoryKills]).toEqual(["SIGKILL", 1]);
+    },
+    { memoryBytes: 2 ** 26, tasks: 32 },
+  ),
+);
+
 test.runIf(isRoot)(
   "the prefix becomes the command by exec: its pid, its arguments and its open descriptors",
   () =>

@@ -21,6 +21,7 @@ test("a message that is not judged is given up after a time that grows with its 
       browser: newBrowserId(onDemandPartition),
       message: Buffer.alloc(bytes),
       context: { directories },
+      isObserved: false,
       spent: () => {},
     });
     given.push([name, judged]);

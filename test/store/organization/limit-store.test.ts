@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { RedisLimitStore, RedisRateLimiter } from "../../../src/store/organization/limit-store.js";
-import { rateKey } from "../../../src/store/redis/keys.js";
+import { organizationKey, rateKey } from "../../../src/store/redis/keys.js";
 import { Random } from "../../simulation/random.js";
 import { onBoth } from "../../support/store/on-both.js";
 import { openStoreBed } from "../../support/store/store-bed.js";
@@ -10,13 +10,23 @@ const minute = 60_000_000;
 onBoth("limits that the API sets", ({ bed }) => {
   test("one is set where it is still what it was read as", async () => {
     const limits = new RedisLimitStore(bed().store);
-    expect(await limits.read()).toEqual({ ofEachProject: null, reserved: 0 });
+    expect(await limits.read()).toEqual({ ofEachProject: null, isAnySet: false, reserved: 0 });
     expect(await limits.setOfEachProject(null, 5)).toBe("set");
     expect(await limits.setOfEachProject(null, 6)).toBe("changed");
     expect(await limits.setOfEachProject(5, 7)).toBe("set");
     expect((await limits.read()).ofEachProject).toBe(7);
     expect(await limits.setOfEachProject(7, null)).toBe("set");
     expect(await bed().redis.exists("remuda:{organization}:limits")).toBe(0);
+  });
+
+  test("what is used is told where single projects have limits alone, too", async () => {
+    const { project, redis, store } = bed();
+    const limits = new RedisLimitStore(store);
+    await limits.setOfProject(project, 3);
+    await redis.hset(organizationKey("usage"), "session", 2);
+    expect(await limits.read()).toEqual({ ofEachProject: null, isAnySet: true, reserved: 2 });
+    await limits.setOfProject(project, null);
+    expect(await limits.read()).toEqual({ ofEachProject: null, isAnySet: false, reserved: 2 });
   });
 });
 

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { rootPrincipal } from "../../../src/access/principal.js";
+import { makeForgetProjects } from "../../../src/access/forget-projects.js";
 import { makeProjectOperations } from "../../../src/access/project-operations.js";
 import { newProjectId } from "../../../src/base/ids.js";
 import { RedisLimitStore } from "../../../src/store/organization/limit-store.js";
 import { RedisProjectDirectory } from "../../../src/store/organization/project-directory.js";
+import { accessKey } from "../../../src/store/redis/keys.js";
 import { onBoth } from "../../support/store/on-both.js";
 
 const root = rootPrincipal({ id: "root", email: "root@remuda.invalid", name: null });
@@ -33,6 +35,46 @@ onBoth("which projects there are", ({ bed }) => {
     expect(await directory.find(id)).toMatchObject({ name: "wanted", status: "active" });
     expect(await operations.remove(id, root)).toMatchObject({ kind: "done" });
     expect(await directory.find(id)).toBeUndefined();
+  });
+
+  test("a project whose control dies while it is being deleted is again what it was", async () => {
+    const { store, redis } = bed();
+    const directory = new RedisProjectDirectory(store);
+    const limits = new RedisLimitStore(store);
+    const id = newProjectId();
+    await directory.create({ id, name: "staying", most: 9 });
+    let looks = 0;
+    const operations = makeProjectOperations({
+      directory,
+      limits,
+      maxProjects: 9,
+      concurrentSessions: null,
+      contents: {
+        isRunning: async () => false,
+        async hasRegistered() {
+          if ((looks += 1) === 2) throw new Error("it is dead");
+          return false;
+        },
+      },
+    });
+    const tick = makeForgetProjects({
+      directory,
+      limits,
+      removeRegistered: async () => {},
+      isEmpty: async () => true,
+      erase: async () => {},
+    });
+    await expect(operations.remove(id, root)).rejects.toThrow("it is dead");
+    await tick();
+    expect(await directory.find(id)).toMatchObject({ status: "archived" });
+    const key = accessKey("projects");
+    const record = JSON.parse((await redis.hget(key, id)) ?? "{}") as { closing?: { deadline: number } };
+    if (record.closing) record.closing.deadline -= 61_000;
+    await redis.hset(key, id, JSON.stringify(record));
+    await tick();
+    expect(await directory.find(id)).toMatchObject({ name: "staying", status: "active" });
+    expect(await redis.sismember(accessKey("activeProjects"), id)).toBe(1);
+    expect(await operations.remove(id, root)).toMatchObject({ kind: "done" });
   });
 
   test("a project that cannot be archived stays active, also where its old name is another's by then", async () => {

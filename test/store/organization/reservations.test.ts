@@ -173,6 +173,7 @@ onBoth("without a limit of the organization", ({ bed }) => {
     await expect
       .poll(async () => (await projects.reserveSession(newLeaseId())).kind, { timeout: 10_000 })
       .toBe("reserved");
-    expect((await projects.reserveSession(newLeaseId())).kind).toBe("concurrent");
+    expect((await projects.reserveSession(newLeaseId())).kind).toBe("ofProject");
+    expect((await projects.reserveSize(newPoolId(), 1, upTo(null))).kind).toBe("ofProject");
   });
 });

@@ -26,14 +26,16 @@ onBoth("profiles at the end of leases", ({ bed }) => {
     await bed().reports.launched(created.browser.id, claimOf(created.browser), "{}");
     return created.browser.id;
   }
-  const remove = (browser: Awaited<ReturnType<typeof onDemand>>) =>
-    bed().poolStore.release(onDemandPartition, {
+  const remove = async (browser: Awaited<ReturnType<typeof onDemand>>) => {
+    const reply = await bed().poolStore.release(onDemandPartition, {
       browser,
       reuse: false,
       why: "deleted",
       isRetry: false,
       request: request(),
     });
+    return reply.kind;
+  };
 
   test.each([
     [{ saves: true }, "saving", true],

@@ -10,5 +10,6 @@ export const acceptedBodies: Readonly<Record<string, object>> = {
   createApiKey: { name: "x" },
   renameApiKey: { name: "x" },
   curlBrowser: { url: "https://a.example/" },
+  createTelemetryDestination: { name: "x", endpoint: "https://a.example" },
   createExportDestination: destinationBody(),
 };

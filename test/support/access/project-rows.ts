@@ -10,6 +10,7 @@ export interface Furnished {
   readonly profile: string;
   readonly proxy: string;
   readonly extension: string;
+  readonly destination: string;
 }
 type Kind = Exclude<keyof Furnished, "project">;
 
@@ -45,6 +46,7 @@ const references: readonly ((other: Furnished) => object)[] = [
   ({ extension }) => ({ extensions: [{ id: extension }] }),
   ({ proxy }) => ({ proxy_id: proxy }),
   ({ proxy }) => ({ proxy: { id: proxy } }),
+  ({ destination }) => ({ telemetry: { export: { otlp: { destination: { id: destination } } } } }),
 ];
 const oneExtension = (): Body => ({
   bytes: multipartBody([field("extensions.name", "sent"), file("extensions.zip_file", extensionZip())]),
@@ -61,6 +63,7 @@ export const rows: Readonly<Record<string, Row>> = {
   updateBrowserPool: pool(json({ size: 3 })),
   deleteBrowserPool: pool(json({ force: true })),
   listPoolBrowsers: pool(),
+  listPoolFlightRecordings: pool(),
   acquireBrowser: pool(json({ acquire_timeout_seconds: 0 })),
   releaseBrowser: pool(({ session: id }) => ({ json: { session_id: id } })),
   flushBrowserPool: pool(json({})),
@@ -72,8 +75,11 @@ export const rows: Readonly<Record<string, Row>> = {
   getBrowser: session(),
   updateBrowser: session(json({ tags: { team: "other" } })),
   deleteBrowser: session(),
+  getFlightRecording: session(),
   curlBrowser: session(json({ url: "http://localhost/" })),
   addBrowserExtensions: session(oneExtension),
+  streamBrowserTelemetry: session(),
+  listBrowserTelemetryEvents: session(),
   listProfiles: { kind: "list", of: "profile" },
   createProfile: unbound,
   getProfile: { kind: "named", of: "profile" },
@@ -92,6 +98,11 @@ export const rows: Readonly<Record<string, Row>> = {
   downloadExtension: { kind: "named", of: "extension" },
   deleteExtension: { kind: "named", of: "extension" },
   downloadExtensionFromChromeStore: unbound,
+  listTelemetryDestinations: { kind: "list", of: "destination" },
+  createTelemetryDestination: unbound,
+  getTelemetryDestination: { kind: "named", of: "destination" },
+  updateTelemetryDestination: { kind: "named", of: "destination", body: json({ name: "other" }) },
+  deleteTelemetryDestination: { kind: "named", of: "destination" },
   // What follows belongs to the organization.
   listProjects: unbound,
   createProject: unbound,

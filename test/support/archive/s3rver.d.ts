@@ -1,8 +1,10 @@
 declare module "s3rver" {
-  import type { Server } from "node:http";
+  import type { IncomingMessage, Server, ServerResponse } from "node:http";
   import type { AddressInfo } from "node:net";
 
   interface Exchange {
+    readonly req: IncomingMessage;
+    readonly res: ServerResponse;
     readonly method: string;
     readonly path: string;
     readonly query: Readonly<Record<string, string>>;

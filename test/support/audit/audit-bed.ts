@@ -57,7 +57,7 @@ export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = 
   const staging = await openStaging(join(directory, "staging"));
   const audit = new RedisAuditStore(store, wishes.mostBytes ?? 2 ** 30);
   /** Files that another daemon would read, with nothing in memory. */
-  const newFiles = () => new SegmentFiles({ archives, staging });
+  const newFiles = () => new SegmentFiles({ archives, staging, clock: systemClock });
   const files = newFiles();
   const reader = makeAuditReader({ store: audit, files, clock: systemClock });
   const sealing = {
@@ -114,7 +114,7 @@ export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = 
       const fresh = newFiles();
       const counted = {
         grams: fresh.grams.bind(fresh),
-        rows: (segment: Pick<Segment, "rows">) => {
+        rows: (segment: Pick<Segment, "rows" | "count">) => {
           read.push(segment.rows);
           return fresh.rows(segment);
         },

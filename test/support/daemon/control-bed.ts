@@ -86,7 +86,8 @@ export async function openControlBed(project: string, options: ControlBedOptions
       },
     },
   );
-  const refs: References = { proxies: bed.proxies, profiles: bed.profiles, extensions: bed.extensions };
+  const { proxies, profiles, extensions, destinations } = bed;
+  const refs: References = { proxies, profiles, extensions, destinations };
   const configs = new SessionReader(poolStore, refs);
   const lending = { poolStore, projects, waiters, grants, configs, control };
   const defaults = {
@@ -125,7 +126,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
         : { kind: nodeAnswer };
     },
   };
-  const ending = { poolStore, projects, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
+  const ending = { poolStore, projects, configs, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
   return {
     bed,
     broken,
@@ -141,7 +142,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
     },
     /** What happens between a question to the node and its answer. */
     whileNodeWorks: (work: typeof whileAsked) => void (whileAsked = work),
-    acquire: makeAcquire({ ...lending, maxWaitMs }),
+    acquire: makeAcquire({ ...lending, destinations, maxWaitMs }),
     createSession: makeCreateSession({
       ...lending,
       ...refs,

@@ -88,6 +88,7 @@ export interface Lease {
   readonly session_id: string;
   readonly lease_id: string;
   readonly cdp_ws_url: string;
+  readonly webdriver_ws_url: string;
 }
 
 /** A daemon in the test's own process, on real Redis and real browsers. */

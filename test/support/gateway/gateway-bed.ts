@@ -9,9 +9,15 @@ import { Bridge } from "../../../src/gateway/cdp/bridge.js";
 import { Gateway } from "../../../src/gateway/gateway.js";
 import { defaultGate } from "../../../src/gateway/gates/default-gate.js";
 import { defaultGatewayLimits, type GatewayLimits } from "../../../src/gateway/limits.js";
-import type { GatewayPorts, LocalBrowser, NodeAddress, Registration } from "../../../src/gateway/ports.js";
+import type {
+  ClientObserver,
+  GatewayPorts,
+  LocalBrowser,
+  NodeAddress,
+  Registration,
+} from "../../../src/gateway/ports.js";
 import { tokenOf } from "../../../src/base/crypto/lease-token.js";
-import { builtJudge } from "./built-judge.js";
+import { builtJudge, builtMapper } from "./built-judge.js";
 import { silentLog } from "../browser/chromium-host.js";
 
 export const bedSecret = new Secret("a secret of the tests");
@@ -30,6 +36,8 @@ export interface GatewayBed {
   readonly counts: Counts;
   readonly gateway: Gateway;
   readonly registered: Registration[];
+  /** Hears what the clients of all browsers do from here on. */
+  observer: ClientObserver | undefined;
   /** Answers `connect` from here on. */
   connects: GatewayPorts["connect"];
   local(browser: BrowserId): LocalBrowser;
@@ -39,6 +47,8 @@ export interface GatewayBed {
   /** `ws://…/browsers/{id}/cdp?token=…` of the present lease, with what is given behind `/cdp`. */
   url(browser: BrowserId, rest?: string): string;
   http(browser: BrowserId, rest?: string): string;
+  /** `ws://…/browsers/{id}/webdriver/session?token=…` of the present lease. */
+  bidi(browser: BrowserId): string;
   close(): Promise<void>;
 }
 
@@ -61,9 +71,12 @@ export async function openGatewayBed(
   for (const chromium of chromiums) {
     locals.set(chromium.id, {
       chromium,
-      bridge: new Bridge(chromium.pipe, systemClock, options.limits?.sessions),
+      bridge: new Bridge(chromium.pipe, systemClock, { sessions: options.limits?.sessions }),
       activity: new Activity(systemClock),
       curl: options.curl ?? noCurl,
+      get clientObserver() {
+        return bed.observer;
+      },
     });
     leases.set(chromium.id, newLeaseId());
   }
@@ -71,7 +84,8 @@ export async function openGatewayBed(
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const registered: Registration[] = [];
-  const bed: { connects: GatewayPorts["connect"] } = {
+  const bed: Pick<GatewayBed, "connects" | "observer"> = {
+    observer: undefined,
     connects: async ({ browser, lease }) =>
       leases.get(browser) === lease ? { kind: "connected" } : { kind: "gone", reason: "released" },
   };
@@ -100,6 +114,7 @@ export async function openGatewayBed(
     gate: defaultGate,
     limits: { ...defaultGatewayLimits, ...options.limits },
     judgeScript: builtJudge(),
+    mapperScript: builtMapper(),
   });
   server.on("upgrade", (incoming, socket, head) => gateway.upgrade(incoming, socket, head));
   server.on("request", (incoming, response) => {
@@ -123,6 +138,7 @@ export async function openGatewayBed(
     },
     url: (browser: BrowserId, rest = "") => address("ws", browser, rest),
     http: (browser: BrowserId, rest = "") => address("http", browser, rest),
+    bidi: (browser: BrowserId) => address("ws", browser, "").replace("/cdp?", "/webdriver/session?"),
     async close() {
       await gateway.close();
       for (const { bridge } of locals.values()) bridge.close();

@@ -12,6 +12,8 @@ export interface GatewayBrowser {
   /** `ws://…/cdp` with the present lease's token. */
   url(rest?: string): string;
   http(rest?: string): string;
+  /** `ws://…/webdriver/session` with the present lease's token. */
+  bidi(): string;
   /** Stops gateway and browser, and fails when something is left. */
   close(): Promise<void>;
 }
@@ -28,6 +30,7 @@ export async function openGatewayBrowser(
     bed,
     url: (rest) => bed.url(chromium.id, rest),
     http: (rest) => bed.http(chromium.id, rest),
+    bidi: () => bed.bidi(chromium.id),
     async close() {
       await bed.close();
       await chromium.close(5000);

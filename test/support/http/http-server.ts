@@ -88,6 +88,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   audit: { record() {}, recordNow: async () => {}, begin: async () => "intent" },
   auditLog: operations.auditLog,
   destinations: operations.destinations,
+  tellPlatformCall: () => {},
   clock: systemClock,
   log,
   links: (browser, lease) => ({

@@ -116,6 +116,8 @@ function unreadable(name: string, target: Target): BadInput[] {
 
 /** Values of a query that are texts of no number, no boolean and so on. */
 function wrongQueries({ name, schema }: Parameter): string[] {
+  // One that takes a list takes it also as texts, each of words with commas between.
+  if (schema["anyOf"]) return [`${name}=`, `${name}=a b`, `${name}=a,,b`, `${name}=a&${name}=b+c`];
   const twice = schema.type === "object" ? [] : [`${name}=1&${name}=2`];
   const wrongTexts = (): readonly string[] => {
     if (schema.enum) return ["no-such-value", ""];

@@ -23,6 +23,7 @@ import type { Profile, ProfileOperations } from "../../../src/registry/profiles/
 import type { Proxy, ProxyOperations } from "../../../src/registry/proxies/proxy.js";
 import { recordedAudit, recordedDestinations } from "./recorded-audit.js";
 import { project, projectLimits } from "./recorded-project.js";
+import { recordedEvents, recordedOtlpDestinations, recording } from "./recorded-telemetry.js";
 
 export const poolConfig: PoolSpec = {
   size: 2,
@@ -185,6 +186,7 @@ export class RecordedOperations {
   };
 
   readonly pools: PoolOperations = {
+    recordings: (...args) => this.#run("pools.recordings", args, done([recording])),
     create: (...args) => this.#run("pools.create", args, done(pool)),
     list: (...args) => this.#run("pools.list", args, { items: [pool], hasMore: false, nextOffset: 1 }),
     get: (...args) => this.#run("pools.get", args, done(pool)),
@@ -213,6 +215,7 @@ export class RecordedOperations {
   };
 
   readonly sessions: SessionOperations = {
+    recording: (...args) => this.#run("sessions.recording", args, done(recording)),
     create: (...args) => this.#run("sessions.create", args, this.granted()),
     list: (...args) =>
       this.#run("sessions.list", args, {
@@ -282,6 +285,8 @@ export class RecordedOperations {
   };
   readonly auditLog = recordedAudit(this.#run.bind(this));
   readonly destinations = recordedDestinations(this.#run.bind(this));
+  readonly events = recordedEvents(this.#run.bind(this));
+  readonly otlpDestinations = recordedOtlpDestinations(this.#run.bind(this));
 
   async #run<Result>(operation: string, args: readonly unknown[], usual: Result): Promise<Result> {
     this.calls.push({ operation, args });

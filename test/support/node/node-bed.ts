@@ -35,6 +35,7 @@ import { type MakingsBed, openMakingsBed } from "./assets-bed.js";
 import { nodeA } from "../store/pool-bed.js";
 import { startRedis, type TestRedis } from "../store/redis.js";
 import { claimOf, openStoreBed, type StoreBed } from "../store/store-bed.js";
+import { unstoredTelemetry } from "../telemetry/recorder.js";
 
 /**
  * A node's slots over a real store and fake Chromium processes, unless real ones are asked for; a test says
@@ -63,7 +64,7 @@ export interface NodeBed {
 }
 
 interface Options extends Partial<
-  Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches" | "launchLimitMs">
+  Pick<SlotPorts, "maxBrowsers" | "maxBytes" | "parallelLaunches" | "launchLimitMs" | "makeTelemetry">
 > {
   /** What holds a launch up before Chromium is started. */
   readonly before?: () => Promise<void>;
@@ -115,6 +116,7 @@ export async function openNodeBed(
     unpackExtension: unpack,
     unpackProfile: (tar, room) => unpackProfile(tar, room, { maxBytes: 2 ** 30, maxFiles: 10_000 }),
   });
+  const projects = failing(bed.projects, broken);
   const slots = new Slots({
     profileSaver,
     fillWorkspaceOf: (template) => assets.of(template),
@@ -150,17 +152,16 @@ export async function openNodeBed(
     launchLimitMs: 90_000,
     maxBrowsers: 10,
     maxBytes: 2 ** 40,
+    makeTelemetry: unstoredTelemetry,
     ...limits,
-    async launch(spec, { onAnswer, ...options }) {
+    async launch(spec, options) {
       await before();
-      const chromium = await launchChromium(spec, host, {
-        ...options,
-        onStage: (stage) => void (stage === "answer" && onAnswer()),
-      });
+      const chromium = await launchChromium(spec, host, options);
       launched.push(chromium);
       return chromium;
     },
-    makeBridge: (chromium) => new Bridge(chromium.pipe, systemClock),
+    makeBridge: ({ pipe }, recorder) => new Bridge(pipe, systemClock, { recorder }),
+    keepRecording: (browser, text) => projects.keepRecording(browser, text),
     meter: { launched() {}, failed() {} },
     health: { launched() {}, failed() {} },
   });
@@ -207,7 +208,7 @@ export async function openNodeBed(
     nodes: bed.nodes,
     slots,
     poolStore,
-    projects: failing(bed.projects, broken),
+    projects,
     reports,
     handover,
     clock,

@@ -59,7 +59,7 @@ local how = {
   reservations = function(key) each(key, deadline) end,
   pools = function(key) each(key, deadline) end,
   room = function(key) each(key, deadline) end,
-  ageIndex = scores, launching = scores, resetting = scores, retiring = scores, leased = scores, provisional = scores, endedLeases = scores, beats = scores, tombstoneOrder = scores,
+  ageIndex = scores, launching = scores, resetting = scores, retiring = scores, leased = scores, provisional = scores, endedLeases = scores, beats = scores, tombstoneOrder = scores, flightRecordingOrder = scores,
 }
 for _, key in ipairs(KEYS) do
   local change = how[string.match(key, "[^:]+$")]

@@ -116,8 +116,8 @@ export class PoolBed {
     return heldOf((await this.ask(options)).reply);
   }
 
-  release(held: Held, over: Partial<ReleaseRequest> = {}): Promise<string> {
-    return this.bed.poolStore.release(this.partition, {
+  async release(held: Held, over: Partial<ReleaseRequest> = {}): Promise<string> {
+    const reply = await this.bed.poolStore.release(this.partition, {
       browser: held.id,
       lease: held.lease,
       reuse: true,
@@ -126,11 +126,15 @@ export class PoolBed {
       request: request(),
       ...over,
     });
+    return reply.kind;
   }
 
   /** Releases as the official client does, which names no lease. */
-  releaseUnnamed(id: BrowserId, over: { isRetry?: boolean; request?: RequestId } = {}): Promise<string> {
-    return this.bed.poolStore.release(this.partition, {
+  async releaseUnnamed(
+    id: BrowserId,
+    over: { isRetry?: boolean; request?: RequestId } = {},
+  ): Promise<string> {
+    const reply = await this.bed.poolStore.release(this.partition, {
       browser: id,
       reuse: true,
       why: "released",
@@ -138,6 +142,7 @@ export class PoolBed {
       request: request(),
       ...over,
     });
+    return reply.kind;
   }
 
   async update(

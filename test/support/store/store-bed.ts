@@ -23,6 +23,7 @@ import { RedisNodeStore } from "../../../src/store/node-store.js";
 import type { RedisProfileStore } from "../../../src/store/project/profile-store.js";
 import { RedisProjects } from "../../../src/store/project/projects.js";
 import type { RedisProjectStore } from "../../../src/store/project/project-store.js";
+import type { RedisOtlpDestinationStore } from "../../../src/store/project/otlp-destination-store.js";
 import type { RedisProxyStore } from "../../../src/store/project/proxy-store.js";
 import { connectAlone } from "../../../src/store/redis/connect.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
@@ -43,6 +44,7 @@ export interface StoreBed {
   readonly proxies: RedisProxyStore;
   readonly profiles: RedisProfileStore;
   readonly extensions: RedisExtensionStore;
+  readonly destinations: RedisOtlpDestinationStore;
   readonly nodes: RedisNodeStore;
   readonly effects: EffectRunner;
   readonly jobs: Job[];
@@ -76,7 +78,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   const unlessLost = <Value>(work: () => Promise<Value>): Promise<Value | void> =>
     options.isEffectLost?.() ? Promise.resolve() : work();
   const allProjects = new RedisProjects(store, { limits, unnamed: project, others: async () => [] });
-  const { projects, proxies, profiles, extensions } = allProjects.of(project);
+  const { projects, proxies, profiles, extensions, destinations } = allProjects.of(project);
   const nodes = new RedisNodeStore(store, project, { limits, overcommit: 1 });
   const jobs: Job[] = [];
   const ended: PoolSignals["lease.ended"][] = [];
@@ -106,6 +108,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     proxies,
     profiles,
     extensions,
+    destinations,
     nodes,
     effects,
     jobs,

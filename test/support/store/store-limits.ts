@@ -23,4 +23,5 @@ export const defaultLimits: StoreLimits = {
   nodeLateMs: 3000,
   tombstoneMs: 86_400_000,
   maxTombstones: 100_000,
+  maxRecordings: 1000,
 };

@@ -42,7 +42,12 @@ local function dropLease(browser, why)
   if why ~= "undone" then browser.served = browser.served + 1 end
   browser.lease = nil
   local heldMs = now - lease.grantedAt
-  addEffect("ended", { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = heldMs })
+  local ended = { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = heldMs }
+  -- What it has captured is found by these, once the record no longer has the lease.
+  if lease.telemetry or browser.facts and browser.facts:find('"captures":true', 1, true) then
+    ended.captured = { config = browser.config, telemetry = lease.telemetry }
+  end
+  addEffect("ended", ended)
   if lease.keyUntil or not isEndAnswered then
     redis.call("ZADD", K.endedLeases, math.max(lease.keyUntil or 0, now + endedLeaseMs), lease.id)
   end

@@ -2,7 +2,8 @@
 -- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer idempotency
 -- ARGV  pool name waiter body keepMs maxWaiters mayWait provisionalMs controlLostMs eventsKept
 -- REPLY granted (the browser), waiting (the waiter), none, full, missing, unsupported (the fields), mismatch, over
--- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?}; `body` a digest of the
+-- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?,
+-- telemetry?}; `body` a digest of the
 -- request's body, empty without a key. `name` is what the caller calls the pool by, empty where that is its
 -- id: a pool that was renamed is missing.
 --- @include grants

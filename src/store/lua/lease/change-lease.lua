@@ -2,9 +2,9 @@
 -- network.
 -- KEYS  pool browsers nodeStamps answer
 -- ARGV  browser lease change
--- REPLY touched (the browser), superseded, unknown
+-- REPLY touched (the browser), changed (the telemetry is another by now), superseded, unknown
 -- `change` is JSON {set: {field: value}, clear: [field], touched: bool, altered?: bool, uploaded?: bool,
--- network?: {allowedHosts?, proxy?}}; a name was reserved before, the old one is given back after. What is
+-- network?: {allowedHosts?, proxy?}, telemetry?: {text, over}}; a name was reserved before, the old one is given back after. What is
 -- asked of the network is in force only when its node says so (applied).
 --- @include changes
 --- @include write-record
@@ -24,6 +24,12 @@ if not browser or not browser.lease then return plain("unknown") end
 if A.lease ~= "" and A.lease ~= browser.lease.id then return plain("superseded") end
 local change = cjson.decode(A.change)
 local lease, name = browser.lease, browser.lease.name
+if change.telemetry then
+  -- It was merged over what the lease had then; nothing has changed where that is another by now.
+  if (lease.telemetryRevision or 0) ~= change.telemetry.over then return plain("changed") end
+  lease.telemetry = change.telemetry.text
+  lease.telemetryRevision = math.max(now, change.telemetry.over + 1)
+end
 for field, value in pairs(change.set) do lease[field] = value end
 for _, field in ipairs(change.clear) do lease[field] = nil end
 if change.touched then lease.touched = true end

@@ -1,7 +1,7 @@
 -- connect: register a client of a lease before its upgrade is accepted.
 -- KEYS  browsers provisional nodeStamps
 -- ARGV  browser lease
--- REPLY connected (JSON {registrations, startUrl}), over (why)
+-- REPLY connected (JSON {registrations, startUrl?, telemetry?, telemetryRevision?}), over (why)
 -- Not remembered for repeats: a second registration of one client only makes the node ask again before it
 -- expires the lease.
 --- @include base
@@ -14,4 +14,7 @@ browser.lease.registrations, browser.lease.registeredAt = browser.lease.registra
 write(browser)
 redis.call("ZREM", K.provisional, A.lease)
 local lease = browser.lease
-return plain("connected", cjson.encode({ registrations = lease.registrations, startUrl = lease.startUrl }))
+return plain("connected", cjson.encode({
+  registrations = lease.registrations, startUrl = lease.startUrl,
+  telemetry = lease.telemetry, telemetryRevision = lease.telemetryRevision,
+}))

@@ -3,7 +3,7 @@
 -- tick looks).
 -- KEYS  reservations usage limits
 -- ARGV  owner project kind size graceMs concurrent pooled mostPools
--- REPLY reserved (its deadline), many (pools), pooled, concurrent (that limit is reached)
+-- REPLY reserved (its deadline), many (pools), pooled, concurrent (that limit of the organization is reached), ofProject (that of its project)
 -- `kind`: pool or session. `concurrent` and `pooled` are the organization's limits, empty without one.
 -- `limits` has those of projects: under `default`, and under a project's name where it has its own.
 --- @include base
@@ -27,7 +27,7 @@ local function refused()
   if exceeds(A.concurrent, usedOf("pool") + usedOf("session")) then return plain("concurrent") end
   local own = redis.call("HGET", K.limits, "project " .. A.project) or redis.call("HGET", K.limits, "default")
   if exceeds(own, usedOf("pool " .. A.project) + usedOf("session " .. A.project)) then
-    return plain("concurrent")
+    return plain("ofProject")
   end
 end
 

@@ -1,10 +1,11 @@
 -- store-tombstones: keep tombstones of sessions that are over; the oldest go when there are too many or their
 -- time is past.
--- KEYS  tombstoneOrder tombstones tombstoneNames
--- ARGV  tombstones most keepMs
+-- KEYS  tombstoneOrder tombstones tombstoneNames flightRecordingOrder flightRecordings
+-- ARGV  tombstones most keepMs mostRecordings
 -- REPLY stored
 -- `tombstones` is a JSON list of texts. A name leads to the session that bore it last.
 --- @include base
+--- @include recordings
 
 local tombstones = cjson.decode(A.tombstones)
 local function isLast(tombstone)
@@ -29,6 +30,7 @@ local function drop(ids)
     redis.call("ZREM", K.tombstoneOrder, id)
     redis.call("HDEL", K.tombstones, id)
   end
+  forgetRecordings(ids)
 end
 -- What lies ahead was stored before Redis's clock went back: it is kept as if stored now.
 for _, id in ipairs(redis.call("ZRANGEBYSCORE", K.tombstoneOrder, "(" .. now, "+inf", "LIMIT", 0, 1000)) do
@@ -39,4 +41,5 @@ local atOnce = math.max(200, 2 * #tombstones)
 drop(redis.call("ZRANGEBYSCORE", K.tombstoneOrder, "-inf", now - tonumber(A.keepMs), "LIMIT", 0, atOnce))
 local excess = redis.call("ZCARD", K.tombstoneOrder) - tonumber(A.most)
 if excess > 0 then drop(redis.call("ZRANGE", K.tombstoneOrder, 0, math.min(excess, atOnce) - 1)) end
+sweepRecordings(tonumber(A.keepMs), tonumber(A.mostRecordings))
 return plain("stored")

@@ -2,10 +2,12 @@ import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
-import { AwsBuckets } from "../../../src/audit/export/aws-buckets.js";
-import { systemClock } from "../../../src/base/clock.js";
-import { Secret } from "../../../src/base/crypto/secret.js";
-import { destination } from "../../support/http/recorded-audit.js";
+import { AwsBuckets } from "../../src/audit/export/aws-buckets.js";
+import { S3Archives } from "../../src/archive/s3-archives.js";
+import { systemClock } from "../../src/base/clock.js";
+import type { Digest } from "../../src/base/ids.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { destination } from "../support/http/recorded-audit.js";
 
 const servers: Server[] = [];
 afterAll(() => servers.forEach((server) => server.closeAllConnections() ?? server.close()));
@@ -24,6 +26,8 @@ async function talker(status: number): Promise<{ readonly url: string; readonly 
   let heard = 0;
   const url = await serve(async (request, response) => {
     request.resume();
+    // Each wait for it leaves one that is not called.
+    response.setMaxListeners(0);
     response.once("finish", () => (heard += 1)).writeHead(status, { "content-type": "text/xml" });
     for (let at = 0; at < pages && !response.destroyed; at += 1)
       if (!response.write(page)) await Promise.race([once(response, "drain"), once(response, "close")]);
@@ -64,3 +68,31 @@ test.each([200, 403])("a bucket that answers %d with 64 MiB is not listened to",
   bucket.close();
   expect(heard()).toBe(0);
 });
+
+test.each([200, 403])(
+  "a store of archives that answers %d with 64 MiB is not listened to",
+  async (status) => {
+    const { url, heard } = await talker(status);
+    const archives = new S3Archives({
+      bucket: "archives",
+      prefix: "",
+      region: "us-east-1",
+      endpoint: url,
+      isPathStyle: true,
+      credentials: { accessKeyId: new Secret("A"), secretAccessKey: new Secret("B") },
+      limitMs: 60_000,
+    });
+    const digest = "a".repeat(64) as Digest;
+    const asks: Record<string, () => Promise<unknown>> = {
+      list: () => archives.list()[Symbol.asyncIterator]().next(),
+      remove: () => archives.remove(digest),
+      tidy: () => archives.tidy(0),
+      // What is answered to it is the archive itself.
+      ...(status !== 200 && { open: () => archives.open(digest) }),
+    };
+    for (const ask of Object.values(asks))
+      await expect(ask()).rejects.toMatchObject({ code: "store_unavailable" });
+    archives.close();
+    expect(heard()).toBe(0);
+  },
+);

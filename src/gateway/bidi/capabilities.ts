@@ -1,0 +1,143 @@
+import { isRecord } from "../../base/is-record.js";
+
+/** What a client may choose for its session. */
+export interface SessionOptions {
+  readonly acceptInsecureCerts?: boolean;
+  readonly unhandledPromptBehavior?: string | Readonly<Record<string, unknown>>;
+  readonly "goog:prerenderingDisabled"?: boolean;
+  readonly "goog:disableNetworkDurableMessages"?: boolean;
+}
+
+/** A session as its client is told of it. */
+export interface SessionFacts {
+  readonly id: string;
+  readonly webSocketUrl: string;
+  /** `Chrome/156.0.8078.79`. */
+  readonly product: string;
+  readonly userAgent: string;
+}
+
+type Matched =
+  | { readonly kind: "matched"; readonly options: SessionOptions }
+  | {
+      readonly kind: "refused";
+      readonly error: "invalid argument" | "session not created";
+      readonly message: string;
+    };
+
+const invalid = (message: string): Matched => ({ kind: "refused", error: "invalid argument", message });
+
+/** `Chrome/156.0.8078.79`, `HeadlessChrome/156.0.8078.79`. */
+const versionIn = (product: string): string => product.slice(product.indexOf("/") + 1);
+
+/**
+ * Matches what a client asks for with what a browser here is (WebDriver 2, 7.2: processing capabilities).
+ * Names with a colon belong to others and are not looked at.
+ */
+export function matchCapabilities(asked: unknown, product: string): Matched {
+  if (asked !== undefined && !isRecord(asked)) return invalid("capabilities is no object");
+  const { alwaysMatch = {}, firstMatch = [{}] } = asked ?? {};
+  if (!isRecord(alwaysMatch)) return invalid("alwaysMatch is no object");
+  if (!Array.isArray(firstMatch) || firstMatch.length === 0)
+    return invalid("firstMatch is no list of objects");
+  let why = "";
+  for (const first of firstMatch as unknown[]) {
+    if (!isRecord(first)) return invalid("firstMatch is no list of objects");
+    const twice = Object.keys(first).find((name) => alwaysMatch[name] !== undefined);
+    if (twice !== undefined) return invalid(`${twice} is in alwaysMatch and in firstMatch`);
+    const wanted = { ...alwaysMatch, ...first };
+    const fault = faultIn(wanted);
+    if (fault !== undefined) return invalid(fault);
+    const unmet = whyUnmet(wanted, product);
+    if (unmet === undefined) return { kind: "matched", options: optionsIn(wanted) };
+    why = unmet;
+  }
+  return { kind: "refused", error: "session not created", message: why };
+}
+
+const prompts = new Set(["accept", "accept and notify", "dismiss", "dismiss and notify", "ignore"]);
+
+function faultIn({
+  acceptInsecureCerts,
+  unhandledPromptBehavior: prompt,
+}: Record<string, unknown>): string | undefined {
+  if (acceptInsecureCerts !== undefined && typeof acceptInsecureCerts !== "boolean")
+    return "acceptInsecureCerts is no boolean";
+  const words = isRecord(prompt) ? Object.values(prompt) : [prompt ?? "ignore"];
+  return words.every((word) => prompts.has(String(word)))
+    ? undefined
+    : "unhandledPromptBehavior is none of those there are";
+}
+
+function whyUnmet(wanted: Record<string, unknown>, product: string): string | undefined {
+  const { browserName, browserVersion, platformName, proxy } = wanted;
+  if (typeof browserName === "string" && !/^chrom(?:e|ium)\b/i.test(browserName))
+    return `The browser is chrome, not ${browserName}`;
+  if (typeof platformName === "string" && !/^(?:linux|any)$/i.test(platformName))
+    return `The platform is linux, not ${platformName}`;
+  if (
+    typeof browserVersion === "string" &&
+    /^\d/.test(browserVersion) &&
+    !isVersion(browserVersion, versionIn(product))
+  )
+    return `The browser's version is ${versionIn(product)}, not ${browserVersion}`;
+  return isNoProxy(proxy)
+    ? undefined
+    : "A proxy is chosen with the session of the browser, not by its clients";
+}
+
+const isVersion = (wanted: string, is: string): boolean => is === wanted || is.startsWith(`${wanted}.`);
+const isNoProxy = (proxy: unknown): boolean =>
+  proxy === undefined ||
+  proxy === null ||
+  (isRecord(proxy) && (proxy["proxyType"] ?? "system") === "system" && proxy["noProxy"] === undefined);
+
+function optionsIn(wanted: Record<string, unknown>): SessionOptions {
+  const { acceptInsecureCerts, unhandledPromptBehavior: prompt } = wanted;
+  const flags = (["goog:prerenderingDisabled", "goog:disableNetworkDurableMessages"] as const).filter(
+    (name) => wanted[name] === true,
+  );
+  return {
+    ...(acceptInsecureCerts === true && { acceptInsecureCerts }),
+    ...((typeof prompt === "string" || isRecord(prompt)) && { unhandledPromptBehavior: prompt }),
+    ...Object.fromEntries(flags.map((name) => [name, true])),
+  };
+}
+
+/** What a new session is answered with, by HTTP and by BiDi alike. */
+export const capabilitiesOf = (
+  options: SessionOptions,
+  { webSocketUrl, product, userAgent }: SessionFacts,
+): object => ({
+  acceptInsecureCerts: false,
+  unhandledPromptBehavior: "dismiss and notify",
+  ...options,
+  browserName: "chrome",
+  browserVersion: versionIn(product),
+  platformName: "linux",
+  pageLoadStrategy: "normal",
+  proxy: {},
+  setWindowRect: false,
+  strictFileInteractability: false,
+  timeouts: { script: 30_000, pageLoad: 300_000, implicit: 0 },
+  userAgent,
+  webSocketUrl,
+});
+
+/** Options in the query of a socket's URL, so that whoever takes the socket need not have seen the request. */
+export const optionsText = (options: SessionOptions): string =>
+  Buffer.from(JSON.stringify(options)).toString("base64url");
+
+const longestOptions = 2048;
+
+/** Undefined where the text is none that `optionsText` has written. */
+export function findOptions(text: string): SessionOptions | undefined {
+  if (text === "") return {};
+  if (text.length > longestOptions) return undefined;
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
+    return isRecord(value) && faultIn(value) === undefined ? optionsIn(value) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,50 @@
+import { Socket } from "node:net";
+import { setPriority } from "node:os";
+import { wholeOf } from "../../browser/cdp/frame.js";
+import { Conversation, type MapperSetup } from "./conversation.js";
+import { Mapper } from "./mapper.js";
+import { goodbye, PacketReader, writePacket } from "./packets.js";
+
+/** The daemon goes first. */
+const priority = 10;
+/** What the daemon has not taken of either stream; one message may be this long by itself. */
+const mostUnsentBytes = 128 * 1024 * 1024;
+
+setPriority(priority);
+// What the mapper has begun for a page that is gone fails somewhere that nobody waits for.
+process.on("unhandledRejection", () => {});
+
+const open = (fd: number): Socket => new Socket({ fd, readable: true, writable: true });
+/** What the client says, and what its browser does. */
+const [client, browser] = [open(3), open(4)];
+const leave = (): void => process.exit();
+for (const socket of [client, browser]) socket.on("error", leave).on("close", leave);
+
+const sendTo =
+  (socket: Socket) =>
+  (message: string): void => {
+    if (socket.writableLength > mostUnsentBytes) throw new Error("more is said than is taken");
+    writePacket(socket, message);
+  };
+
+const toBrowser = sendTo(browser);
+let conversation: Conversation | undefined;
+const mapper = new Mapper({ toClient: (message) => conversation?.toClient(message), toBrowser });
+
+function begin(setup: MapperSetup): void {
+  conversation = new Conversation({
+    setup,
+    mapper,
+    send: sendTo(client),
+    end: () => writePacket(client, goodbye),
+  });
+}
+
+const fromClient = new PacketReader((frame) => {
+  const message = wholeOf(frame);
+  if (conversation) conversation.take(message);
+  else begin(JSON.parse(message.toString()) as MapperSetup);
+});
+const fromBrowser = new PacketReader((frame) => mapper.fromBrowser(wholeOf(frame).toString()));
+client.on("data", (chunk: Buffer) => fromClient.push(chunk));
+browser.on("data", (chunk: Buffer) => fromBrowser.push(chunk));

@@ -1,0 +1,44 @@
+import { tellCommand } from "../telemetry/commands/tell.js";
+import type { Command } from "./cdp/command.js";
+import type { ClientEnd, ClientIdentity, LocalBrowser } from "./ports.js";
+
+/**
+ * Tells whoever listens what one client does. While nobody does, each message costs a look at whether
+ * somebody does.
+ */
+export class ObservedClient {
+  #isOpen = false;
+
+  constructor(
+    private readonly browser: Pick<LocalBrowser, "clientObserver">,
+    private readonly identity: ClientIdentity,
+  ) {}
+
+  get isObserved(): boolean {
+    return this.browser.clientObserver !== undefined;
+  }
+
+  opened(): void {
+    this.#isOpen = true;
+    this.browser.clientObserver?.opened(this.identity);
+  }
+
+  message(): void {
+    this.browser.clientObserver?.message(this.identity);
+  }
+
+  command(command: Command): void {
+    const { clientObserver } = this.browser;
+    if (!clientObserver) return;
+    // What another thread has written out cannot be read here.
+    const told = command.written ? command.told : tellCommand(command);
+    if (told) clientObserver.command(this.identity, told);
+  }
+
+  /** The first reason counts. */
+  closed(end: ClientEnd): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.browser.clientObserver?.closed(this.identity, end);
+  }
+}

@@ -1,0 +1,54 @@
+-- append-events: put a batch of events at the end of a lease's stream; a batch that was taken before changes
+-- nothing.
+-- KEYS  streamEvents streamState streamWriter
+-- ARGV  number events maxBytes maxAgeMs keepMs
+-- REPLY appended (the last event's number)
+-- `events`: a line for each, with its type, its category and its JSON, a space between each. Beyond `maxBytes`
+-- and `maxAgeMs` the oldest go, of this batch too. What is left is kept for `keepMs` after the last batch.
+--- @include base
+
+-- What Redis keeps of an event beside its JSON, roughly.
+local entryBytes = 100
+-- Longer than anybody sends a batch once more after it was taken.
+local writerMs = 600000
+local state = redis.call("HMGET", K.streamState, "seq", "bytes", "oldestAt")
+local seq, bytes, oldestAt = tonumber(state[1] or 0), tonumber(state[2] or 0), tonumber(state[3] or now)
+if tonumber(redis.call("GET", K.streamWriter) or 0) >= tonumber(A.number) then
+  return plain("appended", tostring(seq))
+end
+
+for type, category, json in A.events:gmatch("(%S+) (%S+) ([^\n]+)") do
+  seq = seq + 1
+  redis.call("XADD", K.streamEvents, seq .. "-0", "at", now, "type", type, "category", category, "json", json)
+  bytes = bytes + #json + entryBytes
+end
+
+-- The first entry that stays, as far as these go; nil where all of them go. Gives when it was put there, too.
+local maxBytes, since = tonumber(A.maxBytes), now - tonumber(A.maxAgeMs)
+local function firstToStay(entries)
+  for _, entry in ipairs(entries) do
+    local at = tonumber(entry[2][2])
+    if bytes <= maxBytes and at >= since then return entry[1], at end
+    bytes = bytes - #entry[2][8] - entryBytes
+  end
+end
+
+local function trim()
+  local first
+  local from = "-"
+  while not first do
+    local entries = redis.call("XRANGE", K.streamEvents, from, "+", "COUNT", 16)
+    if #entries == 0 then break end
+    first, oldestAt = firstToStay(entries)
+    from = "(" .. entries[#entries][1]
+  end
+  redis.call("XTRIM", K.streamEvents, "MINID", first or (seq + 1) .. "-0")
+  oldestAt = oldestAt or now
+end
+
+if bytes > maxBytes or oldestAt < since then trim() end
+redis.call("HSET", K.streamState, "seq", seq, "bytes", bytes, "oldestAt", oldestAt)
+redis.call("SET", K.streamWriter, A.number, "PX", writerMs)
+redis.call("PEXPIRE", K.streamEvents, A.keepMs)
+redis.call("PEXPIRE", K.streamState, A.keepMs)
+return plain("appended", tostring(seq))

@@ -1,0 +1,77 @@
+-- read-events: some events of a lease's stream, in either order.
+-- KEYS  streamEvents streamState
+-- ARGV  cursor order since before types categories limit maxBytes maxLooked
+-- REPLY events (the next cursor, a space, and `more` or `end`; then a line for each, with its number and its JSON)
+-- `cursor`: strictly after it in the order asked for; empty: from the beginning of that. `since` and `before`:
+-- Unix ms, empty without one; the first that is meant, and the first that is not. `types` and `categories`:
+-- with spaces between, empty for all. No more than `maxLooked` are looked at, and what is answered ends with
+-- the event that goes beyond `maxBytes`.
+--- @include base
+
+local isAsc = A.order == "asc"
+local function setOf(words)
+  local set
+  for word in words:gmatch("%S+") do
+    set = set or {}
+    set[word] = true
+  end
+  return set
+end
+local types, categories = setOf(A.types), setOf(A.categories)
+local since, before = tonumber(A.since) or 0, tonumber(A.before) or math.huge
+
+local function entryFrom(number)
+  return redis.call("XRANGE", K.streamEvents, number .. "-0", "+", "COUNT", 1)[1]
+end
+local function numberOf(entry) return tonumber(entry[1]:match("^%d+")) end
+
+-- The number of the first event that was put there at `instant` or later: events are put there in order.
+local function firstAt(instant)
+  local low = entryFrom(0)
+  if not low then return 0 end
+  local from, to = numberOf(low), tonumber(redis.call("HGET", K.streamState, "seq") or 0) + 1
+  while from < to do
+    local middle = math.floor((from + to) / 2)
+    local entry = entryFrom(middle)
+    if not entry or tonumber(entry[2][2]) >= instant then to = middle else from = numberOf(entry) + 1 end
+  end
+  return from
+end
+
+local cursor = tonumber(A.cursor)
+if not cursor and isAsc then cursor = since > 0 and math.max(0, firstAt(since) - 1) or 0 end
+local function some()
+  if isAsc then return redis.call("XRANGE", K.streamEvents, "(" .. cursor .. "-0", "+", "COUNT", 16) end
+  local last = cursor and "(" .. cursor .. "-0" or "+"
+  return redis.call("XREVRANGE", K.streamEvents, last, "-", "COUNT", 16)
+end
+
+-- Its own time counts, in ms.
+local function isMeant(fields)
+  if types and not types[fields[4]] or categories and not categories[fields[6]] then return false end
+  local ts = tonumber(fields[8]:match('^{"ts":(%d+)')) / 1000
+  return ts >= since and ts < before
+end
+
+local limit, maxBytes, maxLooked = tonumber(A.limit), tonumber(A.maxBytes), tonumber(A.maxLooked)
+local lines, bytes, looked = {}, 0, 0
+local function isFull() return #lines >= limit or bytes >= maxBytes or looked >= maxLooked end
+local isOver = false
+while not isOver and not isFull() do
+  local entries = some()
+  isOver = #entries < 16
+  for _, entry in ipairs(entries) do
+    if isFull() then
+      isOver = false
+      break
+    end
+    cursor, looked = numberOf(entry), looked + 1
+    if isMeant(entry[2]) then
+      table.insert(lines, cursor .. " " .. entry[2][8])
+      bytes = bytes + #entry[2][8]
+    end
+  end
+end
+-- Whether the page happens to end where the events do is looked up, so that nobody asks for an empty page.
+local hasMore = not isOver and #some() > 0
+return plain("events", (cursor or 0) .. (hasMore and " more" or " end") .. "\n" .. table.concat(lines, "\n"))

@@ -1,0 +1,171 @@
+import { LRUCache } from "lru-cache";
+import type { Millis } from "../../base/clock.js";
+import {
+  type BrowserId,
+  findBrowserId,
+  findLeaseId,
+  type LeaseId,
+  type Partition,
+  partitionOf,
+  type ProjectId,
+  projectNamedByPartition,
+} from "../../base/ids.js";
+import type { EventBatch, EventPage, EventQuery, EventStore, StreamRef } from "../../telemetry/ports.js";
+import type { StoredStream } from "../../telemetry/sweep-events.js";
+import {
+  type StreamPart,
+  streamKey,
+  streamWriterKey,
+  type TelemetryPart,
+  telemetryKey,
+} from "../redis/keys.js";
+import type { ScriptStore } from "../redis/redis.js";
+
+export interface StreamLimits {
+  /** Of one lease's events: beyond these the oldest go. */
+  readonly maxBytes: number;
+  readonly maxAgeMs: Millis;
+  /** So long after the last event, nothing is left of a lease's. */
+  readonly keepMs: Millis;
+}
+
+/** Where events are not to be stored, live readers still have so long to take them. */
+const passingMs: Millis = 60_000;
+/** What one reading looks at and answers at most: Redis does nothing else meanwhile. */
+const pageBytes = 256 * 1024;
+const mostLooked = 2000;
+
+/** One stream of Redis for each lease, beside its browser's partition. */
+export class RedisEventStore implements EventStore {
+  /** Streams that are on the list already. */
+  readonly #noted = new LRUCache<LeaseId, true>({ max: 10_000 });
+
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly at: { readonly unnamed: ProjectId; readonly limits: StreamLimits },
+  ) {}
+
+  async append({ stream, writer, number, events, isStored }: EventBatch): Promise<void> {
+    await this.#note(stream);
+    const { maxBytes, maxAgeMs, keepMs } = this.at.limits;
+    const lines = events.map(({ type, category, text }) => `${type} ${category} ${text}`);
+    const keyOf = this.#keysOf(stream);
+    const writerKey = this.#writerKeyOf(stream, writer);
+    await this.store.run("append-events", (key) => (key === "streamWriter" ? writerKey : keyOf(key)), {
+      number,
+      events: lines.join("\n"),
+      maxBytes,
+      maxAgeMs: isStored ? maxAgeMs : passingMs,
+      keepMs: isStored ? keepMs : passingMs,
+    });
+  }
+
+  async read(stream: StreamRef, query: EventQuery): Promise<EventPage> {
+    const { filter, order, cursor, since, until, limit } = query;
+    const { payload } = await this.store.run("read-events", this.#keysOf(stream), {
+      cursor: cursor ?? "",
+      order,
+      since: since ?? "",
+      before: until ?? "",
+      types: filter.types.join(" "),
+      categories: filter.categories.join(" "),
+      limit,
+      maxBytes: pageBytes,
+      maxLooked: mostLooked,
+    });
+    const [head = "", ...lines] = payload.split("\n");
+    const [next, more] = head.split(" ");
+    return {
+      next: Number(next),
+      hasMore: more === "more",
+      events: lines.filter((line) => line !== "").map(eventIn),
+    };
+  }
+
+  async last(stream: StreamRef): Promise<number> {
+    const key = this.#keysOf(stream)("streamState");
+    return Number((await this.store.ask((redis) => redis.hget(key, "seq"))) ?? 0);
+  }
+
+  async has({ browser, lease }: StreamRef): Promise<boolean> {
+    const member = `${browser} ${lease}`;
+    const key = telemetryKey("telemetryStreams");
+    return (await this.store.ask((redis) => redis.zscore(key, member))) !== null;
+  }
+
+  async findLatest(browser: BrowserId): Promise<LeaseId | undefined> {
+    const lease = await this.store.ask((redis) => redis.hget(telemetryKey("telemetryLatest"), browser));
+    return findLeaseId(lease ?? "");
+  }
+
+  /** Streams that have stored events, in the order in which they began. */
+  async streams(from: number, most: number): Promise<readonly StoredStream[]> {
+    const key = telemetryKey("telemetryStreams");
+    const listed = await this.store.ask((redis) =>
+      redis.zrange(key, `${from}`, `${from + most - 1}`, "WITHSCORES"),
+    );
+    const streams: StoredStream[] = [];
+    for (let place = 0; place < listed.length; place += 2) {
+      const [browser = "", lease = ""] = (listed[place] ?? "").split(" ");
+      const stream = { browser: findBrowserId(browser), lease: findLeaseId(lease) };
+      if (!stream.browser || !stream.lease) continue;
+      const ref = { browser: stream.browser, lease: stream.lease };
+      streams.push({ ...ref, beganAt: Number(listed[place + 1]), bytes: undefined });
+    }
+    return await Promise.all(
+      streams.map(async (stream) => ({ ...stream, bytes: await this.#bytesOf(stream) })),
+    );
+  }
+
+  now(): Promise<Millis> {
+    return this.store.now();
+  }
+
+  async clear(stream: StreamRef): Promise<void> {
+    await this.store.run("clear-stream", this.#keysOf(stream), {});
+  }
+
+  /** Nothing is left of it afterwards. */
+  async drop(stream: StreamRef): Promise<void> {
+    const keyOf = this.#keysOf(stream);
+    const keys = [keyOf("streamEvents"), keyOf("streamState")];
+    await this.store.ask((redis) => redis.unlink(...keys));
+    this.#noted.delete(stream.lease);
+    await this.store.run("forget-stream", keyOfTelemetry, { browser: stream.browser, lease: stream.lease });
+  }
+
+  /** Before the first event: what is on no list is swept by nobody. */
+  async #note(stream: StreamRef): Promise<void> {
+    if (this.#noted.has(stream.lease)) return;
+    await this.store.run("note-stream", keyOfTelemetry, { browser: stream.browser, lease: stream.lease });
+    this.#noted.set(stream.lease, true);
+  }
+
+  async #bytesOf(stream: StreamRef): Promise<number | undefined> {
+    const key = this.#keysOf(stream)("streamState");
+    const bytes = await this.store.ask((redis) => redis.hget(key, "bytes"));
+    return bytes === null ? undefined : Number(bytes);
+  }
+
+  #writerKeyOf({ browser }: StreamRef, writer: string): string {
+    const partition = partitionOf(browser);
+    return streamWriterKey(this.#projectOf(partition), partition, writer);
+  }
+
+  #projectOf(partition: Partition): ProjectId {
+    return projectNamedByPartition(partition) ?? this.at.unnamed;
+  }
+
+  #keysOf({ browser, lease }: StreamRef): (key: string) => string {
+    const partition = partitionOf(browser);
+    const project = this.#projectOf(partition);
+    return (part) => streamKey(project, partition, { part: part as StreamPart, lease });
+  }
+}
+
+const keyOfTelemetry = (key: string): string => telemetryKey(key as TelemetryPart);
+
+function eventIn(line: string): EventPage["events"][number] {
+  const space = line.indexOf(" ");
+  return { seq: Number(line.slice(0, space)), text: line.slice(space + 1) };
+}

@@ -1,0 +1,119 @@
+import type { Clock, Millis } from "../base/clock.js";
+import type { LeaseId } from "../base/ids.js";
+import type { Capture } from "./browser-telemetry.js";
+import type { Told } from "./commands/tell.js";
+import type { EventCategory, EventSource, SeenEvent } from "./event.js";
+
+/** One connection of a client, as the gateway tells it (gateway/ports.ts). */
+interface Client {
+  readonly id: string;
+  readonly lease: LeaseId;
+  readonly protocol: "cdp" | "bidi";
+  readonly openedAt: Millis;
+}
+
+interface AnsweredRequest {
+  readonly lease: LeaseId;
+  readonly request: string;
+  readonly operation: string;
+  readonly status: number;
+  readonly durationMs: Millis;
+}
+
+/** The contract's words for why a client is no longer there. */
+const reasons = {
+  left: "client_close",
+  restart: "upstream_changed",
+  browser: "upstream_error",
+  cut: "context_cancelled",
+} as const;
+
+interface Counts {
+  messages: number;
+  dropped: number;
+  excluded: number;
+}
+
+const source: EventSource = { kind: "kernel_api" };
+const sources: Readonly<Record<Client["protocol"], EventSource>> = {
+  cdp: source,
+  bidi: { ...source, metadata: { protocol: "webdriver_bidi" } },
+};
+
+/**
+ * Makes events of what the clients of a browser do: who came and went, and their commands in order. A lease's
+ * events are about its own clients alone.
+ */
+export class Connections {
+  #capture: Capture | undefined;
+  /** What a client did while nobody listened is not counted. */
+  readonly #counts = new WeakMap<Client, Counts>();
+
+  constructor(private readonly clock: Pick<Clock, "monotonic">) {}
+
+  /** Goes on with what is captured now; undefined where that wants nothing of what clients do. */
+  follow(capture: Capture | undefined): this | undefined {
+    this.#capture = capture;
+    const { categories } = capture?.settings ?? {};
+    return categories?.has("control") || categories?.has("connection") ? this : undefined;
+  }
+
+  opened({ id, lease, protocol }: Client): void {
+    const data = { connection_id: id };
+    this.#emit(lease, { type: "cdp_connect", category: "connection", source: sources[protocol], data });
+  }
+
+  message(client: Client): void {
+    this.#countsOf(client).messages += 1;
+  }
+
+  command(client: Client, { method, data }: Told): void {
+    if (!this.#findSink(client.lease, "control")) return;
+    const counts = this.#countsOf(client);
+    if (this.#capture?.settings.excludedMethods.has(method)) counts.excluded += 1;
+    else if (!data || !this.#emitCommand(client, data)) counts.dropped += 1;
+  }
+
+  closed(client: Client, end: keyof typeof reasons): void {
+    const { id, lease, protocol, openedAt } = client;
+    const { messages, dropped, excluded } = this.#countsOf(client);
+    const data = {
+      connection_id: id,
+      duration_ms: Math.round(this.clock.monotonic() - openedAt),
+      message_count: messages,
+      reason: reasons[end],
+      telemetry_dropped: dropped,
+      telemetry_excluded: excluded,
+    };
+    this.#emit(lease, { type: "cdp_disconnect", category: "connection", source: sources[protocol], data });
+  }
+
+  requested({ lease, request, operation, status, durationMs }: AnsweredRequest): void {
+    const duration_ms = Math.round(durationMs);
+    const data = { request_id: request, operation_id: operation, status, duration_ms };
+    this.#emit(lease, { type: "api_call", category: "control", source, data });
+  }
+
+  #emitCommand({ id, lease, protocol }: Client, told: NonNullable<Told["data"]>): boolean {
+    const data = { ...told, connection_id: id };
+    return this.#emit(lease, { type: "cdp_command", category: "control", source: sources[protocol], data });
+  }
+
+  /** False where the event is lost. */
+  #emit(lease: LeaseId, event: SeenEvent): boolean {
+    return this.#findSink(lease, event.category)?.emit(event) ?? true;
+  }
+
+  #findSink(lease: LeaseId, category: EventCategory): Capture["sink"] | undefined {
+    const capture = this.#capture;
+    return capture?.lease === lease && capture.sink.wants(category) ? capture.sink : undefined;
+  }
+
+  #countsOf(client: Client): Counts {
+    const known = this.#counts.get(client);
+    if (known) return known;
+    const counts = { messages: 0, dropped: 0, excluded: 0 };
+    this.#counts.set(client, counts);
+    return counts;
+  }
+}

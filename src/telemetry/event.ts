@@ -1,0 +1,38 @@
+import type { telemetryCategories } from "../spec/bodies.js";
+
+/** What a configuration can switch on; `monitor` tells of the telemetry itself and is always on. */
+export type EventCategory = (typeof telemetryCategories)[number] | "monitor";
+
+/** Where an event was seen. */
+export interface EventSource {
+  readonly kind: "cdp" | "kernel_api" | "extension" | "local_process";
+  /** The CDP event it was made of. */
+  readonly event?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** One event as it is stored, streamed and exported (docs/telemetry.md#events). */
+export interface TelemetryEvent {
+  /** Unix microseconds. */
+  readonly ts: number;
+  readonly type: string;
+  readonly category: EventCategory;
+  readonly source: EventSource;
+  readonly data: Readonly<Record<string, unknown>>;
+  /** True where `data` was cut for size. */
+  readonly truncated: boolean;
+}
+
+/** What somebody has seen; the sink sets the time where none is given. */
+export type SeenEvent = Omit<TelemetryEvent, "ts" | "truncated"> & {
+  readonly ts?: number;
+  readonly truncated?: boolean;
+};
+
+/** Takes what happens in one browser. Never throws and never waits. */
+export interface EventSink {
+  /** False: nothing need be made of what happens in this category. */
+  wants(category: EventCategory): boolean;
+  /** False where the event is lost, because too much waits already. */
+  emit(event: SeenEvent): boolean;
+}

@@ -1,0 +1,295 @@
+import type { Clock, Millis } from "../../base/clock.js";
+import { bytesOf, type Frame, wholeOf } from "../../browser/cdp/frame.js";
+import type { Pipe } from "../../browser/cdp/pipe.js";
+import { paramsOf } from "../../browser/cdp/target-event.js";
+import type { EventCategory, SeenEvent } from "../event.js";
+import { MonitorConnection, type SessionEvent } from "./connection.js";
+import { longConsoleCall } from "./console-events.js";
+import { tabOpened } from "./page-events.js";
+import { type Lost, MessageRates, type Rates } from "./rates.js";
+import { readers } from "./readers.js";
+import type { Reading } from "./reading.js";
+import { recordIn, recordsIn, type Said, textIn } from "./said.js";
+import { Screenshots } from "./screenshots.js";
+import { WatchedTarget, type WatchedType } from "./watched-target.js";
+
+interface WatchParts {
+  readonly pipe: Pipe;
+  readonly clock: Clock;
+  readonly rates: Rates | undefined;
+  categories(): ReadonlySet<EventCategory>;
+  hasClients(): boolean;
+  emit(event: SeenEvent): void;
+  onClosed(): void;
+}
+
+const watchedTypes: ReadonlySet<string> = new Set(["page", "iframe", "worker", "shared_worker"]);
+/** A service worker that is watched never goes to sleep, so none is. */
+const outer = [{ type: "page" }, { type: "shared_worker" }, { exclude: true }];
+/** Targets within pages are not limited by Chromium. */
+const mostTargets = 256;
+/** Longer messages are not read, but for how a console's text begins. */
+const longestFrameBytes = 256 * 1024;
+/** A page with a long address is a page. */
+const longestTargetBytes = 2 * 1024 * 1024;
+/** A page of which more was left out lately is left alone for a while; each second what was counts half. */
+const mostLost = 2000;
+const restMs: Millis = 10_000;
+/** Pages that do not answer, since they are busy, are not waited for. */
+const readyLimitMs: Millis = 1000;
+
+/** Watches the targets of one Chromium, until that ends or `close`. */
+export class BrowserWatch {
+  readonly #connection: MonitorConnection;
+  readonly #targets = new Map<string, WatchedTarget>();
+  /** Pages that were told of, or were there before. */
+  readonly #known = new Set<string>();
+  /** Pages that are left alone, with what ends that. */
+  readonly #resting = new Map<string, () => void>();
+  readonly #rates: MessageRates;
+  readonly #screenshots: Screenshots;
+  readonly #lostOf = new Map<WatchedTarget, number>();
+
+  constructor(private readonly parts: WatchParts) {
+    const { pipe, clock, rates } = parts;
+    this.#rates = new MessageRates({ clock, rates, told: (lost) => this.#tellLost(lost) });
+    this.#screenshots = new Screenshots(clock);
+    this.#connection = new MonitorConnection({
+      pipe,
+      clock,
+      onEvent: (event) => this.#take(event),
+      onClosed: () => {
+        this.#forgetAll();
+        parts.onClosed();
+      },
+    });
+  }
+
+  /** Resolves when everything that is open is watched and answers. Throws where Chromium does not. */
+  async open(): Promise<void> {
+    const pages = [{ type: "page" }, { exclude: true }];
+    await this.#step("Target.attachToBrowserTarget", () => this.#connection.open());
+    const open = await this.#step("Target.getTargets", (method) =>
+      this.#connection.send(method, { filter: pages }),
+    );
+    for (const info of recordsIn(open, "targetInfos")) this.#known.add(textIn(info, "targetId") ?? "");
+    const within = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true, filter: outer };
+    await this.#step("Target.setAutoAttach", (method) => this.#connection.send(method, within));
+    await this.#ready([...this.#targets.values()].map((target) => target.apply(this.parts.categories())));
+  }
+
+  /** Asks for what the categories want by now. */
+  async apply(): Promise<void> {
+    await this.#ready([...this.#targets.values()].map((target) => target.apply(this.parts.categories())));
+  }
+
+  /** Resolves when Chromium has forgotten it; throws where that does not answer. */
+  async close(): Promise<void> {
+    this.#rates.close();
+    this.#forgetAll();
+    await this.#connection.close();
+  }
+
+  #forgetAll(): void {
+    for (const target of this.#targets.values()) target.gone();
+    for (const cancel of this.#resting.values()) cancel();
+    this.#targets.clear();
+    this.#resting.clear();
+  }
+
+  async #ready(work: readonly Promise<void>[]): Promise<void> {
+    let cancel = (): void => {};
+    const late = new Promise<void>((resolve) => {
+      cancel = this.parts.clock.after(readyLimitMs, resolve);
+    });
+    await Promise.race([Promise.all(work), late]);
+    cancel();
+  }
+
+  async #step<Result>(method: string, work: (method: string) => Promise<Result>): Promise<Result> {
+    try {
+      return await work(method);
+    } catch (error) {
+      this.#initFailed(method);
+      throw error;
+    }
+  }
+
+  #take({ method, session, frame }: SessionEvent): void {
+    const target = this.#targets.get(session);
+    if (!target && session !== this.#connection.root) return;
+    try {
+      if (method === "Target.attachedToTarget") this.#attached(frame, target);
+      else if (method === "Target.detachedFromTarget") this.#detached(frame);
+      else if (target) this.#read(method, target, frame);
+    } catch {
+      // Clients hear the same message: what cannot be read here does not keep it from them.
+      this.#rates.lose(method);
+    }
+  }
+
+  #read(method: string, target: WatchedTarget, frame: Frame): void {
+    const reader = readers.get(method);
+    if (!reader || !this.#isRead(reader.kind) || target.isRetelling(method)) return;
+    if (reader.kind === "console") target.releaseSoon();
+    if (bytesOf(frame) > longestFrameBytes) return this.#readLong(method, target, frame);
+    if (!this.#rates.takes(reader.kind, bytesOf(frame))) return this.#lose(method, target);
+    reader.read(target, paramsOf(JSON.parse(wholeOf(frame).toString())), method);
+  }
+
+  /** What pages show is followed for every category, since each event says where it happened. */
+  #isRead(kind: EventCategory): boolean {
+    return kind === "page" || this.parts.categories().has(kind);
+  }
+
+  #readLong(method: string, target: WatchedTarget, frame: Frame): void {
+    const isRead =
+      method === "Runtime.consoleAPICalled" && this.#rates.takes("console", longestFrameBytes / 8);
+    const reading = isRead ? longConsoleCall(frame) : undefined;
+    if (reading) target.tell(reading, method);
+    else this.#lose(method, target);
+  }
+
+  #lose(method: string, target: WatchedTarget): void {
+    this.#rates.lose(method);
+    if (method.startsWith("Network.")) target.settling?.requestsLost();
+    const { page } = target;
+    const lost = (this.#lostOf.get(page) ?? 0) + 1;
+    this.#lostOf.set(page, lost);
+    if (lost > mostLost) this.#rest(page);
+  }
+
+  #tellLost({ count, byMethod }: Lost): void {
+    for (const [page, lost] of this.#lostOf)
+      if (lost > 1) this.#lostOf.set(page, lost / 2);
+      else this.#lostOf.delete(page);
+    this.#tellOfMonitor("monitor_events_dropped", {
+      dropped: count,
+      by_method: byMethod,
+      paused_targets: [...this.#resting.keys()],
+    });
+  }
+
+  /**
+   * Leaves a page alone that says more than is read. Chromium would keep what waits to be read, and the
+   * browser's clients would wait behind it.
+   */
+  #rest(page: WatchedTarget): void {
+    const { targetId, session } = page;
+    if (this.#resting.has(targetId)) return;
+    const wake = (): void => {
+      this.#resting.delete(targetId);
+      this.#ask("Target.attachToTarget", { targetId, flatten: true });
+    };
+    this.#resting.set(targetId, this.parts.clock.after(restMs, wake));
+    this.#lostOf.delete(page);
+    this.#forget(session);
+    this.#ask("Target.detachFromTarget", { sessionId: session });
+  }
+
+  /** Asks for what may be refused, where the page has gone meanwhile. */
+  #ask(method: string, params: object): void {
+    this.#connection.send(method, params).catch(() => {});
+  }
+
+  #attached(frame: Frame, parent: WatchedTarget | undefined): void {
+    const params = this.#paramsOfTarget(frame);
+    if (!params) return;
+    const info = recordIn(params, "targetInfo");
+    const [type = "", session = "", targetId = ""] = [
+      textIn(info, "type"),
+      textIn(params, "sessionId"),
+      textIn(info, "targetId"),
+    ];
+    if (!watchedTypes.has(type)) return;
+    const isNew = parent ? parent.hasNewTargets : !this.#known.has(targetId);
+    if (type === "page") this.#known.add(targetId);
+    const target = this.#watch({ session, targetId, type: type as WatchedType, info, parent, isNew });
+    if (isNew && type === "page") target.tell(tabOpened(info), "Target.attachedToTarget");
+  }
+
+  #watch(found: {
+    readonly session: string;
+    readonly targetId: string;
+    readonly type: WatchedType;
+    readonly info: Said;
+    readonly parent: WatchedTarget | undefined;
+    readonly isNew: boolean;
+  }): WatchedTarget {
+    const target = new WatchedTarget({
+      ...found,
+      url: textIn(found.info, "url") ?? "",
+      clock: this.parts.clock,
+      hasClients: () => this.parts.hasClients(),
+      ask: (method, params = {}) => this.#connection.send(method, params, found.session),
+      tell: (told, reading, event) => this.#tell(told, reading, event),
+      failed: (step) => this.#initFailed(step),
+      settled: (page) => this.#settled(page),
+    });
+    this.#targets.set(found.session, target);
+    target.prepare(this.parts.categories()).catch(() => {});
+    return target;
+  }
+
+  #settled(page: WatchedTarget): void {
+    if (this.parts.categories().has("screenshot")) void this.#screenshots.take(page);
+  }
+
+  #detached(frame: Frame): void {
+    const params = this.#paramsOfTarget(frame);
+    const session = params && textIn(params, "sessionId");
+    const target = session === undefined ? undefined : this.#targets.get(session);
+    if (!target || session === undefined) return;
+    this.#known.delete(target.targetId);
+    this.#forget(session);
+  }
+
+  /** Forgets a target and what is within it. */
+  #forget(session: string): void {
+    const gone = this.#targets.get(session);
+    if (!gone) return;
+    for (const target of this.#targets.values()) {
+      if (!target.isBelow(gone)) continue;
+      target.gone();
+      this.#targets.delete(target.session);
+    }
+  }
+
+  #paramsOfTarget(frame: Frame): Said | undefined {
+    const bytes = bytesOf(frame);
+    const isRead =
+      bytes <= longestTargetBytes && this.#targets.size < mostTargets && this.#rates.takes("target", bytes);
+    if (isRead) return paramsOf(JSON.parse(wholeOf(frame).toString()));
+    this.#rates.lose("Target");
+    return undefined;
+  }
+
+  #tell(target: WatchedTarget, { type, category, data, wasCut, saysWhere }: Reading, event?: string): void {
+    if (!this.parts.categories().has(category) || isOwnPage(target.page.url)) return;
+    const { session_id, target_id, target_type } = target.where;
+    const metadata = {
+      cdp_session_id: String(session_id),
+      target_id: String(target_id),
+      target_type: String(target_type),
+    };
+    this.parts.emit({
+      type,
+      category,
+      source: { kind: "cdp", ...(event !== undefined && { event }), metadata },
+      data: saysWhere ? data : { ...target.context, ...data },
+      truncated: wasCut,
+    });
+  }
+
+  #initFailed(step: string): void {
+    this.#tellOfMonitor("monitor_init_failed", { step });
+  }
+
+  #tellOfMonitor(type: string, data: Said): void {
+    this.parts.emit({ type, category: "monitor", source: { kind: "local_process" }, data });
+  }
+}
+
+/** Pages of Chromium itself are nobody's: nothing of them is told. */
+const isOwnPage = (url: string): boolean =>
+  /^(?:chrome|chrome-untrusted|chrome-search|devtools):/i.test(url) && url !== "chrome://newtab/";

@@ -1,0 +1,105 @@
+import { type Frame, frameHeadOf } from "../../browser/cdp/frame.js";
+import { Cuts } from "./cuts.js";
+import { flagIn, numberIn, present, recordIn, recordsIn, type Said, textIn } from "./said.js";
+import type { Reading } from "./reading.js";
+
+const longestTextBytes = 8192;
+const longestArgumentBytes = 2048;
+const mostArguments = 20;
+const mostCallFrames = 20;
+/** Callers of callers, where a stack goes on behind a promise. */
+const mostParents = 2;
+const mostProperties = 10;
+
+/** `Runtime.consoleAPICalled`. Names and values are those of Chromium (docs/telemetry.md#console). */
+export function consoleCall(params: Said): Reading {
+  const cuts = new Cuts();
+  const all = recordsIn(params, "args");
+  const texts = cuts.list(all, mostArguments).map(textOf);
+  const level = textIn(params, "type") ?? "log";
+  const data = present({
+    level,
+    text: cuts.text(texts[0] ?? "", longestTextBytes),
+    args: texts.map((text) => cuts.text(text, longestArgumentBytes)),
+    stack_trace: stackIn(params, cuts),
+  });
+  return { type: typeOf(level), category: "console", data, wasCut: cuts.wasCut };
+}
+
+/** `Runtime.exceptionThrown`. */
+export function exception(params: Said): Reading {
+  const cuts = new Cuts();
+  const details = recordIn(params, "exceptionDetails");
+  const thrown = recordIn(details, "exception");
+  const [said = "Uncaught"] = [textIn(details, "text")];
+  const what = Object.keys(thrown).length === 0 ? "" : textOf(thrown);
+  const data = present({
+    text: cuts.text(what === "" || said.endsWith(what) ? said : `${said} ${what}`, longestTextBytes),
+    line: numberIn(details, "lineNumber"),
+    column: numberIn(details, "columnNumber"),
+    source_url: cuts.url(textIn(details, "url")),
+    stack_trace: stackIn(details, cuts),
+  });
+  return { type: "console_error", category: "console", data, wasCut: cuts.wasCut };
+}
+
+const typeOf = (level: string): string => (level === "error" ? "console_error" : "console_log");
+
+const readBytes = 16 * 1024;
+/** The order in which Chromium 156 writes them. */
+const beginning =
+  /"params":\{"type":"([a-zA-Z]+)","args":\[\{"type":"string","value":"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)/;
+
+/** What can be told of a call that is too long to be read: how its first text begins. */
+export function longConsoleCall(frame: Frame): Reading | undefined {
+  const head = frameHeadOf(frame).toString("utf8", 0, readBytes);
+  const [, level, written] = beginning.exec(head) ?? [];
+  if (level === undefined || written === undefined) return undefined;
+  const text = new Cuts().text(String(JSON.parse(`"${written}"`)), longestTextBytes);
+  return { type: typeOf(level), category: "console", data: { level, text, args: [text] }, wasCut: true };
+}
+
+/** A value as the console would show it, by what Chromium has sent with it: no getter of a page is called. */
+function textOf(value: Said): string {
+  const { value: plain, unserializableValue, type, subtype } = value;
+  if (typeof plain === "string") return plain;
+  if (typeof unserializableValue === "string") return unserializableValue;
+  if (subtype === "null") return "null";
+  if (type === "undefined") return "undefined";
+  if (typeof plain === "number" || typeof plain === "boolean") return String(plain);
+  const preview = recordIn(value, "preview");
+  const isPlain = type === "object" && (subtype === undefined || subtype === "array");
+  return isPlain && recordsIn(preview, "properties").length > 0
+    ? previewOf(preview)
+    : (textIn(value, "description") ?? String(type));
+}
+
+function previewOf(preview: Said): string {
+  const isArray = textIn(preview, "subtype") === "array";
+  const properties = recordsIn(preview, "properties");
+  const shown = properties.slice(0, mostProperties).map((property) => {
+    const value = textIn(property, "value") ?? textIn(property, "type") ?? "";
+    return isArray ? value : `${textIn(property, "name")}: ${value}`;
+  });
+  const isMore = flagIn(preview, "overflow") === true || properties.length > mostProperties;
+  const inner = [...shown, ...(isMore ? ["…"] : [])].join(", ");
+  return isArray ? `[${inner}]` : `{${inner}}`;
+}
+
+function stackIn(params: Said, cuts: Cuts, parents = 0): Said | undefined {
+  const stack = recordIn(params, parents === 0 ? "stackTrace" : "parent");
+  if (!Array.isArray(stack["callFrames"])) return undefined;
+  const callFrames = cuts
+    .list(recordsIn(stack, "callFrames"), mostCallFrames)
+    .map((frame) =>
+      present({
+        functionName: cuts.optional(textIn(frame, "functionName"), 256),
+        scriptId: textIn(frame, "scriptId"),
+        url: cuts.optional(cuts.url(textIn(frame, "url")), 1024),
+        lineNumber: numberIn(frame, "lineNumber"),
+        columnNumber: numberIn(frame, "columnNumber"),
+      }),
+    );
+  const parent = parents < mostParents ? stackIn(stack, cuts, parents + 1) : undefined;
+  return present({ callFrames, description: textIn(stack, "description"), parent });
+}

@@ -1,0 +1,34 @@
+import { cutText } from "../truncate.js";
+
+/** Shortens what goes into one event, and remembers whether something was left out. */
+export class Cuts {
+  #wasCut = false;
+
+  get wasCut(): boolean {
+    return this.#wasCut;
+  }
+
+  /** At most so many bytes of UTF-8, which end in a marker where more is cut off. */
+  text(text: string, mostBytes: number): string {
+    // Each character is a byte at least.
+    const shown = cutText(text.slice(0, mostBytes + 1), mostBytes);
+    if (shown.length !== text.length) this.#wasCut = true;
+    return shown;
+  }
+
+  optional(text: string | undefined, mostBytes: number): string | undefined {
+    return text === undefined ? undefined : this.text(text, mostBytes);
+  }
+
+  /** An address without the password that it may have. */
+  url(url: string | undefined): string | undefined {
+    return this.optional(url?.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#@]*@/i, "$1"), longestUrlBytes);
+  }
+
+  list<Item>(items: readonly Item[], most: number): readonly Item[] {
+    if (items.length > most) this.#wasCut = true;
+    return items.slice(0, most);
+  }
+}
+
+const longestUrlBytes = 4096;

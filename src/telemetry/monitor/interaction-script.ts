@@ -1,0 +1,105 @@
+/** The world that the script runs in; pages have no access to it, and it has builtins of its own. */
+export const worldName = "remuda-monitor";
+/** A function of that world's own. */
+export const bindingName = "remudaMonitor";
+
+/**
+ * Runs in each document before its own scripts. It only hears what a person or a command of CDP does
+ * (`isTrusted`), and never tells what is written in a field: of a key that writes a character there, only that
+ * one was pressed; of a field that takes a password or the like, nothing. Properties are read by the getters of
+ * their prototypes, since a form shows its fields as properties of its own.
+ */
+export const interactionScript = `(() => {
+  if (globalThis.remudaIsHeard) return;
+  globalThis.remudaIsHeard = true;
+  const getter = (type, name) => {
+    const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
+    return (object) => get.call(object);
+  };
+  const tagOf = getter(Element, "tagName");
+  const idOf = getter(Element, "id");
+  const parentOf = getter(Node, "parentNode");
+  const previousOf = getter(Element, "previousElementSibling");
+  const topOf = getter(Element, "scrollTop");
+  const leftOf = getter(Element, "scrollLeft");
+  const isEditableOf = getter(HTMLElement, "isContentEditable");
+  const attribute = (element, name) => Element.prototype.getAttribute.call(element, name) ?? "";
+  const isElement = (value) => value instanceof Element;
+  const tell = (event) => globalThis.${bindingName}(JSON.stringify(event));
+  const selectorOf = (element) => {
+    const steps = [];
+    for (let at = element; isElement(at) && steps.length < 6; at = parentOf(at)) {
+      const tag = tagOf(at).toLowerCase();
+      const id = idOf(at);
+      if (id !== "") {
+        steps.unshift(tag + "#" + CSS.escape(id.slice(0, 64)));
+        break;
+      }
+      let place = 1;
+      for (let other = previousOf(at); other && place < 1000; other = previousOf(other))
+        if (tagOf(other) === tagOf(at)) place += 1;
+      steps.unshift(tag + (place > 1 ? ":nth-of-type(" + place + ")" : ""));
+    }
+    return steps.join(" > ").slice(0, 512);
+  };
+  const fields = new Set(["INPUT", "TEXTAREA", "SELECT"]);
+  const isField = (element) =>
+    fields.has(tagOf(element)) || (element instanceof HTMLElement && isEditableOf(element));
+  const isSecret = (element) =>
+    tagOf(element) === "INPUT" &&
+    (attribute(element, "type").toLowerCase() === "password" ||
+      /password|one-time-code|cc-/i.test(attribute(element, "autocomplete")));
+  const silent = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEXTAREA", "SELECT", "OPTION"]);
+  const textOf = (element) => {
+    if (isField(element)) return "";
+    let text = "";
+    const walk = document.createTreeWalker(element, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, (node) =>
+      isElement(node) && (silent.has(tagOf(node)) || isField(node))
+        ? NodeFilter.FILTER_REJECT
+        : NodeFilter.FILTER_ACCEPT,
+    );
+    for (let seen = 0; seen < 200 && text.length < 200 && walk.nextNode(); seen += 1)
+      if (!isElement(walk.currentNode)) text += walk.currentNode.data.slice(0, 200);
+    return text.replace(/\\s+/g, " ").trim().slice(0, 100);
+  };
+  const targetOf = (event) => event.composedPath().find(isElement);
+  const clicked = (event) => {
+    const element = targetOf(event);
+    if (!event.isTrusted || !element) return;
+    const { clientX: x, clientY: y } = event;
+    tell({ type: "click", x, y, selector: selectorOf(element), tag: tagOf(element), text: textOf(element) });
+  };
+  const pressed = (event) => {
+    const element = targetOf(event);
+    if (!event.isTrusted || !element || isSecret(element)) return;
+    const isTyped = [...event.key].length === 1 && isField(element);
+    tell({ type: "key", key: isTyped ? "Character" : event.key, selector: selectorOf(element), tag: tagOf(element) });
+  };
+  const places = new WeakMap();
+  const moving = new WeakMap();
+  const placeOf = (element) => ({ x: leftOf(element), y: topOf(element) });
+  const scrollerOf = (event) =>
+    isElement(event.target) ? event.target : (document.scrollingElement ?? document.documentElement);
+  const scrolls = (event) => {
+    const element = scrollerOf(event);
+    if (event.isTrusted && element && !moving.has(element))
+      moving.set(element, places.get(element) ?? { x: 0, y: 0 });
+  };
+  const scrolled = (event) => {
+    const element = scrollerOf(event);
+    if (!event.isTrusted || !element) return;
+    const to = placeOf(element);
+    const from = moving.get(element) ?? places.get(element) ?? { x: 0, y: 0 };
+    moving.delete(element);
+    places.set(element, to);
+    tell({ type: "scroll", selector: selectorOf(element), begin: from, end: to });
+  };
+  const listen = () => {
+    for (const [name, listener] of [["click", clicked], ["keydown", pressed], ["scroll", scrolls], ["scrollend", scrolled]])
+      window.addEventListener(name, listener, { capture: true, passive: true });
+  };
+  listen();
+  // document.open() takes all listeners away, and all nodes.
+  new MutationObserver(listen).observe(document, { childList: true });
+  if (document.scrollingElement) places.set(document.scrollingElement, placeOf(document.scrollingElement));
+})();`;

@@ -1,0 +1,185 @@
+import { Cuts } from "./cuts.js";
+import { flagIn, numberIn, present, recordIn, type Said, textIn } from "./said.js";
+import type { Reading } from "./reading.js";
+
+/** One request that was told and is not over. */
+interface OpenRequest {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly loader: string | undefined;
+  readonly frame: string | undefined;
+  readonly resourceType: string | undefined;
+  readonly navSeq: number;
+  response?: Response;
+}
+
+interface Response {
+  readonly fields: Said;
+  readonly mimeType: string;
+  readonly wasCut: boolean;
+}
+
+/** A response that is whole, and how much of its body is told with it. */
+export interface FinishedResponse {
+  readonly id: string;
+  readonly data: Said;
+  readonly wasCut: boolean;
+  /** 0: none. */
+  readonly bodyBytes: number;
+}
+
+/** Older requests are forgotten: their answers are told without what they were asked with. */
+const mostOpen = 1000;
+const longestPostDataBytes = 8192;
+const mostHeaders = 64;
+const longestHeaderBytes = 1024;
+/** A body longer than this is not asked for. */
+const longestBodyBytes = 64 * 1024;
+
+/** Headers that let somebody in; of their values only the length is told. */
+const secretHeader =
+  /^(?:cookie|set-cookie2?|authorization|proxy-authorization|.*(?:api-?key|token|secret|password|credential|session).*)$/i;
+
+/** The requests of one CDP session (docs/telemetry.md#network). */
+export class NetworkRequests {
+  readonly #open = new Map<string, OpenRequest>();
+
+  sent(params: Said, navSeq: number): Reading {
+    const cuts = new Cuts();
+    const request = recordIn(params, "request");
+    const redirect = recordIn(params, "redirectResponse");
+    const id = textIn(params, "requestId") ?? "";
+    const open = {
+      method: textIn(request, "method"),
+      url: cuts.url(textIn(request, "url")),
+      loader: textIn(params, "loaderId"),
+      frame: textIn(params, "frameId"),
+      resourceType: textIn(params, "type"),
+      navSeq,
+    };
+    this.#keep(id, open);
+    const data = present({
+      ...requestFields(id, open),
+      document_url: cuts.url(textIn(params, "documentURL")),
+      headers: headersOf(recordIn(request, "headers"), cuts),
+      initiator_type: textIn(recordIn(params, "initiator"), "type"),
+      post_data: cuts.optional(textIn(request, "postData"), longestPostDataBytes),
+      is_redirect: "url" in redirect ? true : undefined,
+      redirect_url: cuts.url(textIn(redirect, "url")),
+    });
+    return { type: "network_request", category: "network", data, wasCut: cuts.wasCut };
+  }
+
+  /** Notes the head of the answer; tells where the browser's way out has answered instead of a server. */
+  responded(params: Said): Reading | undefined {
+    const id = textIn(params, "requestId") ?? "";
+    const open = this.#open.get(id);
+    const response = recordIn(params, "response");
+    if (!open) return undefined;
+    const cuts = new Cuts();
+    const headers = recordIn(response, "headers");
+    const mimeType = textIn(response, "mimeType") ?? "";
+    const fields = present({
+      status: numberIn(response, "status"),
+      status_text: cuts.optional(textIn(response, "statusText"), 256),
+      headers: headersOf(headers, cuts),
+      mime_type: cuts.optional(mimeType, 256),
+    });
+    open.response = { fields, mimeType, wasCut: cuts.wasCut };
+    const code = proxyErrorOf(headers);
+    const data = present({ ...requestFields(id, open), status: fields["status"], code });
+    return code === undefined ? undefined : { type: "proxy_error", category: "network", data, wasCut: false };
+  }
+
+  /** Undefined where nothing was told of its beginning. */
+  finished(params: Said): FinishedResponse | undefined {
+    const id = textIn(params, "requestId") ?? "";
+    const open = this.#open.get(id);
+    this.#open.delete(id);
+    if (!open?.response) return undefined;
+    const { fields, mimeType, wasCut } = open.response;
+    const encodedBytes = numberIn(params, "encodedDataLength") ?? 0;
+    return {
+      id,
+      data: present({ ...requestFields(id, open), ...fields }),
+      wasCut,
+      bodyBytes: encodedBytes > longestBodyBytes ? 0 : toldBodyBytes(mimeType),
+    };
+  }
+
+  failed(params: Said): Reading {
+    const id = textIn(params, "requestId") ?? "";
+    const open = this.#open.get(id);
+    this.#open.delete(id);
+    const data = present({
+      ...(open ? requestFields(id, open) : { request_id: id, resource_type: textIn(params, "type") }),
+      method: undefined,
+      error_text: textIn(params, "errorText"),
+      canceled: flagIn(params, "canceled") ?? false,
+    });
+    return { type: "network_loading_failed", category: "network", data, wasCut: false };
+  }
+
+  clear(): void {
+    this.#open.clear();
+  }
+
+  #keep(id: string, open: OpenRequest): void {
+    const [oldest] = this.#open.keys();
+    if (this.#open.size >= mostOpen && oldest !== undefined) this.#open.delete(oldest);
+    this.#open.set(id, open);
+  }
+}
+
+/** A request and its answer tell the same navigation, also where another has begun meanwhile. */
+const requestFields = (id: string, open: OpenRequest): Said => ({
+  request_id: id,
+  loader_id: open.loader,
+  frame_id: open.frame,
+  method: open.method,
+  url: open.url,
+  resource_type: open.resourceType,
+  nav_seq: open.navSeq,
+});
+
+function headersOf(headers: Said, cuts: Cuts): Said {
+  const told = cuts.list(Object.entries(headers), mostHeaders).map(([name, value]) => {
+    const text = String(value);
+    const shown = secretHeader.test(name)
+      ? `[${text.length} characters]`
+      : cuts.text(text, longestHeaderBytes);
+    return [cuts.text(name, 256), shown] as const;
+  });
+  return Object.fromEntries(told);
+}
+
+/** Structured texts are told longer than others, and what is no text is not told. */
+function toldBodyBytes(mimeType: string): number {
+  if (/json|xml|x-www-form-urlencoded/i.test(mimeType)) return 8192;
+  return /^text\/|javascript|ecmascript/i.test(mimeType) ? 4096 : 0;
+}
+
+export interface Body {
+  readonly body?: string;
+  readonly wasCut: boolean;
+}
+
+/** What is told of a body; binary ones come in base64. */
+export function bodyOf(reply: Said, mostBytes: number): Body {
+  const body = textIn(reply, "body");
+  if (body === undefined || flagIn(reply, "base64Encoded") === true) return { wasCut: false };
+  const cuts = new Cuts();
+  return { body: cuts.text(body, mostBytes), wasCut: cuts.wasCut };
+}
+
+/** The public code for what the browser's way out says of itself in its answers (docs/egress.md). */
+const proxyErrors: Readonly<Record<string, string>> = {
+  denied: "destination_blocked",
+  limited: "proxy_unavailable",
+  failed: "upstream_connect_failed",
+};
+
+function proxyErrorOf(headers: Said): string | undefined {
+  const name = Object.keys(headers).find((each) => each.toLowerCase() === "x-remuda-egress");
+  return name === undefined ? undefined : proxyErrors[textIn(headers, name) ?? ""];
+}

@@ -1,0 +1,174 @@
+import { consoleCall, exception } from "./console-events.js";
+import { interactionOf } from "./interaction-events.js";
+import { bodyOf, type FinishedResponse } from "./network-events.js";
+import { type LoadStep, navigation, timelineEvent } from "./page-events.js";
+import { flagIn, recordIn, type Said, textIn } from "./said.js";
+import type { WatchedTarget } from "./watched-target.js";
+import type { EventCategory } from "../event.js";
+
+interface Reader {
+  /** Whose allowance it is read on. */
+  readonly kind: EventCategory;
+  read(target: WatchedTarget, params: Said, event: string): void;
+}
+
+/** The bodies of one target that are asked for at once. */
+const mostBodies = 4;
+const asked = new WeakMap<WatchedTarget, number>();
+
+/** Tells a response with the beginning of its body, where that is a text. */
+async function tellResponse(target: WatchedTarget, response: FinishedResponse, event: string): Promise<void> {
+  const { id, data, wasCut, bodyBytes } = response;
+  const open = asked.get(target) ?? 0;
+  const isAsked = bodyBytes > 0 && open < mostBodies;
+  if (isAsked) asked.set(target, open + 1);
+  const reply = isAsked
+    ? await target.ask("Network.getResponseBody", { requestId: id }).catch(() => ({}))
+    : {};
+  if (isAsked) asked.set(target, (asked.get(target) ?? 1) - 1);
+  const { body, wasCut: isBodyCut } = bodyOf(reply, bodyBytes);
+  const told = body === undefined || body === "" ? data : { ...data, body };
+  target.tell(
+    { type: "network_response", category: "network", data: told, wasCut: wasCut || isBodyCut },
+    event,
+  );
+}
+
+/** Told again where a page was loaded before it was seen. */
+const loadSteps: Readonly<Record<string, LoadStep>> = {
+  DOMContentLoaded: "page_dom_content_loaded",
+  load: "page_load",
+};
+
+/** What is read of a browser's messages; all others are passed over by their name. */
+export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  [
+    "Runtime.consoleAPICalled",
+    { kind: "console", read: (target, params, event) => target.tell(consoleCall(params), event) },
+  ],
+  [
+    "Runtime.exceptionThrown",
+    { kind: "console", read: (target, params, event) => target.tell(exception(params), event) },
+  ],
+  [
+    "Runtime.bindingCalled",
+    {
+      kind: "interaction",
+      read(target, params, event) {
+        const interaction = interactionOf(params);
+        if (interaction?.kind === "told") target.tell(interaction.told, event);
+        if (interaction?.kind === "scrolled") target.scrolling.scrolled(interaction.scroll);
+      },
+    },
+  ],
+  [
+    "Network.requestWillBeSent",
+    {
+      kind: "network",
+      read(target, params, event) {
+        target.tell(target.requests.sent(params, target.page.navSeq), event);
+        target.settling?.requested({
+          id: textIn(params, "requestId") ?? "",
+          loader: textIn(params, "loaderId"),
+          session: target.session,
+        });
+      },
+    },
+  ],
+  [
+    "Network.responseReceived",
+    {
+      kind: "network",
+      read(target, params, event) {
+        const proxyError = target.requests.responded(params);
+        if (proxyError) target.tell(proxyError, event);
+      },
+    },
+  ],
+  [
+    "Network.loadingFinished",
+    {
+      kind: "network",
+      read(target, params, event) {
+        const response = target.requests.finished(params);
+        if (response) tellResponse(target, response, event).catch(() => {});
+        target.settling?.answered(textIn(params, "requestId") ?? "");
+      },
+    },
+  ],
+  [
+    "Network.loadingFailed",
+    {
+      kind: "network",
+      read(target, params, event) {
+        target.tell(target.requests.failed(params), event);
+        target.settling?.answered(textIn(params, "requestId") ?? "");
+      },
+    },
+  ],
+  [
+    "Page.frameNavigated",
+    {
+      kind: "page",
+      read(target, params, event) {
+        const frame = recordIn(params, "frame");
+        if (target.isTop(frame)) target.navigated(frame);
+        target.tell(navigation(params, target.where), event);
+      },
+    },
+  ],
+  [
+    "Page.domContentEventFired",
+    {
+      kind: "page",
+      read: (target, params, event) => target.loaded("page_dom_content_loaded", params, event),
+    },
+  ],
+  [
+    "Page.loadEventFired",
+    { kind: "page", read: (target, params, event) => target.loaded("page_load", params, event) },
+  ],
+  [
+    "Page.lifecycleEvent",
+    {
+      kind: "page",
+      read(target, params, event) {
+        const step = loadSteps[textIn(params, "name") ?? ""];
+        if (step && textIn(params, "frameId") === target.targetId) target.loaded(step, params, event);
+      },
+    },
+  ],
+  [
+    "Page.javascriptDialogOpening",
+    {
+      kind: "page",
+      read(target, params) {
+        if (flagIn(params, "hasBrowserHandler") === false) target.dialogOpened();
+      },
+    },
+  ],
+  [
+    "PerformanceTimeline.timelineEventAdded",
+    {
+      kind: "page",
+      read(target, params, event) {
+        const reading = timelineEvent(params);
+        if (reading) target.tell(reading, event);
+        if (reading?.type === "page_layout_shift") target.settling?.shifted();
+      },
+    },
+  ],
+  [
+    "Inspector.targetCrashed",
+    {
+      kind: "page",
+      read(target, _params, event) {
+        if (!target.isPage) return;
+        target.settling?.stop();
+        const { target_id, target_type } = target.where;
+        const data = { target_id, target_type, url: target.url };
+        target.tell({ type: "page_crashed", category: "page", data, wasCut: false, saysWhere: true }, event);
+      },
+    },
+  ],
+]);

@@ -1,0 +1,12 @@
+import type { EventCategory } from "../event.js";
+import type { Said } from "./said.js";
+
+/** An event as it was read, before it is known where it happened. */
+export interface Reading {
+  readonly type: string;
+  readonly category: EventCategory;
+  readonly data: Said;
+  readonly wasCut: boolean;
+  /** True where `data` says by itself where it happened. */
+  readonly saysWhere?: true;
+}

@@ -1,0 +1,35 @@
+import type { Clock, Millis } from "../../base/clock.js";
+import { textIn } from "./said.js";
+import type { WatchedTarget } from "./watched-target.js";
+
+const pauseMs: Millis = 5000;
+const longestBytes = 1024 * 1024;
+
+/** Takes pictures of pages that have come to rest: one at a time, and at most one in 5 s for a browser. */
+export class Screenshots {
+  #lastAt: Millis | undefined;
+  #isTaking = false;
+
+  constructor(private readonly clock: Pick<Clock, "monotonic">) {}
+
+  /** A picture that cannot be taken is left out; one that is too large is told without its bytes. */
+  async take(target: WatchedTarget): Promise<void> {
+    const now = this.clock.monotonic();
+    if (this.#isTaking || (this.#lastAt !== undefined && now - this.#lastAt < pauseMs)) return;
+    this.#lastAt = now;
+    this.#isTaking = true;
+    try {
+      const png = textIn(await target.ask("Page.captureScreenshot", { format: "png" }), "data") ?? "";
+      const isTooLarge = (png.length * 3) / 4 > longestBytes;
+      const data = isTooLarge ? {} : { png };
+      target.tell(
+        { type: "monitor_screenshot", category: "screenshot", data, wasCut: isTooLarge },
+        "Page.captureScreenshot",
+      );
+    } catch {
+      // The page has gone or shows nothing.
+    } finally {
+      this.#isTaking = false;
+    }
+  }
+}

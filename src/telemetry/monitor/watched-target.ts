@@ -1,0 +1,279 @@
+import type { Clock, Millis } from "../../base/clock.js";
+import type { EventCategory } from "../event.js";
+import { Cuts } from "./cuts.js";
+import { type Ask, type Domain, domains } from "./domains.js";
+import { scrollSettled } from "./interaction-events.js";
+import { NetworkRequests } from "./network-events.js";
+import { type LoadStep, loadStep, navigation } from "./page-events.js";
+import type { Reading } from "./reading.js";
+import { recordIn, type Said, textIn, present } from "./said.js";
+import { Scrolling } from "./scrolling.js";
+import { Settling } from "./settling.js";
+
+/** `worker` is a dedicated one; the names are Chromium's. */
+export type WatchedType = "page" | "iframe" | "worker" | "shared_worker";
+
+export interface TargetParts {
+  readonly session: string;
+  readonly targetId: string;
+  readonly type: WatchedType;
+  readonly url: string;
+  /** The target whose session has attached this one; a page has none. */
+  readonly parent: WatchedTarget | undefined;
+  /** It has just come to be: what it has done before it was seen is told. */
+  readonly isNew: boolean;
+  readonly clock: Clock;
+  readonly ask: Ask;
+  /** Whether anybody else may answer a dialog. */
+  hasClients(): boolean;
+  /** An event of this target. */
+  tell(target: WatchedTarget, reading: Reading, event?: string): void;
+  /** A step of the preparation was refused. */
+  failed(step: string): void;
+  /** Called when the page has come to rest after a navigation. */
+  settled(target: WatchedTarget): void;
+}
+
+/** Of what is in a target: a page, a frame in a process of its own, or a worker (docs/telemetry.md#page). */
+export class WatchedTarget {
+  readonly requests = new NetworkRequests();
+  readonly scrolling: Scrolling;
+  readonly #settling: Settling | undefined;
+  readonly #started = new Map<Domain, () => Promise<unknown>>();
+  /** Domains that are telling what was before they were asked for; they answer afterwards. */
+  readonly #retelling = new Set<string>();
+  #work: Promise<void> = Promise.resolve();
+  #url: string;
+  #frame: string | undefined;
+  #loader: string | undefined;
+  #navSeq = 0;
+  readonly #steps = new Set<LoadStep>();
+  #cancelRelease: (() => void) | undefined;
+  #isPrepared = false;
+  #isGone = false;
+
+  constructor(private readonly parts: TargetParts) {
+    this.#url = new Cuts().url(parts.url) ?? "";
+    const tell = (type: string, category: EventCategory): void =>
+      this.tell({ type, category, data: {}, wasCut: false });
+    this.scrolling = new Scrolling(parts.clock, (scroll) => this.tell(scrollSettled(scroll), scrollEvent));
+    if (parts.parent) return;
+    this.#settling = new Settling(parts.clock, {
+      networkIdle: () => tell("network_idle", "network"),
+      layoutSettled: () => tell("page_layout_settled", "page"),
+      navigationSettled: () => {
+        tell("page_navigation_settled", "page");
+        parts.settled(this);
+      },
+    });
+  }
+
+  get session(): string {
+    return this.parts.session;
+  }
+
+  get isPage(): boolean {
+    return this.parts.type === "page";
+  }
+
+  /** The page that it is in; a worker that several pages share is in none. */
+  get page(): WatchedTarget {
+    return this.parts.parent?.page ?? this;
+  }
+
+  /** Undefined where its page is gone, or shared by several. */
+  get settling(): Settling | undefined {
+    const { page } = this;
+    return page.#isGone ? undefined : page.#settling;
+  }
+
+  get navSeq(): number {
+    return this.#navSeq;
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  /** Whether what is attached by way of it has just come to be. */
+  get hasNewTargets(): boolean {
+    return this.parts.isNew || this.#isPrepared;
+  }
+
+  /** Whether this is of what was before: told only of what has just come to be. */
+  isRetelling(method: string): boolean {
+    return this.#retelling.has(method.slice(0, method.indexOf(".")));
+  }
+
+  get targetId(): string {
+    return this.parts.targetId;
+  }
+
+  /** Whether it was attached by way of the given one. */
+  isBelow(other: WatchedTarget): boolean {
+    return this === other || (this.parts.parent?.isBelow(other) ?? false);
+  }
+
+  /** Which session and target it is, as every event has it. */
+  get where(): Said {
+    const { session, targetId, type } = this.parts;
+    return { session_id: session, target_id: targetId, target_type: type };
+  }
+
+  /** Where an event happens: besides, the document that is shown. */
+  get context(): Said {
+    const document = { frame_id: this.#frame, loader_id: this.#loader, url: this.#url };
+    return present({ ...this.where, ...document, nav_seq: this.#navSeq });
+  }
+
+  tell(reading: Reading, event?: string): void {
+    this.parts.tell(this, reading, event);
+  }
+
+  ask(method: string, params: object = {}): Promise<Said> {
+    return this.parts.ask(method, params);
+  }
+
+  /**
+   * Asks Chromium for what the categories want. Resolves when it is in force or refused; what was refused is
+   * told.
+   */
+  apply(categories: ReadonlySet<EventCategory>): Promise<void> {
+    this.#work = this.#work.then(() => this.#switchAll(categories));
+    return this.#work;
+  }
+
+  /** Has to be called first. All is asked at once, since the page does not wait for it. */
+  prepare(categories: ReadonlySet<EventCategory>): Promise<void> {
+    const within = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true, filter: inner };
+    const document = this.#isDocument ? [this.#attempt("Page.enable"), this.#findDocument()] : [];
+    if (this.parts.isNew && this.isPage)
+      document.push(...[true, false].map((enabled) => this.#retell(enabled)));
+    this.#work = Promise.all([
+      ...document,
+      this.#switchAll(categories),
+      this.#attempt("Target.setAutoAttach", within),
+    ]).then(() => {
+      this.#isPrepared = true;
+    });
+    return this.#work;
+  }
+
+  /** The top frame of this target shows another document. */
+  navigated(frame: Said): void {
+    this.#navSeq += 1;
+    this.#steps.clear();
+    this.#shown(frame);
+    if (this.isPage) this.#settling?.navigated(this.#loader);
+  }
+
+  /** A step of loading, which is told once for each document. */
+  loaded(step: LoadStep, params: Said, event: string): void {
+    const hasNotNavigated = this.#navSeq === 0 && this.parts.isNew;
+    if (!this.isPage || this.#steps.has(step) || hasNotNavigated) return;
+    this.#steps.add(step);
+    this.tell(loadStep(step, params), event);
+    if (step === "page_load") this.settling?.loaded();
+    else this.settling?.contentLoaded();
+  }
+
+  /** True where the frame is the one that this target is of. */
+  isTop(frame: Said): boolean {
+    return textIn(frame, "parentId") === undefined || textIn(frame, "id") === this.parts.targetId;
+  }
+
+  /**
+   * Without a client such a dialog would not have opened, but for the monitor: headless-shell shows one only to
+   * those that hear of it, and the page waits until somebody answers.
+   */
+  dialogOpened(): void {
+    if (!this.parts.hasClients()) this.ask("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
+  }
+
+  /** Chromium keeps what a console was given for whoever hears of it; nobody here looks at it again. */
+  releaseSoon(): void {
+    this.#cancelRelease ??= this.parts.clock.after(releaseMs, () => {
+      this.#cancelRelease = undefined;
+      this.ask("Runtime.releaseObjectGroup", { objectGroup: "console" }).catch(() => {});
+    });
+  }
+
+  /** It is gone: nothing more is asked or told of it. */
+  gone(): void {
+    this.settling?.sessionEnded(this.session);
+    this.#isGone = true;
+    this.#settling?.stop();
+    this.#cancelRelease?.();
+    this.scrolling.stop();
+    this.requests.clear();
+  }
+
+  get #isDocument(): boolean {
+    return this.parts.type === "page" || this.parts.type === "iframe";
+  }
+
+  /** Finds what is shown already when the target is first seen. */
+  async #findDocument(): Promise<void> {
+    const tree = await this.#attempt("Page.getFrameTree");
+    if (!tree || this.#loader !== undefined) return;
+    const frame = recordIn(recordIn(tree, "frameTree"), "frame");
+    if (!this.parts.isNew || isBlank(frame)) return this.#shown(frame);
+    // Its navigation was not seen, nor which of its requests are over.
+    this.navigated(frame);
+    this.#settling?.requestsLost();
+    this.tell(navigation({ frame }, this.where), "Page.getFrameTree");
+  }
+
+  /** Switched on, Chromium tells again which steps of loading are over; switched off at once, nothing else. */
+  #retell(enabled: boolean): Promise<Said | undefined> {
+    return this.#attempt("Page.setLifecycleEventsEnabled", { enabled });
+  }
+
+  #shown(frame: Said): void {
+    this.#frame = textIn(frame, "id");
+    this.#loader = textIn(frame, "loaderId");
+    this.#url = new Cuts().url(textIn(frame, "unreachableUrl") ?? textIn(frame, "url")) ?? "";
+  }
+
+  async #switchAll(categories: ReadonlySet<EventCategory>): Promise<void> {
+    await Promise.all(domains.map((domain) => this.#switch(domain, categories)));
+  }
+
+  async #switch(domain: Domain, categories: ReadonlySet<EventCategory>): Promise<void> {
+    const isWanted = domain.categories.some((category) => categories.has(category));
+    const stop = this.#started.get(domain);
+    if (isWanted === (stop !== undefined) || (domain.isOfDocuments && !this.#isDocument)) return;
+    this.#started.delete(domain);
+    if (stop) await stop().catch(() => {});
+    else await this.#start(domain).catch(() => {});
+  }
+
+  async #start(domain: Domain): Promise<void> {
+    if (!this.parts.isNew || this.#isPrepared) this.#retelling.add(domain.name);
+    try {
+      this.#started.set(domain, await domain.start((method, params) => this.#orFail(method, params)));
+    } finally {
+      this.#retelling.delete(domain.name);
+    }
+  }
+
+  async #attempt(method: string, params?: object): Promise<Said | undefined> {
+    return await this.#orFail(method, params).catch(() => undefined);
+  }
+
+  async #orFail(method: string, params: object = {}): Promise<Said> {
+    try {
+      return await this.parts.ask(method, params);
+    } catch (error) {
+      if (!this.#isGone) this.parts.failed(method);
+      throw error;
+    }
+  }
+}
+
+const releaseMs: Millis = 1000;
+/** The document that a page begins with. */
+const isBlank = (frame: Said): boolean => ["", "about:blank"].includes(textIn(frame, "url") ?? "");
+const scrollEvent = "Runtime.bindingCalled";
+/** A PDF's viewer is a `webview`: one of the browser's own pages. */
+const inner = [{ type: "iframe" }, { type: "worker" }, { exclude: true }];

@@ -1,0 +1,34 @@
+import type { ConcernedLease } from "../spec/paging.js";
+import type { Recorder } from "./recorder.js";
+import { captureSettings } from "./settings.js";
+
+/** A call to the API that managed a browser, once it was answered. */
+export interface PlatformCall {
+  readonly requestId: string;
+  readonly operationId: string;
+  readonly status: number;
+  readonly durationMs: number;
+}
+
+/** Tells a lease's holder of a call, where that is captured. Never throws and never waits. */
+export type TellPlatformCall = (lease: ConcernedLease, call: PlatformCall) => void;
+
+export const makeTellPlatformCall =
+  (recorder: Recorder): TellPlatformCall =>
+  ({ browser, lease, telemetry }, { requestId, operationId, status, durationMs }) => {
+    const settings = captureSettings(telemetry);
+    if (!settings?.categories.has("platform")) return;
+    const sink = recorder.open({ browser, lease }, settings);
+    sink.emit({
+      type: "platform_api_call",
+      category: "platform",
+      source: { kind: "kernel_api" },
+      data: {
+        request_id: requestId,
+        operation_id: operationId,
+        status,
+        duration_ms: Math.round(durationMs * 1000) / 1000,
+      },
+    });
+    void sink.close();
+  };

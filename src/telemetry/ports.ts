@@ -1,0 +1,82 @@
+import type { Millis } from "../base/clock.js";
+import type { BrowserId, LeaseId, OtlpDestinationId } from "../base/ids.js";
+import type { EventCategory } from "./event.js";
+
+/** The events of one lease. */
+export interface StreamRef {
+  readonly browser: BrowserId;
+  readonly lease: LeaseId;
+}
+
+/** An event that is to be stored; `text` is the JSON of a `TelemetryEvent`, which begins with `ts`. */
+export interface WrittenEvent {
+  readonly type: string;
+  readonly category: EventCategory;
+  readonly text: string;
+}
+
+/** A batch of one writer. One that comes twice under its number is stored once. */
+export interface EventBatch {
+  readonly stream: StreamRef;
+  readonly writer: string;
+  readonly number: number;
+  readonly events: readonly WrittenEvent[];
+  readonly isStored: boolean;
+}
+
+/** An event as it was stored; `seq` counts those of its stream from 1. */
+export interface StoredEvent {
+  readonly seq: number;
+  /** The JSON of a `TelemetryEvent`. */
+  readonly text: string;
+}
+
+/** The way of one lease's events to a destination. Never throws and never waits. */
+export interface ExportStream {
+  /** `text` is the JSON of a `TelemetryEvent`. False where it is lost, because too much waits already. */
+  add(text: string): boolean;
+  /** What was added before is still sent. */
+  close(): void;
+}
+
+/** Sends leases' events on to collectors of their own. */
+export interface Exports {
+  open(stream: StreamRef, destination: OtlpDestinationId): ExportStream;
+}
+
+/** Which events of a stream are meant; lists that are empty mean all. */
+export interface EventFilter {
+  readonly types: readonly string[];
+  readonly categories: readonly string[];
+}
+
+export interface EventQuery {
+  readonly filter: EventFilter;
+  readonly order: "asc" | "desc";
+  /** Strictly after it in the order that is asked for; absent: from the beginning of that. */
+  readonly cursor?: number;
+  /** The first instant that is meant. */
+  readonly since?: Millis;
+  /** The first instant that is no longer meant. */
+  readonly until?: Millis;
+  readonly limit: number;
+}
+
+export interface EventPage {
+  readonly events: readonly StoredEvent[];
+  /** Where the next page begins, as a cursor; what was looked at and did not match is behind it. */
+  readonly next: number;
+  readonly hasMore: boolean;
+}
+
+/** Events of leases, each stream under bounds of bytes and age. */
+export interface EventStore {
+  append(batch: EventBatch): Promise<void>;
+  read(stream: StreamRef, query: EventQuery): Promise<EventPage>;
+  /** The `seq` of the newest event; 0 where there is none. */
+  last(stream: StreamRef): Promise<number>;
+  /** Whether there are events of it. */
+  has(stream: StreamRef): Promise<boolean>;
+  /** The newest lease of a browser that has stored events here. */
+  findLatest(browser: BrowserId): Promise<LeaseId | undefined>;
+}

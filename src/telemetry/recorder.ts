@@ -1,0 +1,254 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { newRequestId, type OtlpDestinationId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { EventCategory, EventSink, SeenEvent, TelemetryEvent } from "./event.js";
+import type { EventStore, Exports, ExportStream, StreamRef, WrittenEvent } from "./ports.js";
+import type { CaptureSettings } from "./settings.js";
+import { truncateData } from "./truncate.js";
+
+export interface RecorderLimits {
+  /** Of one event's JSON; what is larger is cut. Screenshots have a limit of their own. */
+  readonly eventBytes: number;
+  readonly screenshotBytes: number;
+  /** What waits of one lease, and of all in this daemon; what comes beyond it is lost. */
+  readonly queueBytes: number;
+  readonly daemonBytes: number;
+}
+
+/** Why events are lost: too many came at once, or the store was away until their lease was over. */
+export type EventLoss = "too_many" | "store_away";
+export interface EventMeter {
+  recorded(count: number): void;
+  lost(why: EventLoss, count: number): void;
+}
+
+interface RecorderParts {
+  readonly store: Pick<EventStore, "append">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meter: EventMeter;
+  readonly limits: RecorderLimits;
+  readonly exports?: Exports;
+}
+
+/** What a lease's events go into; it also counts those that did not get there. */
+export interface LeaseSink extends EventSink {
+  /** Events of this lease that are lost, so far. */
+  readonly lost: number;
+}
+
+/** Events wait so long for others, so that they are stored together. */
+const batchMs: Millis = 100;
+/** So much is stored at once. */
+const batchBytes = 512 * 1024;
+const batchEvents = 1000;
+/** A store that is away is tried again, more and more seldom. */
+const firstRetryMs: Millis = 100;
+const lastRetryMs: Millis = 2000;
+/** What a lease has left at its end waits so long for a store that is away. */
+const closeLimitMs: Millis = 10_000;
+/** What an event costs beside its text. */
+const eventOverhead = 100;
+
+/** Takes events off the path of whoever sees them and stores them in batches; one for each daemon. */
+export class Recorder {
+  readonly #open = new Set<LeaseRecorder>();
+  #heldBytes = 0;
+  readonly #shared: Shared;
+
+  constructor(parts: RecorderParts) {
+    this.#shared = {
+      ...parts,
+      // One life of this daemon is one writer; each of its leases has another number of batches.
+      hold: (bytes) => this.#hold(bytes),
+      closed: (recorder) => void this.#open.delete(recorder),
+    };
+  }
+
+  /** What waits to be stored. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  open(stream: StreamRef, settings: CaptureSettings): LeaseRecorder {
+    const recorder = new LeaseRecorder(stream, settings, this.#shared);
+    this.#open.add(recorder);
+    return recorder;
+  }
+
+  /** Stores what waits, within a limit. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#open].map((recorder) => recorder.close()));
+  }
+
+  #hold(bytes: number): boolean {
+    if (bytes > 0 && this.#heldBytes + bytes > this.#shared.limits.daemonBytes) return false;
+    this.#heldBytes += bytes;
+    return true;
+  }
+}
+
+interface Shared extends RecorderParts {
+  /** False where the daemon may hold no more. */
+  hold(bytes: number): boolean;
+  closed(recorder: LeaseRecorder): void;
+}
+
+/** The events of one lease on their way into the store. */
+export class LeaseRecorder implements LeaseSink {
+  /** Names those of one opening, so that a batch which is sent twice is stored once. */
+  readonly #writer = newRequestId();
+  #waiting: WrittenEvent[] = [];
+  #waitingBytes = 0;
+  #batches = 0;
+  #lost = 0;
+  #isClosed = false;
+  #storing: Promise<void> | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #exported: { readonly to: OtlpDestinationId; readonly stream: ExportStream } | undefined;
+
+  constructor(
+    private readonly stream: StreamRef,
+    private settings: CaptureSettings,
+    private readonly shared: Shared,
+  ) {
+    this.#exportTo(settings.destination);
+  }
+
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** What is captured from now on. */
+  apply(settings: CaptureSettings): void {
+    this.settings = settings;
+    this.#exportTo(settings.destination);
+  }
+
+  wants(category: EventCategory): boolean {
+    return this.settings.categories.has(category) && !this.#isClosed;
+  }
+
+  emit(seen: SeenEvent): boolean {
+    if (!this.wants(seen.category)) return true;
+    const text = this.#textOf(seen);
+    const bytes = bytesOf(text);
+    const { limits, hold } = this.shared;
+    // A picture is no record of a log, and longer than collectors take.
+    if (seen.category !== "screenshot") this.#exported?.stream.add(text);
+    if (this.#waitingBytes + bytes > limits.queueBytes || !hold(bytes)) {
+      this.#lose("too_many", 1);
+      return false;
+    }
+    this.#waiting.push({ type: seen.type, category: seen.category, text });
+    this.#waitingBytes += bytes;
+    this.#storeSoon();
+    return true;
+  }
+
+  /** Stores what waits; resolves when it is stored, or lost because the store is away for too long. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#exportTo(undefined);
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    // What waits after a batch that is under way is the last of it.
+    await this.#storing;
+    if (this.#waiting.length > 0) await this.#storeAll();
+    this.shared.closed(this);
+  }
+
+  #exportTo(to: OtlpDestinationId | undefined): void {
+    if (this.#exported?.to === to) return;
+    this.#exported?.stream.close();
+    const stream = to && this.shared.exports?.open(this.stream, to);
+    this.#exported = to && stream && { to, stream };
+  }
+
+  #textOf(seen: SeenEvent): string {
+    const { limits, clock } = this.shared;
+    const { ts = Math.round(clock.now() * 1000), type, category, source, data, truncated = false } = seen;
+    const event: TelemetryEvent = { ts, type, category, source, data, truncated };
+    const text = JSON.stringify(event);
+    const most = category === "screenshot" ? limits.screenshotBytes : limits.eventBytes;
+    // Of text as it is in memory: a character is at least one byte, and at most three.
+    if (text.length * 3 <= most || Buffer.byteLength(text) <= most) return text;
+    const room = most - Buffer.byteLength(JSON.stringify({ ...event, data: {} }));
+    return JSON.stringify({ ...event, data: truncateData(data, Math.max(0, room)), truncated: true });
+  }
+
+  #storeSoon(): void {
+    if (this.#storing || this.#isClosed) return;
+    const { clock } = this.shared;
+    if (this.#waitingBytes >= batchBytes || this.#waiting.length >= batchEvents) {
+      this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
+      void this.#storeAll();
+    } else
+      this.#cancelTimer ??= clock.after(batchMs, () => {
+        this.#cancelTimer = undefined;
+        void this.#storeAll();
+      });
+  }
+
+  /** One batch after the other, since their order is that of the events. Never rejects. */
+  #storeAll(): Promise<void> {
+    this.#storing = this.#storeBatches().finally(() => {
+      this.#storing = undefined;
+      if (this.#waiting.length > 0 && !this.#isClosed) this.#storeSoon();
+    });
+    return this.#storing;
+  }
+
+  async #storeBatches(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const events = this.#take();
+      const bytes = events.reduce((sum, { text }) => sum + bytesOf(text), 0);
+      const isStored = await this.#store(events);
+      this.#waitingBytes -= bytes;
+      this.shared.hold(-bytes);
+      if (isStored) this.shared.meter.recorded(events.length);
+      else this.#lose("store_away", events.length);
+      if (!this.#isClosed && this.#waitingBytes < batchBytes) return;
+    }
+  }
+
+  #take(): readonly WrittenEvent[] {
+    let [count, bytes] = [0, 0];
+    while (count < this.#waiting.length && count < batchEvents && (count === 0 || bytes < batchBytes)) {
+      bytes += bytesOf(this.#waiting[count]?.text ?? "");
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  /** False where the store was away for longer than the lease lasted. */
+  async #store(events: readonly WrittenEvent[]): Promise<boolean> {
+    const { store, clock, log } = this.shared;
+    const { isStored } = this.settings;
+    this.#batches += 1;
+    const batch = { stream: this.stream, writer: this.#writer, number: this.#batches, events, isStored };
+    let closedAt: Millis | undefined;
+    for (let waitMs = firstRetryMs; ; waitMs = Math.min(waitMs * 2, lastRetryMs)) {
+      try {
+        await store.append(batch);
+        return true;
+      } catch (error) {
+        const { browser } = this.stream;
+        log.warn({ browser, events: events.length, error: textOf(error) }, "events could not be stored yet");
+      }
+      const now = clock.monotonic();
+      if (this.#isClosed) closedAt ??= now;
+      if (closedAt !== undefined && now - closedAt + waitMs > closeLimitMs) return false;
+      await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
+    }
+  }
+
+  #lose(why: EventLoss, count: number): void {
+    this.#lost += count;
+    this.shared.meter.lost(why, count);
+  }
+}
+
+/** As memory holds it, roughly: what is counted is never less than its bytes in Redis by much. */
+const bytesOf = (text: string): number => text.length + eventOverhead;

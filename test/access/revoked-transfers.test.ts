@@ -1,0 +1,50 @@
+import { readdir } from "node:fs/promises";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { sharedAccessBed } from "../support/access/access-bed.js";
+import { multipartType } from "../support/http/multipart-body.js";
+
+const bed = sharedAccessBed(2);
+const patience = { timeout: 20_000 };
+const sockets: Socket[] = [];
+afterEach(() => sockets.splice(0).forEach((socket) => socket.destroy()));
+
+/** A request at the second control that is written as it is. */
+async function begin(line: string, key: string, more: readonly string[] = []): Promise<Socket> {
+  const { hostname, port } = new URL(bed.controls[1]?.url ?? "");
+  const socket = connect(Number(port), hostname);
+  sockets.push(socket.on("error", () => {}).pause());
+  await once(socket, "connect");
+  const head = [`${line} HTTP/1.1`, `Host: ${hostname}:${port}`, `Authorization: Bearer ${key}`, ...more];
+  socket.write(`${head.join("\r\n")}\r\n\r\n`);
+  return socket;
+}
+const remove = async (id: string): Promise<void> => {
+  expect((await bed.root.call(`DELETE /org/api_keys/${id}`)).status).toBe(204);
+};
+
+test("an upload ends with its key, deleted at another control, and leaves nothing behind", async () => {
+  const { id, key } = await bed.make();
+  const staging = join(bed.controls[1]?.place.dataDir ?? "", "staging");
+  const socket = await begin("POST /extensions", key, [
+    `Content-Type: ${multipartType}`,
+    "Content-Length: 1000000",
+    "Expect: 100-continue",
+  ]);
+  socket.resume();
+  await once(socket, "data");
+  const boundary = multipartType.split("boundary=")[1] ?? "";
+  socket.write(
+    `--${boundary}\r\nContent-Disposition: form-data; name="name"\r\n\r\nhalf\r\n--${boundary}\r\n` +
+      'Content-Disposition: form-data; name="file"; filename="a.zip"\r\n' +
+      `Content-Type: application/zip\r\n\r\n${"x".repeat(200_000)}`,
+  );
+  await expect.poll(async () => (await readdir(staging)).length, patience).toBe(1);
+  const closed = once(socket, "close");
+  await remove(id);
+  await closed;
+  await expect.poll(async () => await readdir(staging), patience).toEqual([]);
+  expect((await bed.root.call("GET /extensions")).body).toEqual([]);
+});

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { Conversation } from "../../../src/gateway/bidi/conversation.js";
+import type { BidiReply } from "../../support/gateway/raw-bidi.js";
+
+const session = { id: "s", webSocketUrl: "ws://here", product: "Chrome/1.2", userAgent: "agent" };
+
+test("commands beyond 10,000 that wait for their answers are refused until one is answered", () => {
+  const sent: BidiReply[] = [];
+  const conversation = new Conversation({
+    setup: { session, options: {} },
+    mapper: { start: () => new Promise(() => {}), fromClient: () => {} },
+    send: (message) => sent.push(JSON.parse(message) as BidiReply),
+    end: () => {},
+  });
+  const ask = (id: number): void =>
+    conversation.take(Buffer.from(JSON.stringify({ id, method: "browsingContext.getTree", params: {} })));
+  for (let id = 1; id <= 10_001; id += 1) ask(id);
+  expect(sent).toEqual([
+    { type: "error", id: 10_001, error: "unknown error", message: expect.stringMatching(/^More than 10000/) },
+  ]);
+  conversation.toClient({ type: "success", id: 1, result: {} });
+  ask(10_002);
+  expect(sent.map(({ id }) => id)).toEqual([10_001, 1]);
+});

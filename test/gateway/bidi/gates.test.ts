@@ -1,0 +1,145 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { openSite, type Site } from "../../support/browser/chromium-site.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
+import { connectBidi, type RawBidi } from "../../support/gateway/raw-bidi.js";
+import { connectRaw } from "../../support/gateway/raw-cdp.js";
+
+let browser: GatewayBrowser;
+let site: Site;
+let client: RawBidi;
+let context: string;
+
+beforeAll(async () => {
+  [browser, site] = await Promise.all([openGatewayBrowser({ engine: "chromium" }), openSite()]);
+});
+afterAll(async () => {
+  await browser.close();
+  await site.close();
+});
+beforeEach(async () => {
+  browser.bed.newLease(browser.chromium.id);
+  browser.bed.counts.refused.length = 0;
+  client = await connectBidi(browser.bidi());
+  context = await client.begin();
+});
+afterEach(() => client.close());
+
+const cdp = (method: string, params: object = {}, session?: string) =>
+  client.send("goog:cdp.sendCommand", { method, params, ...(session !== undefined && { session }) });
+
+test.each([
+  "file:///etc/passwd",
+  "view-source:file:///etc/passwd",
+  "chrome://version",
+  "devtools://devtools/x",
+])("%s is opened for no client of BiDi", async (url) => {
+  expect(await client.open(context, url)).toMatchObject({
+    type: "error",
+    message: expect.stringContaining("not open to clients"),
+  });
+  expect(browser.bed.counts.refused).toEqual(["Page.navigate"]);
+});
+
+test.each([
+  { proxy: { proxyType: "manual", httpProxy: "127.0.0.1:1" } },
+  { proxy: { proxyType: "direct" } },
+  { proxy: { proxyType: "system", noProxy: ["example.com"] } },
+  { "goog:proxyServer": "direct://" },
+  { "goog:proxyBypassList": ["*"] },
+])("a context with a way out of its own is refused: %j", async (params) => {
+  expect(await client.send("browser.createUserContext", params)).toMatchObject({
+    error: "unsupported operation",
+    message: expect.stringContaining("a context has the proxy of its session"),
+  });
+  const made = await client.send("browser.createUserContext");
+  const { userContext } = made.result as { userContext: string };
+  expect((await client.send("browser.removeUserContext", { userContext })).type).toBe("success");
+});
+
+test.each([
+  ["Browser.crash", {}],
+  ["Target.exposeDevToolsProtocol", { targetId: "x" }],
+  ["Target.createBrowserContext", { proxyServer: "direct://" }],
+  ["Target.setRemoteLocations", { locations: [] }],
+  ["Tethering.bind", { port: 9000 }],
+  ["Extensions.loadUnpacked", { path: "/tmp" }],
+  ["Target.createTarget", { url: "file:///etc/passwd" }],
+  ["DOM.setFileInputFiles", { files: ["/etc/passwd"], nodeId: 1 }],
+])("raw %s is refused on the browser's session and on a page's", async (method, params) => {
+  const { result } = await client.send("goog:cdp.getSession", { context });
+  for (const session of [undefined, String(result?.["session"])])
+    expect(await cdp(method, params, session)).toMatchObject({ type: "error" });
+  expect(browser.bed.counts.refused).toEqual([method, method]);
+});
+
+test("raw Browser.close disconnects and leaves the browser", async () => {
+  expect((await cdp("Browser.close")).type).toBe("success");
+  expect((await client.closed).code).toBe(1000);
+  const other = await connectRaw(browser.url());
+  expect((await other.send("Browser.getVersion")).result).toBeDefined();
+  await other.close();
+});
+
+test("an extension is not installed by BiDi", async () => {
+  const extensionData = { type: "path", path: "/tmp" };
+  expect(await client.send("webExtension.install", { extensionData })).toMatchObject({
+    type: "error",
+    message: expect.stringContaining("Extensions.loadUnpacked is refused"),
+  });
+});
+
+test("files are given to a page from the session's own directories alone", async () => {
+  await client.open(context, "data:text/html,<input type=file>");
+  const { result } = await client.send("browsingContext.locateNodes", {
+    context,
+    locator: { type: "css", value: "input" },
+  });
+  const [element] = (result?.["nodes"] ?? []) as object[];
+  const give = (file: string) => client.send("input.setFiles", { context, element, files: [file] });
+  expect(await give("/etc/passwd")).toMatchObject({ type: "error" });
+  expect(browser.bed.counts.refused).toEqual(["DOM.setFileInputFiles"]);
+  expect((await give(`${browser.chromium.directories.uploads}/mine`)).type).toBe("success");
+});
+
+test.each([
+  ["no word of the client", undefined],
+  ["a folder of the client's own", { type: "allowed", destinationFolder: "/home/me" }],
+  ["the default again", null],
+])("with %s a download lands in the session's downloads", async (_, downloadBehavior) => {
+  const { downloads } = browser.chromium.directories;
+  for (const earlier of await readdir(downloads)) await rm(join(downloads, earlier));
+  if (downloadBehavior !== undefined)
+    expect((await client.send("browser.setDownloadBehavior", { downloadBehavior })).type).toBe("success");
+  await client.send("session.subscribe", { events: ["browsingContext.downloadEnd"] });
+  await client.open(context, site.origin);
+  await client.evaluate(context, "void (location.href = '/file')");
+  const ended = await client.message(({ method }) => method === "browsingContext.downloadEnd");
+  expect(ended.params).toMatchObject({ status: "complete" });
+  await until("the download is there", async () => (await readdir(downloads)).includes("kept.txt"));
+});
+
+test("an error tells nothing of the daemon's files", async () => {
+  const answer = await cdp("No.such", {});
+  expect(answer).toEqual({
+    type: "error",
+    id: answer.id,
+    error: "unknown error",
+    message: "'No.such' wasn't found",
+  });
+});
+
+test("what a session was made with is kept to, and a proxy makes none", async () => {
+  // It would answer the page's question too.
+  await client.close();
+  const other = await connectBidi(browser.bidi());
+  const refused = await other.send("session.new", {
+    capabilities: { alwaysMatch: { proxy: { proxyType: "manual", httpProxy: "127.0.0.1:1" } } },
+  });
+  expect(refused).toMatchObject({ error: "session not created" });
+  const page = await other.begin({ alwaysMatch: { unhandledPromptBehavior: "accept" } });
+  expect(await other.evaluate(page, "confirm('?')")).toBe(true);
+  await other.close();
+});

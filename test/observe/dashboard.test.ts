@@ -1,0 +1,178 @@
+import type { SyntaxNode } from "@lezer/common";
+import { parser } from "@prometheus-io/lezer-promql";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { Metrics } from "../../src/observe/metrics.js";
+import { type FakeChromium, makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
+import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { makeLogBook, send } from "../support/http/http-server.js";
+
+interface Panel {
+  readonly title: string;
+  readonly description?: string;
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+interface Dashboard {
+  readonly panels: readonly Panel[];
+  readonly templating: { readonly list: readonly { readonly name: string; readonly definition?: string }[] };
+}
+
+const file = join(import.meta.dirname, "../../k8s/grafana-dashboard.json");
+const dashboard = JSON.parse(readFileSync(file, "utf8")) as Dashboard;
+const panels = dashboard.panels.filter(({ targets }) => targets !== undefined);
+const queries = panels.flatMap(({ title, targets = [] }) => targets.map((target) => ({ title, ...target })));
+
+/** Series of `/metrics` that no panel shows, and why not. */
+const leftOut: ReadonlyMap<string, string> = new Map();
+
+/** Prometheus adds these to every series. */
+const addedByPrometheus = ["job", "instance"];
+
+/** Grafana puts a duration in its place before Prometheus sees the query. */
+const asPrometheusReadsIt = (expr: string): string => expr.replaceAll("$__rate_interval", "5m");
+
+interface Selected {
+  readonly metric: string;
+  /** Labels by which it is chosen, or by which the sum around it is grouped. */
+  readonly labels: readonly string[];
+}
+
+/** The metrics that a query reads; fails where Prometheus's own grammar does not know it. */
+function metricsOf(query: string): readonly Selected[] {
+  const expr = asPrometheusReadsIt(query);
+  const textOf = ({ from, to }: { from: number; to: number }): string => expr.slice(from, to);
+  const selected: Selected[] = [];
+  parser.parse(expr).iterate({
+    enter({ name, type, node }) {
+      if (type.isError) throw new Error(`${query}: not PromQL at ${node.from}`);
+      if (name !== "VectorSelector") return;
+      const own = node.getChild("LabelMatchers")?.getChildren("UnquotedLabelMatcher") ?? [];
+      const labels = [...own, ...groupingsAround(node)].flatMap((each) => each.getChildren("LabelName"));
+      const metric = node.getChild("Identifier");
+      selected.push({ metric: metric ? textOf(metric) : "", labels: labels.map(textOf) });
+    },
+  });
+  return selected;
+}
+
+/** An aggregation hands on no labels but those it groups by. */
+function groupingsAround(node: SyntaxNode): readonly SyntaxNode[] {
+  const found: SyntaxNode[] = [];
+  for (let at = node.parent; at; at = at.parent)
+    found.push(...(at.getChild("AggregateModifier")?.getChildren("GroupingLabels") ?? []));
+  return found;
+}
+
+/** The labels of each series in Prometheus's text format; none where there was nothing to count yet. */
+function seriesIn(text: string): ReadonlyMap<string, ReadonlySet<string>> {
+  const series = new Map<string, Set<string>>();
+  for (const line of text.split("\n")) {
+    const [, described, type] = /^# TYPE (\S+) (\S+)/.exec(line) ?? [];
+    const parts = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
+    for (const part of described === undefined ? [] : parts) series.set(`${described}${part}`, new Set());
+    const [, name = "", labels = ""] = /^(\w+)(?:\{(.*)\})? /.exec(line) ?? [];
+    for (const [, label = ""] of labels.matchAll(/(\w+)="/g)) series.get(name)?.add(label);
+  }
+  return series;
+}
+
+/** Every count of a daemon, made once. */
+async function everythingCounted(): Promise<string> {
+  const metrics = new Metrics({
+    clock: systemClock,
+    log: makeLogBook().log,
+    reachStore: async () => {},
+    gauges: {
+      pools: async () => [{ pool: "herd", states: { idle: 1 }, waiting: 0 }],
+      nodes: async () => [{ state: "ready", count: 1 }],
+      exports: async () => [{ destination: "bucket", lagMs: 1, failures: 0 }],
+    },
+  });
+  metrics.acquired("herd", "granted", 1);
+  metrics.launched("herd");
+  metrics.launchFailed("herd", "launch");
+  metrics.leaseEnded("herd", "released");
+  metrics.carried("to_client", 1);
+  metrics.refused("gone");
+  metrics.asked("herd", "direct", 1);
+  metrics.denied("herd", "rule", 1);
+  metrics.passed("herd", "sent", 1);
+  metrics.opened("proxy");
+  metrics.profileSaved("saved");
+  metrics.limitPassed("memory_exceeded");
+  metrics.audit.lost("store", 1);
+  metrics.exports.failed("write");
+  metrics.telemetry.lost("too_many", 1);
+  metrics.telemetry.exportLost("failed", 1);
+  return await metrics.text();
+}
+
+let fake: FakeChromium;
+let daemon: Daemon;
+let shown: ReadonlyMap<string, ReadonlySet<string>>;
+let labelled: ReadonlyMap<string, ReadonlySet<string>>;
+beforeAll(async () => {
+  fake = await makeFakeChromium();
+  daemon = await startDaemon({ file: standIn(fake) });
+  shown = seriesIn((await send(`${daemon.url}/metrics`)).text);
+  labelled = seriesIn(await everythingCounted());
+});
+afterAll(async () => {
+  await daemon.stop();
+  await fake.remove();
+});
+
+test("every query is PromQL, and each metric that it names is in a daemon's /metrics", () => {
+  const named = queries.flatMap(({ title, expr }) =>
+    metricsOf(expr).map(({ metric }) => ({ title, metric })),
+  );
+  expect(named.filter(({ metric }) => !shown.has(metric))).toEqual([]);
+  expect(queries.filter(({ expr }) => metricsOf(expr).length === 0)).toEqual([]);
+});
+
+test("each label by which a query chooses or groups is one of the metric's", () => {
+  const unknown = queries.flatMap(({ title, expr }) =>
+    metricsOf(expr).flatMap(({ metric, labels }) =>
+      labels
+        .filter((label) => !addedByPrometheus.includes(label) && !labelled.get(metric)?.has(label))
+        .map((label) => `${title}: ${metric} has no ${label}`),
+    ),
+  );
+  expect(unknown).toEqual([]);
+});
+
+test("a legend names nothing but labels that its query leaves", () => {
+  const unknown = queries.flatMap(({ title, expr, legendFormat }) => {
+    const left = new Set(
+      metricsOf(expr).flatMap(({ metric, labels }) => [
+        ...labels,
+        ...(/\bby\b/.test(expr) ? [] : [...(labelled.get(metric) ?? []), ...addedByPrometheus]),
+      ]),
+    );
+    return [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)]
+      .filter(([, label = ""]) => !left.has(label))
+      .map(([text]) => `${title}: ${text}`);
+  });
+  expect(unknown).toEqual([]);
+});
+
+test("every metric of /metrics is in a panel, or left out for a reason", () => {
+  const used = new Set(queries.flatMap(({ expr }) => metricsOf(expr).map(({ metric }) => metric)));
+  expect([...shown.keys()].filter((name) => !used.has(name) && !leftOut.has(name))).toEqual([]);
+  expect([...leftOut.keys()].filter((name) => !shown.has(name) || used.has(name))).toEqual([]);
+});
+
+test("the variables choose among labels that there are, and each panel says what it means", () => {
+  const variables = new Map(dashboard.templating.list.map(({ name, definition }) => [name, definition]));
+  expect(variables.get("pool")).toBe("label_values(remuda_pool_browsers, pool)");
+  expect(labelled.get("remuda_pool_browsers")).toContain("pool");
+  const asked = queries.flatMap(({ expr }) => [...expr.matchAll(/\$(\w+)/g)].map(([, name = ""]) => name));
+  expect(asked.filter((name) => name !== "__rate_interval" && !variables.has(name))).toEqual([]);
+  expect(panels.filter(({ description = "" }) => description.length < 20)).toEqual([]);
+});
+
+test("what the test counts is what a daemon shows", () => {
+  expect([...labelled.keys()].toSorted()).toEqual([...shown.keys()].toSorted());
+});

@@ -1,0 +1,219 @@
+import { expect, test } from "vitest";
+import {
+  newBrowserId,
+  newLeaseId,
+  newProjectId,
+  onDemandIn,
+  onDemandPartition,
+} from "../../../src/base/ids.js";
+import { RedisEventStore, type StreamLimits } from "../../../src/store/telemetry/event-store.js";
+import type { EventQuery, StreamRef, WrittenEvent } from "../../../src/telemetry/ports.js";
+import { eraseEvents, makeSweepEvents } from "../../../src/telemetry/sweep-events.js";
+import { onBoth } from "../../support/store/on-both.js";
+
+const limits: StreamLimits = { maxBytes: 100_000, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
+const all: EventQuery = { filter: { types: [], categories: [] }, order: "asc", limit: 100 };
+const stream = (): StreamRef => ({ browser: newBrowserId(onDemandPartition), lease: newLeaseId() });
+
+const at = (ts: number, type = "api_call", category: WrittenEvent["category"] = "control"): WrittenEvent => ({
+  type,
+  category,
+  text: JSON.stringify({ ts, type, category, data: {} }),
+});
+const batchOf = (ref: StreamRef, number: number, events: readonly WrittenEvent[]) => ({
+  stream: ref,
+  writer: ref.lease,
+  number,
+  events,
+  isStored: true,
+});
+
+const bound = (events: RedisEventStore) => ({
+  streams: events.streams.bind(events),
+  clear: events.clear.bind(events),
+  drop: events.drop.bind(events),
+});
+
+onBoth("events of leases", ({ bed }) => {
+  const open = (over: Partial<StreamLimits> = {}): RedisEventStore =>
+    new RedisEventStore(bed().store, { unnamed: bed().project, limits: { ...limits, ...over } });
+  const seqs = async (events: RedisEventStore, ref: StreamRef, query: Partial<EventQuery> = {}) =>
+    (await events.read(ref, { ...all, ...query })).events.map(({ seq }) => seq);
+
+  test("are numbered from 1, and a batch that comes twice is stored once", async () => {
+    const [events, ref] = [open(), stream()];
+    await events.append(batchOf(ref, 1, [at(1), at(2)]));
+    await events.append(batchOf(ref, 2, [at(3)]));
+    await events.append(batchOf(ref, 2, [at(3)]));
+    await events.append(batchOf(ref, 1, [at(1), at(2)]));
+    const page = await events.read(ref, all);
+    expect(page).toMatchObject({ next: 3, hasMore: false });
+    expect(page.events.map(({ seq, text }) => [seq, JSON.parse(text).ts])).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ]);
+    expect(await events.last(ref)).toBe(3);
+    expect(await events.last(stream())).toBe(0);
+    expect(await events.read(stream(), all)).toEqual({ events: [], next: 0, hasMore: false });
+    expect(await events.read(stream(), { ...all, since: 1 })).toEqual({
+      events: [],
+      next: 0,
+      hasMore: false,
+    });
+  });
+
+  test("are read in pages, in either order, from any place", async () => {
+    const [events, ref] = [open(), stream()];
+    await events.append(
+      batchOf(
+        ref,
+        1,
+        Array.from({ length: 50 }, (_, index) => at(index)),
+      ),
+    );
+    const read: number[] = [];
+    for (let cursor = 0, more = true; more;) {
+      const page = await events.read(ref, { ...all, cursor, limit: 7 });
+      read.push(...page.events.map(({ seq }) => seq));
+      [cursor, more] = [page.next, page.hasMore];
+    }
+    expect(read).toEqual(Array.from({ length: 50 }, (_, index) => index + 1));
+    expect(await seqs(events, ref, { order: "desc", limit: 3 })).toEqual([50, 49, 48]);
+    expect(await seqs(events, ref, { order: "desc", limit: 3, cursor: 3 })).toEqual([2, 1]);
+    expect((await events.read(ref, { ...all, cursor: 43, limit: 7 })).hasMore).toBe(false);
+  });
+
+  test("are chosen by type, category and their own time", async () => {
+    const [events, ref] = [open(), stream()];
+    const now = await bed().store.now();
+    const micros = (ms: number): number => ms * 1000;
+    await events.append(
+      batchOf(ref, 1, [
+        at(micros(now - 7000), "page_load", "page"),
+        at(micros(now - 5000)),
+        at(micros(now - 3000), "page_lcp", "page"),
+        at(micros(now), "page_load", "page"),
+      ]),
+    );
+    const of = (filter: Partial<EventQuery["filter"]>) => ({
+      filter: { types: [], categories: [], ...filter },
+    });
+    expect(await seqs(events, ref, of({ types: ["page_load"] }))).toEqual([1, 4]);
+    expect(await seqs(events, ref, of({ types: ["page_load", "page_lcp"] }))).toEqual([1, 3, 4]);
+    expect(await seqs(events, ref, of({ categories: ["control"] }))).toEqual([2]);
+    expect(await seqs(events, ref, of({ types: ["page_load"], categories: ["control"] }))).toEqual([]);
+    expect(await seqs(events, ref, { since: now - 5000 })).toEqual([2, 3, 4]);
+    expect(await seqs(events, ref, { until: now - 3000 })).toEqual([1, 2]);
+    expect(await seqs(events, ref, { order: "desc", until: now - 3000 })).toEqual([2, 1]);
+    expect(await seqs(events, ref, { since: now + 60_000 })).toEqual([]);
+  });
+
+  test("the oldest go where there are too many bytes, and the numbers go on", async () => {
+    const [events, ref] = [open({ maxBytes: 5000 }), stream()];
+    const large = { ...at(1), text: JSON.stringify({ ts: 1, data: "x".repeat(1000) }) };
+    for (let number = 1; number <= 20; number += 1) await events.append(batchOf(ref, number, [large, at(2)]));
+    const left = await seqs(events, ref);
+    expect(left.at(-1)).toBe(40);
+    expect(left).toEqual(left.map((_, index) => (left[0] ?? 0) + index));
+    expect(left.length).toBeGreaterThan(5);
+    const [{ bytes = Infinity } = {}] = await events.streams(0, 10);
+    expect(bytes).toBeLessThanOrEqual(5000);
+    await events.append(
+      batchOf(ref, 21, [{ ...large, text: JSON.stringify({ ts: 1, data: "x".repeat(6000) }) }]),
+    );
+    expect([await seqs(events, ref), await events.last(ref)]).toEqual([[], 41]);
+    await events.append(batchOf(ref, 22, [at(3)]));
+    expect(await seqs(events, ref)).toEqual([42]);
+  });
+
+  test("events that are too old go with the next batch", async () => {
+    const [events, ref] = [open({ maxAgeMs: 1 }), stream()];
+    await events.append(batchOf(ref, 1, [at(1)]));
+    const before = await bed().store.now();
+    while ((await bed().store.now()) <= before + 1);
+    await events.append(batchOf(ref, 2, [at(2)]));
+    expect((await seqs(events, ref)).at(-1)).toBe(2);
+    expect(await seqs(events, ref)).not.toContain(1);
+  });
+
+  test("what is kept is kept for a time, and for a moment where nothing is to be stored", async () => {
+    const [kept, passing] = [stream(), stream()];
+    await open().append(batchOf(kept, 1, [at(1)]));
+    await open().append({ ...batchOf(passing, 1, [at(1)]), isStored: false });
+    const ttls = async ({ lease }: StreamRef) => {
+      const keys = (await bed().redis.keys(`*${lease}`)).filter((key) =>
+        /:stream(?:Events|State):/.test(key),
+      );
+      return await Promise.all(keys.map((key) => bed().redis.pttl(key)));
+    };
+    for (const ttl of await ttls(kept)) expect(ttl).toBeGreaterThan(60_000);
+    for (const ttl of await ttls(passing)) expect(ttl).toBeLessThanOrEqual(60_000);
+    expect(await ttls(kept)).toHaveLength(2);
+  });
+
+  test("where all have too many bytes those that began first lose theirs, and their numbers go on", async () => {
+    const events = open();
+    const refs = [stream(), stream(), stream()];
+    for (const ref of refs) {
+      await events.append(batchOf(ref, 1, [at(1), at(2)]));
+      // Each begins in a millisecond of its own.
+      const before = await bed().store.now();
+      while ((await bed().store.now()) === before);
+    }
+    const [first, second, third] = refs as [StreamRef, StreamRef, StreamRef];
+    const total = (await events.streams(0, 10)).reduce((sum, { bytes = 0 }) => sum + bytes, 0);
+    await makeSweepEvents(events, { maxBytes: total })();
+    expect(await seqs(events, first)).toEqual([1, 2]);
+    await makeSweepEvents(events, { maxBytes: total / 2 })();
+    expect([await seqs(events, first), await seqs(events, second), await seqs(events, third)]).toEqual([
+      [],
+      [],
+      [1, 2],
+    ]);
+    await events.append({ ...batchOf(first, 2, [at(3)]), writer: "another" });
+    expect(await seqs(events, first)).toEqual([3]);
+  });
+
+  test("streams of which nothing is kept any more are forgotten, and a project's go with it", async () => {
+    const events = open();
+    const [over, kept] = [stream(), stream()];
+    const other = newProjectId();
+    const others = { browser: newBrowserId(onDemandIn(other)), lease: newLeaseId() };
+    for (const ref of [over, kept, others])
+      await events.append({ ...batchOf(ref, 1, [at(1)]), writer: ref.lease });
+    const [key = ""] = await bed().redis.keys(`*streamState:${over.lease}`);
+    await bed().redis.unlink(key);
+    const later = { ...bound(events), now: async () => (await events.now()) + 2 * 3_600_000 };
+    await makeSweepEvents(events, { maxBytes: 2 ** 30 })();
+    expect(await events.has(over)).toBe(true);
+    await makeSweepEvents(later, { maxBytes: 2 ** 30 })();
+    expect([await events.has(over), await events.has(kept)]).toEqual([false, true]);
+    await eraseEvents(events, other);
+    expect([await events.has(kept), await events.has(others), await seqs(events, others)]).toEqual([
+      true,
+      false,
+      [],
+    ]);
+  });
+
+  test("streams are listed as they began, the newest of a browser is found, and a dropped one leaves nothing", async () => {
+    const events = open();
+    const browser = newBrowserId(onDemandPartition);
+    const [first, second] = [newLeaseId(), newLeaseId()].map((lease) => ({ browser, lease })) as [
+      StreamRef,
+      StreamRef,
+    ];
+    for (const ref of [first, second]) await events.append(batchOf(ref, 1, [at(1)]));
+    expect((await events.streams(0, 10)).map(({ lease }) => lease).toSorted()).toEqual(
+      [first.lease, second.lease].toSorted(),
+    );
+    expect(await events.findLatest(browser)).toBe(second.lease);
+    await events.drop(first);
+    expect(await events.findLatest(browser)).toBe(second.lease);
+    await events.drop(second);
+    expect(await events.findLatest(browser)).toBeUndefined();
+    expect(await events.streams(0, 10)).toEqual([]);
+    expect((await bed().redis.keys("*")).filter((key) => !key.includes("streamWriter"))).toEqual([]);
+  });
+});

@@ -1,0 +1,27 @@
+import type { EventCategory, EventSink, SeenEvent } from "../../../src/telemetry/event.js";
+import { until } from "../browser/chromium-until.js";
+
+type Data = SeenEvent["data"];
+
+/** Keeps what it is told, in order. */
+export class SeenEvents implements EventSink {
+  readonly all: SeenEvent[] = [];
+
+  wants(_category: EventCategory): boolean {
+    return true;
+  }
+
+  emit(event: SeenEvent): boolean {
+    this.all.push(event);
+    return true;
+  }
+
+  of(type: string, holds: (data: Data) => boolean = () => true): SeenEvent[] {
+    return this.all.filter((event) => event.type === type && holds(event.data));
+  }
+
+  /** Waits for the first event of a type for whose data it holds. */
+  find(type: string, holds: (data: Data) => boolean = () => true): Promise<SeenEvent> {
+    return until(`event ${type}`, () => this.of(type, holds)[0]);
+  }
+}

@@ -1,0 +1,158 @@
+import { beforeEach, expect, test } from "vitest";
+import { newLeaseId } from "../../src/base/ids.js";
+import type { Capture } from "../../src/telemetry/browser-telemetry.js";
+import { Connections } from "../../src/telemetry/connections.js";
+import type { EventCategory, SeenEvent } from "../../src/telemetry/event.js";
+import { DrivenClock } from "../support/driven-clock.js";
+
+const lease = newLeaseId();
+let clock: DrivenClock;
+let seen: SeenEvent[];
+let categories: Set<EventCategory>;
+let excluded: Set<string>;
+/** How many more events are taken. */
+let room: number;
+let capture: Capture;
+let connections: Connections;
+beforeEach(() => {
+  clock = new DrivenClock();
+  seen = [];
+  categories = new Set(["control", "connection"]);
+  excluded = new Set();
+  room = Infinity;
+  const sink = {
+    wants: (category: EventCategory) => categories.has(category),
+    emit(event: SeenEvent) {
+      room -= 1;
+      if (room >= 0) seen.push(event);
+      return room >= 0;
+    },
+  };
+  const settings = { categories, excludedMethods: excluded, isStored: true };
+  capture = { lease, settings, sink: { ...sink, lost: 0 } };
+  connections = new Connections(clock);
+  connections.follow(capture);
+});
+
+const clientOf = (id: string, protocol: "cdp" | "bidi" = "cdp") => ({
+  id,
+  lease,
+  protocol,
+  openedAt: clock.monotonic(),
+});
+const close = (id: number) =>
+  ({ method: "Page.close", data: { method: "Page.close", command_id: id } }) as const;
+const source = { kind: "kernel_api" };
+
+test("a client is told when it comes, by its commands in order, and when it goes", async () => {
+  const client = clientOf("c1");
+  connections.opened(client);
+  for (const id of [1, 2]) {
+    connections.message(client);
+    connections.command(client, close(id));
+  }
+  await clock.advance(1500);
+  connections.closed(client, "left");
+  expect(seen).toEqual([
+    { type: "cdp_connect", category: "connection", source, data: { connection_id: "c1" } },
+    ...[1, 2].map((id) => ({
+      type: "cdp_command",
+      category: "control",
+      source,
+      data: { method: "Page.close", command_id: id, connection_id: "c1" },
+    })),
+    {
+      type: "cdp_disconnect",
+      category: "connection",
+      source,
+      data: {
+        connection_id: "c1",
+        duration_ms: 1500,
+        message_count: 2,
+        reason: "client_close",
+        telemetry_dropped: 0,
+        telemetry_excluded: 0,
+      },
+    },
+  ]);
+});
+
+test.each([
+  ["left", "client_close"],
+  ["restart", "upstream_changed"],
+  ["browser", "upstream_error"],
+  ["cut", "context_cancelled"],
+] as const)("a connection that ended as %s is told as %s", (end, reason) => {
+  connections.closed(clientOf("c1"), end);
+  expect(seen[0]?.data).toMatchObject({ reason });
+});
+
+test("commands that are excluded, that do not decode, or that nobody takes are counted by connection", () => {
+  const [client, other] = [clientOf("c1"), clientOf("c2")];
+  excluded.add("Page.reload");
+  connections.command(client, { method: "Page.reload", data: { method: "Page.reload" } });
+  connections.command(client, { method: "Page.reload" });
+  connections.command(client, { method: "Page.navigate" });
+  room = 1;
+  connections.command(client, close(1));
+  connections.command(client, close(2));
+  room = Infinity;
+  connections.closed(client, "cut");
+  connections.closed(other, "cut");
+  expect(seen.map(({ data }) => data)).toMatchObject([
+    { command_id: 1 },
+    { connection_id: "c1", telemetry_dropped: 2, telemetry_excluded: 2 },
+    { connection_id: "c2", telemetry_dropped: 0, telemetry_excluded: 0 },
+  ]);
+});
+
+test("only what is captured at the moment is told, and nothing that is not counts as lost", () => {
+  const client = clientOf("c1");
+  categories.clear();
+  connections.opened(client);
+  connections.command(client, close(1));
+  connections.command(client, { method: "Page.navigate" });
+  expect(seen).toEqual([]);
+  categories.add("control");
+  connections.command(client, close(2));
+  categories.add("connection");
+  connections.closed(client, "left");
+  expect(seen.map(({ data }) => data)).toMatchObject([{ command_id: 2 }, { telemetry_dropped: 0 }]);
+});
+
+test("clients and requests of another lease are not told of", () => {
+  const client = { ...clientOf("c1"), lease: newLeaseId() };
+  connections.opened(client);
+  connections.command(client, close(1));
+  connections.closed(client, "left");
+  const { lease: other } = client;
+  connections.requested({ lease: other, request: "r", operation: "o", status: 200, durationMs: 1 });
+  expect(seen).toEqual([]);
+});
+
+test("nobody listens where neither commands nor connections are captured, or nothing at all", () => {
+  expect(connections.follow(capture)).toBe(connections);
+  expect(
+    connections.follow({ ...capture, settings: { ...capture.settings, categories: new Set(["page"]) } }),
+  ).toBe(undefined);
+  expect(connections.follow(undefined)).toBeUndefined();
+  connections.opened(clientOf("c1"));
+  expect(seen).toEqual([]);
+});
+
+test("a BiDi client is told apart from one of CDP", () => {
+  connections.opened(clientOf("c1", "bidi"));
+  expect(seen[0]?.source).toEqual({ ...source, metadata: { protocol: "webdriver_bidi" } });
+});
+
+test("a request through the browser's way out is a call of the API", () => {
+  connections.requested({ lease, request: "r1", operation: "curlBrowser", status: 403, durationMs: 12.6 });
+  expect(seen).toEqual([
+    {
+      type: "api_call",
+      category: "control",
+      source,
+      data: { request_id: "r1", operation_id: "curlBrowser", status: 403, duration_ms: 13 },
+    },
+  ]);
+});

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type MonitoredBrowser, openMonitoredBrowser } from "../../support/telemetry/monitored-browser.js";
+import { openMonitoredSite } from "../../support/telemetry/monitored-site.js";
+import type { SeenEvents } from "../../support/telemetry/seen-events.js";
+
+let browser: MonitoredBrowser;
+let events: SeenEvents;
+let site: Awaited<ReturnType<typeof openMonitoredSite>>;
+
+/** So little is read that a small flood is one. */
+const rates = {
+  messages: { most: 100, perSecond: 1 },
+  bytes: { most: 4 * 1024 * 1024, perSecond: 1024 * 1024 },
+};
+
+beforeAll(async () => {
+  site = await openMonitoredSite();
+  browser = await openMonitoredBrowser({}, rates);
+  ({ events } = browser);
+});
+afterAll(async () => {
+  await browser.close();
+  await site.close();
+});
+beforeEach(async () => {
+  await browser.monitor.stop();
+  events.all.length = 0;
+});
+
+const run = (session: string, expression: string): Promise<unknown> =>
+  browser.client.evaluate(expression, session);
+const log = (lines: number): string =>
+  `for (let line = 0; line < ${lines}; line += 1) console.log("line " + line)`;
+
+test("of a console that is flooded so much is read, and what is left out is told", async () => {
+  await browser.start(["console", "page"]);
+  const { target, session } = await browser.open();
+  await run(session, log(1000));
+  const dropped = await events.find("monitor_events_dropped");
+  expect(dropped).toMatchObject({
+    category: "monitor",
+    source: { kind: "local_process" },
+    data: { by_method: { "Runtime.consoleAPICalled": expect.any(Number) }, paused_targets: [] },
+  });
+  expect(events.of("console_log").length).toBeLessThan(200);
+  // Its navigations are told all the same.
+  await browser.client.send("Page.navigate", { url: `${site.url}/` }, session);
+  await events.find("page_load", (data) => data["target_id"] === target);
+});
+
+test("a page that goes on is left alone, and others are not", async () => {
+  await browser.start(["console", "page"]);
+  const flooding = await browser.open();
+  await run(flooding.session, log(5000));
+  const paused = await events.find(
+    "monitor_events_dropped",
+    (data) => (data["paused_targets"] as string[]).length > 0,
+  );
+  expect(paused.data["paused_targets"]).toEqual([flooding.target]);
+  const other = await browser.open(`${site.url}/`);
+  await events.find("page_load", (data) => data["target_id"] === other.target);
+  // Nor is the page itself held up.
+  expect(await run(flooding.session, "6 * 7")).toBe(42);
+});
+
+test("where requests are left out, quiet is what counts as idle", async () => {
+  await browser.start(["network"]);
+  const { session } = await browser.open(`${site.url}/`);
+  await run(
+    session,
+    `Promise.all(Array.from({ length: 300 }, (_, index) => fetch("data:text/plain," + index))).then(String)`,
+  );
+  const { data } = await events.find("monitor_events_dropped");
+  expect(Object.keys(data["by_method"] as object).every((method) => method.startsWith("Network."))).toBe(
+    true,
+  );
+  await events.find("network_idle");
+});
+
+test("of a line of 10 MB the beginning is told", async () => {
+  await browser.start(["console"]);
+  const { session } = await browser.open(`${site.url}/`);
+  await run(session, `console.error("begin " + "x".repeat(10 * 1024 * 1024))`);
+  const long = await events.find("console_error");
+  expect(long.truncated).toBe(true);
+  expect(String(long.data["text"])).toMatch(/^begin xxx.*\.\.\.\[truncated\]$/);
+  expect(JSON.stringify(long).length).toBeLessThan(64 * 1024);
+});

@@ -1,0 +1,206 @@
+import { beforeEach, expect, test } from "vitest";
+import { consoleCall, exception, longConsoleCall } from "../../../src/telemetry/monitor/console-events.js";
+import { Cuts } from "../../../src/telemetry/monitor/cuts.js";
+import { interactionOf } from "../../../src/telemetry/monitor/interaction-events.js";
+import { bodyOf, NetworkRequests } from "../../../src/telemetry/monitor/network-events.js";
+import { type Lost, MessageRates } from "../../../src/telemetry/monitor/rates.js";
+import { DrivenClock } from "../../support/driven-clock.js";
+
+const string = (value: string): object => ({ type: "string", value });
+
+test("texts are cut between characters", () => {
+  const cuts = new Cuts();
+  expect(cuts.text("häß", 100)).toBe("häß");
+  expect(cuts.text("ä".repeat(10), 20)).toBe("ä".repeat(10));
+  expect(cuts.wasCut).toBe(false);
+  expect(cuts.text("ä".repeat(11), 21)).toBe("äää...[truncated]");
+  expect(cuts.wasCut).toBe(true);
+  expect(new Cuts().text("a😀😀😀😀😀", 20)).toBe("a😀...[truncated]");
+  expect(new Cuts().text("x".repeat(1000), 20)).toBe("xxxxxx...[truncated]");
+});
+
+test("addresses lose their passwords", () => {
+  const url = (text: string): string | undefined => new Cuts().url(text);
+  expect(url("https://me:secret@example.org/?a=b@c")).toBe("https://example.org/?a=b@c");
+  expect(url("https://example.org/me:secret@there")).toBe("https://example.org/me:secret@there");
+});
+
+test("a console's arguments are told as it would show them", () => {
+  const object = {
+    type: "object",
+    description: "Object",
+    preview: { properties: [{ name: "a", type: "number", value: "1" }], overflow: true },
+  };
+  const args = [
+    string("text"),
+    { type: "number", value: 1.5 },
+    { type: "number", unserializableValue: "-0" },
+    { type: "undefined" },
+    { type: "object", subtype: "null", value: null },
+    object,
+    { type: "object", subtype: "error", description: "Error: e\n    at x" },
+  ];
+  expect(consoleCall({ type: "warning", args, timestamp: 1 })).toMatchObject({
+    type: "console_log",
+    data: {
+      level: "warning",
+      text: "text",
+      args: ["text", "1.5", "-0", "undefined", "null", "{a: 1, …}", "Error: e\n    at x"],
+    },
+    wasCut: false,
+  });
+});
+
+test("many and long arguments are cut, and that is said", () => {
+  const { data, wasCut } = consoleCall({
+    type: "error",
+    args: Array.from({ length: 100 }, () => string("y".repeat(100_000))),
+  });
+  expect(wasCut).toBe(true);
+  expect(JSON.stringify(data).length).toBeLessThan(64 * 1024);
+});
+
+test("an exception is told with its place", () => {
+  const exceptionDetails = {
+    text: "Uncaught",
+    lineNumber: 3,
+    columnNumber: 4,
+    url: "https://example.org/a.js",
+    exception: { type: "object", subtype: "error", description: "Error: thrown\n    at a" },
+    stackTrace: {
+      callFrames: [{ functionName: "a", scriptId: "7", url: "", lineNumber: 3, columnNumber: 4 }],
+    },
+  };
+  expect(exception({ timestamp: 1, exceptionDetails })).toMatchObject({
+    type: "console_error",
+    data: {
+      text: "Uncaught Error: thrown\n    at a",
+      line: 3,
+      column: 4,
+      source_url: "https://example.org/a.js",
+      stack_trace: { callFrames: [{ functionName: "a" }] },
+    },
+  });
+});
+
+test.each(["plain", 'quo"te', "back\\slash", "smile 😀", "tab\t"])(
+  "of a call that is too long to be read the beginning is told: %s",
+  (begin) => {
+    const params = { type: "error", args: [string(begin + "z".repeat(500_000))], timestamp: 1 };
+    const frame = Buffer.from(JSON.stringify({ method: "Runtime.consoleAPICalled", params }));
+    const reading = longConsoleCall([frame.subarray(0, 65_536), frame.subarray(65_536)]);
+    expect(reading).toMatchObject({ type: "console_error", wasCut: true });
+    expect(String(reading?.data["text"]).startsWith(`${begin}zzz`)).toBe(true);
+  },
+);
+
+test.each([
+  '{"type":"click"',
+  "null",
+  "[]",
+  '{"type":"other"}',
+  `{"type":"click","text":"${"t".repeat(9999)}"}`,
+])("a message of another form from the script is passed over: %s", (payload) =>
+  expect(interactionOf({ payload })).toBeUndefined(),
+);
+
+let requests: NetworkRequests;
+beforeEach(() => (requests = new NetworkRequests()));
+
+const sent = (id: string, headers: object = {}): ReturnType<NetworkRequests["sent"]> =>
+  requests.sent(
+    {
+      requestId: id,
+      loaderId: "L",
+      frameId: "F",
+      type: "Fetch",
+      documentURL: "https://example.org/",
+      initiator: { type: "script" },
+      request: { url: "https://a:b@example.org/x", method: "POST", headers, postData: "a=1" },
+    },
+    3,
+  );
+const responded = (id: string, mimeType: string, headers: object = {}): unknown =>
+  requests.responded({ requestId: id, response: { status: 200, statusText: "OK", mimeType, headers } });
+
+test("headers that let somebody in are told by their length", () => {
+  const headers = {
+    Authorization: "Bearer secret",
+    Cookie: "a=secret",
+    "X-Api-Key": "secret",
+    "x-auth-token": "secret",
+    Accept: "text/html",
+  };
+  expect(sent("1", headers).data["headers"]).toEqual({
+    Authorization: "[13 characters]",
+    Cookie: "[8 characters]",
+    "X-Api-Key": "[6 characters]",
+    "x-auth-token": "[6 characters]",
+    Accept: "text/html",
+  });
+});
+
+test("a response is told when it is whole, with what was asked and how", () => {
+  const { data } = sent("1");
+  expect(data).toMatchObject({ request_id: "1", method: "POST", post_data: "a=1", nav_seq: 3 });
+  expect(responded("1", "application/json")).toBeUndefined();
+  expect(requests.finished({ requestId: "1", encodedDataLength: 100 })).toMatchObject({
+    data: { request_id: "1", status: 200, url: "https://example.org/x", mime_type: "application/json" },
+    bodyBytes: 8192,
+  });
+  expect(requests.finished({ requestId: "1" })).toBeUndefined();
+});
+
+test.each([
+  ["text/html", 100, 4096],
+  ["application/json", 1_000_000, 0],
+  ["image/png", 100, 0],
+])("of %s with %i bytes so much is told: %i", (mime, encodedDataLength, bodyBytes) => {
+  sent("1");
+  responded("1", mime);
+  expect(requests.finished({ requestId: "1", encodedDataLength })).toMatchObject({ bodyBytes });
+});
+
+test("bodies are cut, and binary ones are not told", () => {
+  expect(bodyOf({ body: "x".repeat(5000), base64Encoded: false }, 4096).wasCut).toBe(true);
+  expect(bodyOf({ body: "eHh4", base64Encoded: true }, 4096)).toEqual({ wasCut: false });
+});
+
+test("what the browser's way out has answered is a proxy error", () => {
+  sent("1");
+  expect(responded("1", "application/json", { "X-Remuda-Egress": "denied" })).toMatchObject({
+    type: "proxy_error",
+    data: { code: "destination_blocked", request_id: "1", method: "POST" },
+  });
+});
+
+test("a page that opens requests without end fills no memory", () => {
+  for (let id = 0; id < 5000; id += 1) sent(String(id));
+  responded("0", "text/html");
+  expect(requests.finished({ requestId: "0" })).toBeUndefined();
+  responded("4999", "text/html");
+  expect(requests.finished({ requestId: "4999" })).toBeDefined();
+});
+
+test("of a flood so much is read, and what is lost is told once a second", async () => {
+  const clock = new DrivenClock();
+  const told: Lost[] = [];
+  const rates = new MessageRates({ clock, told: (lost) => told.push(lost) });
+  const take = (kind: string): boolean => rates.takes(kind, 100) || (rates.lose(kind), false);
+  const count = (kind: string): number =>
+    Array.from({ length: 10_000 }, () => take(kind)).filter(Boolean).length;
+  expect([count("console"), count("page")]).toEqual([3000, 3000]);
+  await clock.advance(1000);
+  expect(told).toEqual([{ count: 14_000, byMethod: { console: 7000, page: 7000 } }]);
+  expect(count("console")).toBe(750);
+  rates.close();
+  expect(told[1]).toEqual({ count: 9250, byMethod: { console: 9250 } });
+  expect(clock.pending).toBe(0);
+});
+
+test("long messages are read as far as their bytes allow", () => {
+  const rates = new MessageRates({ clock: new DrivenClock(), told: () => {} });
+  const taken = Array.from({ length: 100 }, () => rates.takes("console", 256 * 1024)).filter(Boolean);
+  expect(taken).toHaveLength(16);
+  rates.close();
+});

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
+import type { Chromium } from "../../../src/browser/chromium.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
+import { Monitor } from "../../../src/telemetry/monitor/monitor.js";
+import { openTestHost, silentLog } from "../../support/browser/chromium-host.js";
+import { makeLauncher } from "../../support/browser/chromium-launcher.js";
+import { SeenEvents } from "../../support/telemetry/seen-events.js";
+
+let host: BrowserHost;
+const { launch, killAll } = makeLauncher(() => host);
+
+beforeAll(async () => {
+  host = await openTestHost();
+});
+afterAll(async () => {
+  await killAll();
+  await host.close();
+});
+
+const watched = new Set(["page"] as const);
+const types = (events: SeenEvents): string[] => events.all.map(({ type }) => type);
+
+async function watch(
+  isRestarting: boolean,
+): Promise<{ chromium: Chromium; monitor: Monitor; events: SeenEvents }> {
+  const chromium = await launch({});
+  const events = new SeenEvents();
+  const parts = { clock: systemClock, log: silentLog, hasClients: () => false };
+  const monitor = new Monitor({ ...parts, isRestarting: () => isRestarting });
+  await monitor.start({ pipe: chromium.pipe, sink: events, categories: watched });
+  return { chromium, monitor, events };
+}
+
+test("a restart within a session is told: when the watch ended, and when it went on", async () => {
+  const { chromium, monitor, events } = await watch(true);
+  await chromium.kill();
+  await events.find("monitor_disconnected");
+  const next = await launch({});
+  await monitor.stop();
+  await monitor.start({ pipe: next.pipe, sink: events, categories: watched });
+  expect(types(events)).toEqual(["monitor_disconnected", "monitor_reconnected"]);
+  const [, reconnected] = events.all;
+  expect(reconnected?.data["reconnect_duration_ms"]).toBeGreaterThan(0);
+  await monitor.stop();
+});
+
+test("another lease is not told of a restart in the one before", async () => {
+  const { chromium, monitor, events } = await watch(true);
+  await chromium.kill();
+  await events.find("monitor_disconnected");
+  const next = await launch({});
+  const others = new SeenEvents();
+  await monitor.start({ pipe: next.pipe, sink: others, categories: watched });
+  expect(types(others)).toEqual([]);
+  await monitor.stop();
+});
+
+test("the end of a browser is no restart, and stops the watch", async () => {
+  const { chromium, monitor, events } = await watch(false);
+  await chromium.kill();
+  await monitor.apply(watched);
+  await monitor.stop();
+  expect(types(events)).toEqual([]);
+});

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { until } from "../../support/browser/chromium-until.js";
+import {
+  type MonitoredBrowser,
+  openMonitoredBrowser,
+  pageCategories,
+} from "../../support/telemetry/monitored-browser.js";
+import { openMonitoredSite } from "../../support/telemetry/monitored-site.js";
+import type { SeenEvents } from "../../support/telemetry/seen-events.js";
+
+let browser: MonitoredBrowser;
+let events: SeenEvents;
+let site: Awaited<ReturnType<typeof openMonitoredSite>>;
+
+beforeAll(async () => {
+  site = await openMonitoredSite();
+  browser = await openMonitoredBrowser({});
+  ({ events } = browser);
+});
+afterAll(async () => {
+  await browser.close();
+  await site.close();
+});
+beforeEach(async () => {
+  await browser.monitor.stop();
+  events.all.length = 0;
+});
+
+const run = (session: string, expression: string): Promise<unknown> =>
+  browser.client.evaluate(expression, session);
+const log = (session: string, text: string): Promise<unknown> =>
+  run(session, `console.log(${JSON.stringify(text)})`);
+const findLog = (text: string): Promise<unknown> =>
+  events.find("console_log", (data) => data["text"] === text);
+/** Clicks until that is told: Chromium passes over what is pressed before a page is painted. */
+async function click(session: string, x: number, y: number): Promise<void> {
+  await until("a click is told", async () => {
+    for (const type of ["mousePressed", "mouseReleased"])
+      await browser.client.send(
+        "Input.dispatchMouseEvent",
+        { type, x, y, button: "left", clickCount: 1 },
+        session,
+      );
+    return events.of("interaction_click").length > 0;
+  });
+}
+const texts = (): unknown[] => events.of("console_log").map(({ data }) => data["text"]);
+
+test("what was before is not told, and what comes after is", async () => {
+  const { session } = await browser.open();
+  await log(session, "before");
+  await browser.start(["console"]);
+  await log(session, "after");
+  await findLog("after");
+  expect(texts()).toEqual(["after"]);
+  expect(events.of("page_tab_opened")).toEqual([]);
+});
+
+test("only the categories that are on are told, and they change while it runs", async () => {
+  await browser.start(["console"]);
+  const { session } = await browser.open(`${site.url}/`);
+  await log(session, "one");
+  await findLog("one");
+  await browser.monitor.apply(new Set(["network"]));
+  await log(session, "two");
+  await run(session, `fetch("/json").then(String)`);
+  await events.find("network_response", (data) => data["url"] === `${site.url}/json`);
+  await browser.monitor.apply(new Set(["console", "network"]));
+  await log(session, "three");
+  await findLog("three");
+  expect(texts()).toEqual(["one", "three"]);
+  expect(new Set(events.all.map(({ category }) => category))).toEqual(new Set(["console", "network"]));
+});
+
+test("without categories of its own it leaves the browser, as at its end", async () => {
+  const isAttached = async (target: string): Promise<boolean> => {
+    const infos = (await browser.client.targets()) as { targetId: string; attached?: boolean }[];
+    return infos.find(({ targetId }) => targetId === target)?.attached === true;
+  };
+  const { target, session } = await browser.open();
+  await browser.client.send("Target.detachFromTarget", { sessionId: session });
+  expect(await isAttached(target)).toBe(false);
+  await browser.start(pageCategories);
+  expect(await isAttached(target)).toBe(true);
+  await browser.monitor.apply(new Set(["control"]));
+  expect(await isAttached(target)).toBe(false);
+  await browser.monitor.apply(new Set(["page"]));
+  expect(await isAttached(target)).toBe(true);
+  await browser.monitor.stop();
+  expect(await isAttached(target)).toBe(false);
+});
+
+test("a page that overwrites what it can neither forges nor hides a click", async () => {
+  await browser.start(["interaction", "console"]);
+  const { session } = await browser.open(`${site.url}/fields`);
+  await run(
+    session,
+    `{
+      JSON.stringify = () => "{}";
+      Element.prototype.getAttribute = () => { throw new Error("mine"); };
+      Object.defineProperty(Element.prototype, "tagName", { get: () => "FORGED" });
+      EventTarget.prototype.addEventListener = () => {};
+      globalThis.remudaMonitor = () => {};
+      for (let id = 0; id < 10000; id += 1) clearTimeout(id);
+      addEventListener("click", (event) => event.stopImmediatePropagation(), true);
+      dispatchEvent(new MouseEvent("click"));
+    }`,
+  );
+  await click(session, 20, 15);
+  const clicked = events.of("interaction_click").map(({ data }) => `${data["tag"]} ${data["selector"]}`);
+  expect(new Set(clicked)).toEqual(new Set(["A a#link"]));
+});
+
+test("a document that is written anew is heard, and pages do not see who hears them", async () => {
+  await browser.start(["interaction"]);
+  const { session } = await browser.open(`${site.url}/`);
+  await run(
+    session,
+    `document.open(); document.write("<button style='position:absolute;left:0;top:0;width:99px;height:99px'>New</button>"); document.close()`,
+  );
+  await click(session, 20, 20);
+  const data = events.of("interaction_click").at(-1)?.data;
+  expect(data).toMatchObject({ tag: "BUTTON", text: "New" });
+  expect(await run(session, `Object.keys(globalThis).filter((name) => /remuda/i.test(name)).length`)).toBe(0);
+});
+
+test("a dialog that nobody hears of but the monitor holds no page up", async () => {
+  await browser.start(["page"]);
+  const { session } = await browser.open(`${site.url}/`);
+  expect(await run(session, `confirm("Really?")`)).toBe(false);
+});
+
+test("a look at the network of the daemon's own is nobody's request", async () => {
+  await browser.start(["network"]);
+  const { target, session } = await browser.open(`${site.url}/`);
+  const options = { disableCache: true, includeCredentials: false };
+  const asked = { frameId: target, url: `${site.url}/json?own`, options };
+  await browser.client.send("Network.loadNetworkResource", asked, session);
+  await run(session, `fetch("/json?theirs").then(String)`);
+  await events.find("network_response", (data) => String(data["url"]).endsWith("?theirs"));
+  expect(events.all.filter(({ data }) => String(data["url"]).endsWith("?own"))).toEqual([]);
+});
+
+test("what a page gives its console is not kept for the monitor's sake", async () => {
+  await browser.start(["console"]);
+  const { session } = await browser.open();
+  // A reference that is weak shows whether somebody else has one; Chromium itself keeps the last 1000 lines.
+  await run(
+    session,
+    `globalThis.given = new WeakRef({ large: new Array(1000).fill("kept") }); console.log(given.deref());
+    for (let line = 0; line < 1000; line += 1) console.log("line")`,
+  );
+  await events.find("console_log");
+  await expect
+    .poll(async () => {
+      await browser.client.send("HeapProfiler.collectGarbage", {}, session);
+      return await run(session, "given.deref() === undefined");
+    })
+    .toBe(true);
+});

@@ -1,0 +1,147 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
+import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
+import type { SeenEvent } from "../../src/telemetry/event.js";
+import type { EventBatch, StreamRef } from "../../src/telemetry/ports.js";
+import { captureSettings, type CaptureSettings } from "../../src/telemetry/settings.js";
+import { DrivenClock } from "../support/driven-clock.js";
+import { until } from "../support/browser/chromium-until.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
+import { LossCounts, makeRecorder, recorderLimits } from "../support/telemetry/recorder.js";
+
+let server: TestRedis;
+let bed: StoreBed;
+let events: RedisEventStore;
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  bed = await openStoreBed(server, { project: "recorded", commandTimeoutMs: 500 });
+  const limits = { maxBytes: 2 ** 24, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
+  events = new RedisEventStore(bed.store, { unnamed: bed.project, limits });
+});
+afterEach(() => bed.close());
+
+const stream = (): StreamRef => ({ browser: newBrowserId(onDemandPartition), lease: newLeaseId() });
+const settings = captureSettings({ browser: { control: { enabled: true } } }) as CaptureSettings;
+const seen = (
+  data: Record<string, unknown> = {},
+  category: SeenEvent["category"] = "control",
+): SeenEvent => ({ type: "api_call", category, source: { kind: "kernel_api" }, data });
+const all = { filter: { types: [], categories: [] }, order: "asc", limit: 1000 } as const;
+const stored = async (ref: StreamRef) =>
+  (await events.read(ref, all)).events.map(({ seq, text }) => ({ seq, ...JSON.parse(text) }));
+
+test("what is emitted is stored in its order, within a batch's time, and nothing else is", async () => {
+  const clock = new DrivenClock();
+  const ref = stream();
+  const sink = makeRecorder(events, { clock }).open(ref, settings);
+  expect([sink.wants("control"), sink.wants("monitor"), sink.wants("page")]).toEqual([true, true, false]);
+  for (let number = 1; number <= 3; number += 1) expect(sink.emit(seen({ number }))).toBe(true);
+  expect(sink.emit(seen({}, "page"))).toBe(true);
+  expect(await events.last(ref)).toBe(0);
+  await clock.advance(100);
+  await until("it is stored", async () => ((await events.last(ref)) === 3 ? true : undefined));
+  expect(await stored(ref)).toMatchObject([1, 2, 3].map((number) => ({ seq: number, data: { number } })));
+  expect((await stored(ref))[0]).toEqual({
+    seq: 1,
+    ts: 0,
+    type: "api_call",
+    category: "control",
+    source: { kind: "kernel_api" },
+    data: { number: 1 },
+    truncated: false,
+  });
+});
+
+test("what waits at the end of a lease is stored then, and what comes after it is not", async () => {
+  const ref = stream();
+  const recorder = makeRecorder(events);
+  const sink = recorder.open(ref, settings);
+  for (let number = 1; number <= 2500; number += 1) sink.emit(seen({ number }));
+  const closed = sink.close();
+  sink.emit(seen({ number: "late" }));
+  await closed;
+  expect((await events.read(ref, all)).events).toHaveLength(1000);
+  expect([await events.last(ref), recorder.heldBytes, sink.lost]).toEqual([2500, 0, 0]);
+});
+
+test("a store that stands still holds up nobody: what waits is bounded, the rest is counted, nothing comes twice", async () => {
+  const ref = stream();
+  const meter = new LossCounts();
+  const limits = { ...recorderLimits, queueBytes: 50_000 };
+  const recorder = makeRecorder(events, { meter, limits });
+  const sink = recorder.open(ref, settings);
+  sink.emit(seen({ first: true }));
+  await until("it is stored", async () => ((await events.last(ref)) === 1 ? true : undefined));
+  server.signal("SIGSTOP");
+  try {
+    const taken: boolean[] = [];
+    for (let number = 0; number < 1000; number += 1) taken.push(sink.emit(seen({ text: "x".repeat(100) })));
+    expect(taken[0]).toBe(true);
+    expect(taken.at(-1)).toBe(false);
+    expect(recorder.heldBytes).toBeLessThanOrEqual(50_000);
+    expect(sink.lost).toBe(taken.filter((isTaken) => !isTaken).length);
+    expect(meter.lostBy).toEqual({ too_many: sink.lost });
+  } finally {
+    server.signal("SIGCONT");
+  }
+  const kept = 1001 - sink.lost;
+  await until("what has waited is stored", async () =>
+    (await events.last(ref)) === kept ? true : undefined,
+  );
+  await sink.close();
+  expect((await stored(ref)).map(({ seq }) => seq)).toEqual(Array.from({ length: kept }, (_, at) => at + 1));
+  expect([recorder.heldBytes, meter.recordedCount]).toEqual([0, kept]);
+});
+
+test("all leases of a daemon together hold no more than it may", () => {
+  const limits = { ...recorderLimits, queueBytes: 10_000, daemonBytes: 15_000 };
+  const recorder = makeRecorder({ append: () => new Promise(() => {}) }, { limits });
+  const sinks = [0, 1, 2].map(() => recorder.open(stream(), settings));
+  for (const sink of sinks) while (sink.emit(seen({ text: "x".repeat(500) })));
+  expect(recorder.heldBytes).toBeLessThanOrEqual(15_000);
+  expect(sinks.every(({ lost }) => lost === 1)).toBe(true);
+});
+
+test("what a lease has left while the store is away is lost after its limit, and counted", async () => {
+  const clock = new DrivenClock();
+  const meter = new LossCounts();
+  let asked = 0;
+  const away = async (): Promise<void> => {
+    asked += 1;
+    throw new Error("away");
+  };
+  const sink = makeRecorder({ append: away }, { clock, meter }).open(stream(), settings);
+  sink.emit(seen());
+  sink.emit(seen());
+  const closed = sink.close();
+  await clock.advance(20_000);
+  await closed;
+  expect(meter.lostBy).toEqual({ store_away: 2 });
+  expect([sink.lost, asked > 3]).toEqual([2, true]);
+});
+
+test("an event that is too large is cut between characters, and says so", async () => {
+  const batches: EventBatch[] = [];
+  const limits = { ...recorderLimits, eventBytes: 2000, screenshotBytes: 5000 };
+  const recorder = makeRecorder({ append: async (batch) => void batches.push(batch) }, { limits });
+  const sink = recorder.open(stream(), { ...settings, categories: new Set(["control", "screenshot"]) });
+  sink.emit(seen({ text: "ü€😀".repeat(1000), list: ["b".repeat(3000), 1], kept: "short" }));
+  sink.emit(seen({ png: "p".repeat(4000) }, "screenshot"));
+  sink.emit(seen(Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`k${at}`, "v"]))));
+  sink.emit(seen({ text: "fits" }));
+  await sink.close();
+  const texts = batches.flatMap((batch) => batch.events).map(({ text }) => text);
+  const told = texts.map((text) => JSON.parse(text));
+  expect(texts.map((text) => Buffer.byteLength(text) <= 2000)).toEqual([true, false, true, true]);
+  expect(told.map(({ truncated }) => truncated)).toEqual([true, false, true, false]);
+  expect(told[0].data.text).toMatch(/^(?:ü€😀)*(?:ü|ü€)?\.\.\.\[truncated\]$/u);
+  expect(told[0].data).toMatchObject({
+    list: [expect.stringMatching(/^b+\.\.\.\[truncated\]$/), 1],
+    kept: "short",
+  });
+  expect(told[2].data).toEqual({});
+});
