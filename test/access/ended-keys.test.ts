@@ -11,7 +11,7 @@ async function open(): Promise<void> {
   fleet = await Fleet.open();
   // Nobody is lost here: on a busy machine a control that is silent for 2 s would lose its waiters and leases.
   const patient = {
-    acquire: { control_lost_after_ms: 60_000, provisional_seconds: 60 },
+    acquire: { control_lost_after_ms: 60_000, provisional_seconds: 60, max_wait_seconds: 300 },
     node: { lost_after_ms: 60_000 },
   };
   const file = { access: { end_leases_of_deleted_keys: true }, ...patient };
@@ -62,7 +62,9 @@ async function expectWaitEnds(): Promise<void> {
   const waiter = await makeKey(1);
   await root().poolWhen("herd", (herd) => herd.available_count === 3);
   for (let count = 0; count < 3; count += 1) await acquire(root());
-  const waiting = waiter.client.call("POST /browser_pools/herd/acquire", {}).then(
+  // A wait that names no time lasts as long as the pool takes to fill, a second here, and is then answered.
+  const asked = { acquire_timeout_seconds: 300 };
+  const waiting = waiter.client.call("POST /browser_pools/herd/acquire", asked).then(
     ({ status, text }) => `${status} ${text}`,
     (error: unknown) => error,
   );

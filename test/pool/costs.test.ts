@@ -9,7 +9,6 @@ import {
 import { makeFill } from "../../src/pool/fill.js";
 import { refuseInUse } from "../../src/registry/in-use.js";
 import { gaugesOf } from "../../src/daemon/metrics.js";
-import { projectKey, type ProjectPart } from "../../src/store/redis/keys.js";
 import { age } from "../support/store/age.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
@@ -216,28 +215,24 @@ test("a waiting acquire that names no time reads what decides how long it waits"
 });
 
 test("a look-up of a session that nobody knows reads no tombstone, a page of them no more than it shows", async () => {
-  const { store, project } = control.bed;
+  const { redis, projects } = control.bed;
   const now = Date.now();
-  const records = Array.from({ length: tombstones }, (_, place) =>
-    JSON.stringify({
-      id: newBrowserId(onDemandPartition),
-      lease: newLeaseId(),
-      deletedAt: now - place,
-      createdAt: now - 1000,
-      reason: "released",
-      headless: true,
-      stealth: false,
-      kiosk_mode: false,
-      memory: "1GiB",
-      timeoutSeconds: 60,
-      name: `session-${place}`,
-    }),
-  );
-  await store.run("store-tombstones", (part) => projectKey(project, part as ProjectPart), {
-    tombstones: JSON.stringify(records),
-    most: tombstones,
-    keepMs: 86_400_000,
-  });
+  const records = Array.from({ length: tombstones }, (_, place) => ({
+    id: newBrowserId(onDemandPartition),
+    lease: newLeaseId(),
+    deletedAt: now - place,
+    createdAt: now - 1000,
+    reason: "released",
+    headless: true,
+    stealth: false,
+    kiosk_mode: false,
+    memory: "1GiB",
+    timeoutSeconds: 60,
+    name: `session-${place}`,
+  }));
+  const pending = records.flatMap((record) => [record.id, JSON.stringify(record)]);
+  await redis.hset(pool.key("pendingTombstones"), ...pending);
+  await projects.moveTombstones(pool.partition);
   expect(await cost(() => control.getSession("nobody", { includeDeleted: true }))).toMatchObject({
     ...cheap,
     wholeReads: 0,
