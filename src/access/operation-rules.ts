@@ -44,6 +44,7 @@ export const operationRules = {
   getFlightRecording: on("browsers", "browsers:use"),
   streamBrowserTelemetry: on("browsers", "browsers:use"),
   listBrowserTelemetryEvents: on("browsers", "browsers:use"),
+  reportCaptchaSolveResult: on("browsers", "browsers:use"),
   deleteBrowser: on("browsers", "browsers:delete"),
   addBrowserExtensions: unrestricted,
 

@@ -9,6 +9,7 @@ import type {
   SessionCreate,
   SessionPatch,
 } from "../spec/bodies.js";
+import type { CaptchaResult } from "../spec/captcha-result.js";
 import type { CurlBody } from "../spec/curl.js";
 import type { FlightRecording } from "../spec/flight-recording.js";
 import type { Pool, PoolBrowser } from "./pool.js";
@@ -63,6 +64,8 @@ export interface SessionOperations {
   /** A request through the browser's own way out. */
   /** The JSON of a `CurlReply`, as it comes. */
   curl(ref: string, body: CurlBody, caller: Caller): Promise<Done<Readable> | Refusal>;
+  /** What a solver outside says came of a captcha, told among the session's events. */
+  reportCaptcha(ref: string, result: CaptchaResult, caller: Caller): Promise<Done<null> | Refusal>;
   recording(ref: string, caller: Caller): Promise<Done<FlightRecording> | Refusal>;
   /** The session that extensions may be loaded into: asked before their archives are read. */
   findUploadTarget(ref: string, caller: Caller): Promise<Done<Session> | Refusal>;

@@ -1,6 +1,5 @@
 import type { ConcernedLease } from "../spec/paging.js";
-import type { Recorder } from "./recorder.js";
-import { captureSettings } from "./settings.js";
+import type { TellHolder } from "./tell-holder.js";
 
 /** A call to the API that managed a browser, once it was answered. */
 export interface PlatformCall {
@@ -14,12 +13,9 @@ export interface PlatformCall {
 export type TellPlatformCall = (lease: ConcernedLease, call: PlatformCall) => void;
 
 export const makeTellPlatformCall =
-  (recorder: Recorder): TellPlatformCall =>
-  ({ browser, lease, telemetry }, { requestId, operationId, status, durationMs }) => {
-    const settings = captureSettings(telemetry);
-    if (!settings?.categories.has("platform")) return;
-    const sink = recorder.open({ browser, lease }, settings);
-    sink.emit({
+  (tell: TellHolder): TellPlatformCall =>
+  (lease, { requestId, operationId, status, durationMs }) =>
+    tell(lease, {
       type: "platform_api_call",
       category: "platform",
       source: { kind: "kernel_api" },
@@ -30,5 +26,3 @@ export const makeTellPlatformCall =
         duration_ms: Math.round(durationMs * 1000) / 1000,
       },
     });
-    void sink.close();
-  };

@@ -40,6 +40,7 @@ const needs: Readonly<
   getFlightRecording: ["thing", "browsers", "browsers:use"],
   streamBrowserTelemetry: ["thing", "browsers", "browsers:use"],
   listBrowserTelemetryEvents: ["thing", "browsers", "browsers:use"],
+  reportCaptchaSolveResult: ["thing", "browsers", "browsers:use"],
   deleteBrowser: ["thing", "browsers", "browsers:delete"],
   listProfiles: ["list", "profiles", "profiles:read"],
   createProfile: ["project", "profiles", "profiles:create"],
@@ -199,7 +200,7 @@ test("whatever is done to a browser needs the use of the profile that it holds, 
     const row = needs[operationId];
     return row !== undefined && row[0] === "thing" && row[1] === "browsers";
   });
-  expect(operations.length).toBe(7);
+  expect(operations.length).toBe(8);
   for (const operation of operations) {
     const actions = (needs[operation.operationId] ?? []).slice(2) as string[];
     held.current = { id: "p1", save: false };

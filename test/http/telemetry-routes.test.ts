@@ -98,3 +98,40 @@ test("what is refused is told as everywhere", async () => {
   server().operations.answer("events.history", refusal("too_many_requests", { retryAfterSeconds: 1 }));
   expect(await ask("/events")).toMatchObject({ status: 429, body: { code: "too_many_requests" } });
 });
+
+const solved = { captcha_type: "turnstile", status: "success", duration_ms: 8200.5 };
+const report = (json: object) =>
+  send(`${server().url}/browsers/mine/telemetry/captcha_solve_results`, { method: "POST", body: json });
+
+test.each([
+  solved,
+  {
+    ...solved,
+    error_code: "ERROR_NO_SLOT",
+    task_id: "t-1",
+    website_host: "a.example:8443",
+    website_path: "/login",
+  },
+])("what came of a captcha is reported as %j", async (result) => {
+  expect((await report(result)).status).toBe(204);
+  expect(server().operations.calls.at(-1)?.operation).toBe("sessions.reportCaptcha");
+  expect(asked()).toEqual(result);
+});
+
+test.each([
+  {},
+  { ...solved, captcha_type: "sudoku" },
+  { ...solved, status: "solved" },
+  { ...solved, duration_ms: -1 },
+  { ...solved, duration_ms: "8200" },
+  { ...solved, token: "the solution" },
+  { ...solved, website_path: "/login?token=secret" },
+  { ...solved, website_path: "/login#secret" },
+  { ...solved, website_path: "https://a.example/" },
+  { ...solved, website_host: "user@a.example" },
+  { ...solved, task_id: "a b" },
+  { ...solved, error_code: "x".repeat(129) },
+])("what came of a captcha is not reported as %j", async (result) => {
+  expect((await report(result)).status).toBe(400);
+  expect(server().operations.calls).toEqual([]);
+});

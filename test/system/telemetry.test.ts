@@ -192,3 +192,45 @@ test("what a page does is told to its holder while the lease asks for it, and to
   );
   await release("watched", next);
 });
+
+test("a solver outside reports captchas to the session that captures them, and to no later holder of its browser", async () => {
+  await daemon.makePool({ name: "solved", telemetry: { enabled: true } });
+  const session = await acquire("solved");
+  const path = `POST /browsers/${session.session_id}/telemetry/captcha_solve_results`;
+  const result = {
+    captcha_type: "hcaptcha",
+    status: "timeout",
+    duration_ms: 120_000,
+    website_host: "a.example",
+  };
+  expect((await daemon.call(path, result)).status).toBe(204);
+  const told = await until("it is told", async () => {
+    const { body } = await eventsOf(session, "?category=captcha");
+    return body.length > 0 ? (body as unknown[]) : undefined;
+  });
+  expect(told).toMatchObject([
+    {
+      event: {
+        type: "captcha_solve_result",
+        category: "captcha",
+        source: { kind: "kernel_api" },
+        data: result,
+        truncated: false,
+      },
+    },
+  ]);
+
+  expect((await patch(session, { telemetry: { browser: { captcha: off } } })).status).toBe(200);
+  expect((await daemon.call(path, { ...result, task_id: "while-off" })).status).toBe(204);
+  expect((await release("solved", session)).status).toBe(204);
+  const former = { "x-remuda-lease-id": session.lease_id };
+  const next = await acquire("solved");
+  expect(next.session_id).toBe(session.session_id);
+  expect((await daemon.call(path, result, former)).status).toBe(409);
+  expect((await daemon.call(path, { ...result, task_id: "of-the-next" })).status).toBe(204);
+  await until("the next is told of its own", async () => {
+    const { body } = await eventsOf(next, "?category=captcha");
+    return body.length > 0 ? body : undefined;
+  });
+  expect((await eventsOf(session, "?category=captcha", former)).body).toEqual(told);
+});

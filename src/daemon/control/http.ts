@@ -11,6 +11,7 @@ import type { Front } from "../../http/front.js";
 import { listen, type Listening } from "../../http/server.js";
 import { NodeDirectory } from "../../lease/node-directory.js";
 import { makeTellPlatformCall } from "../../telemetry/platform-calls.js";
+import { makeTellHolder } from "../../telemetry/tell-holder.js";
 import { openAccess } from "./access.js";
 import { openProjects } from "./projects.js";
 import { packageRoot, type DaemonParts } from "../shared.js";
@@ -44,7 +45,7 @@ export async function listenAsApi(
     front,
     metrics,
     staging: archives.staging,
-    tellPlatformCall: makeTellPlatformCall(shared.recorder),
+    tellPlatformCall: makeTellPlatformCall(makeTellHolder(shared.recorder)),
     links: makeLinks(shared, openDirectory(shared, stops)),
     readiness: { unready: () => whyUnready(stopping, stores) ?? unready?.(), hasStore: stores.isConnected },
   });

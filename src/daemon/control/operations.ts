@@ -11,6 +11,8 @@ import { makePoolRecordings, makeReadRecording } from "../../lease/flight-record
 import { makeListSessions } from "../../lease/list-sessions.js";
 import { meterAcquire } from "../../lease/metered-acquire.js";
 import { makeRelease, makeRemoveSession } from "../../lease/release.js";
+import { makeReportCaptcha } from "../../lease/report-captcha.js";
+import { makeTellHolder } from "../../telemetry/tell-holder.js";
 import { makeEventOperations } from "../../lease/session-events.js";
 import { makeGetSession, makeUpdateSession } from "../../lease/update-session.js";
 import { undoneWhereLate } from "../../pool/late-creation.js";
@@ -143,6 +145,7 @@ function makeSessionOperations(
     update: makeUpdateSession(changing),
     remove: makeRemoveSession(releasePorts(shared, project)),
     recording: makeReadRecording(changing),
+    reportCaptcha: makeReportCaptcha({ ...changing, tellHolder: makeTellHolder(shared.recorder) }),
     curl: makeCurl({ poolStore, projects, askCurl: lending.askCurl }),
     findUploadTarget: makeFindUploadTarget(changing),
     addExtensions: makeAddExtensions({

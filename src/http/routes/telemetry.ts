@@ -3,11 +3,12 @@ import type { Static } from "typebox";
 import type { Millis } from "../../base/clock.js";
 import type { Clock } from "../../base/clock.js";
 import { telemetryCategories } from "../../spec/bodies.js";
+import { CaptchaResult } from "../../spec/captcha-result.js";
 import type { EventFilter, EventQuery, StoredEvent } from "../../telemetry/ports.js";
 import type { StreamStart } from "../../telemetry/read-events.js";
 import type { App } from "../app.js";
 import { callerOf, type InProject } from "../caller.js";
-import { sendRefusal } from "../errors.js";
+import { sendDone, sendRefusal } from "../errors.js";
 import { InvalidInput } from "../invalid-input.js";
 import { parseSessionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
@@ -18,8 +19,13 @@ interface Deps {
   readonly clock: Clock;
 }
 
+export function addTelemetry(app: App, deps: Deps): void {
+  addReads(app, deps);
+  addReports(app, deps);
+}
+
 /** docs/telemetry.md#reading */
-export function addTelemetry(app: App, { inProject, clock }: Deps): void {
+function addReads(app: App, { inProject, clock }: Deps): void {
   app.get(
     "/browsers/:id_or_name/telemetry/stream",
     {
@@ -70,6 +76,23 @@ export function addTelemetry(app: App, { inProject, clock }: Deps): void {
         .type("application/json; charset=utf-8")
         .send(`[${events.map(envelopeOf).join(",")}]`);
     },
+  );
+}
+
+/** docs/telemetry.md#captchas */
+function addReports(app: App, { inProject }: Pick<Deps, "inProject">): void {
+  app.post(
+    "/browsers/:id_or_name/telemetry/captcha_solve_results",
+    { schema: { ...operations.reportCaptchaSolveResult, params: SessionRef, body: CaptchaResult } },
+    async (request, reply) =>
+      sendDone(
+        reply,
+        await inProject(request).sessions.reportCaptcha(
+          parseSessionRef(request.params),
+          request.body,
+          callerOf(request, reply),
+        ),
+      ),
   );
 }
 

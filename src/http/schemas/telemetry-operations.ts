@@ -23,6 +23,13 @@ export const telemetryOperations = {
     success: onePage("TelemetryEnvelope"),
     failures: ["browser_not_found", "lease_superseded", "too_many_requests"],
   },
+  reportCaptchaSolveResult: {
+    tag: telemetry,
+    summary: "Tell among a session's events what came of a captcha that a solver outside was given",
+    takesBody: true,
+    success: noContent("It is told where the session captures `captcha`, and else dropped"),
+    failures: ["browser_not_found", "lease_superseded"],
+  },
   listTelemetryDestinations: {
     tag: telemetry,
     summary: "List the collectors that telemetry can be exported to, newest first",

@@ -9,6 +9,7 @@ export const acceptedBodies: Readonly<Record<string, object>> = {
   updateProfile: { name: "x" },
   createApiKey: { name: "x" },
   renameApiKey: { name: "x" },
+  reportCaptchaSolveResult: { captcha_type: "other", status: "success", duration_ms: 1 },
   curlBrowser: { url: "https://a.example/" },
   createTelemetryDestination: { name: "x", endpoint: "https://a.example" },
   createExportDestination: destinationBody(),

@@ -80,6 +80,7 @@ export const rows: Readonly<Record<string, Row>> = {
   addBrowserExtensions: session(oneExtension),
   streamBrowserTelemetry: session(),
   listBrowserTelemetryEvents: session(),
+  reportCaptchaSolveResult: session(json({ captcha_type: "other", status: "success", duration_ms: 1 })),
   listProfiles: { kind: "list", of: "profile" },
   createProfile: unbound,
   getProfile: { kind: "named", of: "profile" },

@@ -229,6 +229,7 @@ export class RecordedOperations {
     get: (...args) => this.#run("sessions.get", args, done({ kind: "session", session })),
     update: (...args) => this.#run("sessions.update", args, done(session)),
     remove: (...args) => this.#run("sessions.remove", args, done(null)),
+    reportCaptcha: (...args) => this.#run("sessions.reportCaptcha", args, done(null)),
     findUploadTarget: (...args) => this.#run("sessions.findUploadTarget", args, done(session)),
     addExtensions: (...args) => {
       this.received.push(args[1].map(({ name, digest }) => ({ name, digest })));

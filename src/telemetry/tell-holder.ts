@@ -1,0 +1,17 @@
+import type { ConcernedLease } from "../spec/paging.js";
+import type { SeenEvent } from "./event.js";
+import type { Recorder } from "./recorder.js";
+import { captureSettings } from "./settings.js";
+
+/** Adds one event to those of a lease, where its category is captured. Never throws and never waits. */
+export type TellHolder = (lease: ConcernedLease, event: SeenEvent) => void;
+
+export const makeTellHolder =
+  (recorder: Recorder): TellHolder =>
+  ({ browser, lease, telemetry }, event) => {
+    const settings = captureSettings(telemetry);
+    if (!settings?.categories.has(event.category)) return;
+    const sink = recorder.open({ browser, lease }, settings);
+    sink.emit(event);
+    void sink.close();
+  };
