@@ -5,15 +5,6 @@ const page = (body: string): string => `<!doctype html><meta charset="utf-8"><ti
 
 const script = (code: string): string => page(`<p>Some text that is painted.</p><script>${code}</script>`);
 
-// Only what was painted can shift, and on a busy machine a page has loaded long before it is.
-const shifting = `<p id="still">Some text that is painted.</p><script>
-  new PerformanceObserver(() => {
-    const above = document.createElement("div");
-    above.style.height = "200px";
-    document.body.prepend(above);
-  }).observe({ type: "largest-contentful-paint", buffered: true });
-</script>`;
-
 const fields = `<style>body { margin: 0 } form, a { display: block; position: absolute; left: 10px }</style>
   <a id="link" style="top:10px" href="#there">Go  there</a>
   <form style="top:60px"><input name="id" id="field"><input name="tagName" type="password" id="secret"></form>
@@ -23,7 +14,6 @@ const fields = `<style>body { margin: 0 } form, a { display: block; position: ab
 const pages: Readonly<Record<string, string>> = {
   "/": page(`<h1>Hello</h1><img src="/image" id="picture">`),
   "/console": script(`console.log("hello", 1, { a: 2 }); console.error("bad"); throw new Error("thrown");`),
-  "/shift": page(shifting),
   "/fields": page(fields),
   "/inner": script(`onmessage = () => fetch("/json?inner"); console.log("from the frame")`),
   "/worker": script(`globalThis.worker = new Worker("/worker.js")`),
