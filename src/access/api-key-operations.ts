@@ -15,7 +15,7 @@ import {
   type Repeatable,
   type ShownKey,
 } from "./api-key.js";
-import { listKeys } from "./list-keys.js";
+import { isKeySearch, listKeys, mostSearched } from "./list-keys.js";
 import { nameIn } from "./name.js";
 import { policyFaults, type PolicyTargets } from "./policy.js";
 import { type Principal, whoIs } from "./principal.js";
@@ -44,6 +44,14 @@ export const makeApiKeyOperations = (ports: ApiKeyPorts): ApiKeyOperations => ({
 });
 
 const notFound = refusal("not_found", { message: "There is no such API key" });
+const tooFar = refusal("bad_request", {
+  details: [
+    {
+      code: "invalid_input",
+      message: `offset: must be at most ${mostSearched} where keys are searched or sorted; narrow the search`,
+    },
+  ],
+});
 const tooMany = refusal("limit_exceeded", {
   message: "The organization has as many API keys as it may have",
 });
@@ -164,6 +172,7 @@ async function issued(
 const makeList =
   (ports: ApiKeyPorts): ApiKeyOperations["list"] =>
   async (query, principal, gone) => {
+    if (isKeySearch(query) && query.offset > mostSearched) return tooFar;
     const page: Page<ApiKey> = await listKeys({ ...ports, gone }, query, principal);
     return done({ ...page, items: await Promise.all(page.items.map((key) => shown(ports, key))) });
   };

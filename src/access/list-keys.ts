@@ -17,21 +17,29 @@ export async function listKeys(
   query: ApiKeyListQuery,
   { credentialScope }: Principal,
 ): Promise<Page<ApiKey>> {
-  const { name, query: text, limit, offset, status } = query;
-  const isInReadOrder =
-    query.sort_by === "created_at" && query.sort_direction === "desc" && status === "active";
-  if (name === undefined && text === undefined && isInReadOrder)
-    return await store.page(query, credentialScope);
+  const { limit, offset, status } = query;
+  if (!isKeySearch(query)) return await store.page(query, credentialScope);
+  const isInOrder = isInReadOrder(query);
   const isWanted = makeIsAsked(query, projects);
   // One more than the page needs tells whether there are more.
   const found = new First(offset + limit + 1, query);
   for await (const part of eachOf(store, credentialScope, status)) {
     const wanted = await Promise.all(part.map((key) => hasStatus(key, status) && isWanted(key)));
     found.add(part.filter((_, at) => wanted[at]));
-    if (gone?.aborted === true || (isInReadOrder && found.isFull)) break;
+    if (gone?.aborted === true || (isInOrder && found.isFull)) break;
   }
   return pageOf(found.keys(), query);
 }
+
+/** A search holds what comes before its page: so much of it is shown, and no more is read for it. */
+export const mostSearched = 10_000;
+
+const isInReadOrder = ({ sort_by, sort_direction, status }: ApiKeyListQuery): boolean =>
+  sort_by === "created_at" && sort_direction === "desc" && status === "active";
+
+/** Whether keys have to be read for it that are not on its page. */
+export const isKeySearch = (query: ApiKeyListQuery): boolean =>
+  query.name !== undefined || query.query !== undefined || !isInReadOrder(query);
 
 interface Ranked {
   readonly key: ApiKey;
@@ -42,17 +50,19 @@ interface Ranked {
 class First {
   #found: Ranked[] = [];
   readonly #inOrder: (one: Ranked, other: Ranked) => number;
+  readonly #isByName: boolean;
 
   constructor(
     private readonly most: number,
     query: ApiKeyListQuery,
   ) {
     this.#inOrder = inOrder(query);
+    this.#isByName = query.sort_by === "name";
   }
 
   /** Sorts them now and then: each time would be much work where a late page of many is asked for. */
   add(keys: readonly ApiKey[]): void {
-    for (const key of keys) this.#found.push({ key, name: folded(key.name) });
+    for (const key of keys) this.#found.push({ key, name: this.#isByName ? folded(key.name) : "" });
     if (this.#found.length > 2 * this.most + leastSorted) this.#cut();
   }
 

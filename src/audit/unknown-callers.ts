@@ -1,4 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
+import { errors } from "../base/errors.js";
 import { subscriberOf } from "../base/net/client-address.js";
 import type { NewEntry } from "./entry.js";
 import type { AuditRecorder } from "./writer.js";
@@ -23,20 +24,25 @@ const minuteMs: Millis = 60_000;
 /** Beyond so many addresses of a kind in a minute the others have one entry together. */
 const mostAddresses = 100;
 
+/** Who is bounded: whoever was not let in, and apart from them whoever has asked too often. */
+type Bounded = "unknown" | "limited";
+
 /**
- * Holds to a bound what anybody can put into the log who was not let in. What comes beyond that in a minute
- * is counted in one entry for each address and status, which is recorded when the minute is over.
+ * Holds to a bound what anybody can put into the log who was not let in, or who is told 429. What comes beyond
+ * that in a minute is counted in one entry for each address, user and status, which is recorded when the minute
+ * is over.
  */
 export class UnknownCallers implements AuditRecorder {
   #ofEach = new Map<string, number>();
-  #ofAll = 0;
+  #ofAll = { unknown: 0, limited: 0 };
   #folded = new Map<string, Folded>();
   #cancel: (() => void) | undefined;
 
   constructor(private readonly parts: UnknownCallersParts) {}
 
   record(entry: NewEntry): void {
-    if (!isUnknown(entry) || this.#hasRoom(entry)) this.parts.recorder.record(entry);
+    const bounded = boundedAs(entry);
+    if (bounded === undefined || this.#hasRoom(bounded, entry)) this.parts.recorder.record(entry);
     else this.#fold(entry);
   }
 
@@ -54,19 +60,19 @@ export class UnknownCallers implements AuditRecorder {
     this.#cancel = undefined;
     const folded = this.#folded;
     this.#ofEach = new Map();
-    this.#ofAll = 0;
+    this.#ofAll = { unknown: 0, limited: 0 };
     this.#folded = new Map();
     for (const one of folded.values()) this.parts.recorder.record(entryOf(one));
   }
 
-  #hasRoom({ clientIp }: NewEntry): boolean {
+  #hasRoom(bounded: Bounded, { clientIp }: NewEntry): boolean {
     const { clock, mostOfEach, mostOfAll } = this.parts;
     this.#cancel ??= clock.after(minuteMs, () => this.flush());
-    const address = subscriberOf(clientIp);
+    const address = `${bounded} ${subscriberOf(clientIp)}`;
     const ofIt = this.#ofEach.get(address) ?? 0;
-    if (ofIt >= mostOfEach || this.#ofAll >= mostOfAll) return false;
+    if (ofIt >= mostOfEach || this.#ofAll[bounded] >= mostOfAll) return false;
     this.#ofEach.set(address, ofIt + 1);
-    this.#ofAll += 1;
+    this.#ofAll[bounded] += 1;
     return true;
   }
 
@@ -83,12 +89,16 @@ export class UnknownCallers implements AuditRecorder {
   }
 }
 
-/** A browser's own URLs bring the token of its lease, which was not good where they are refused. */
-const isUnknown = ({ authStrategy, status }: NewEntry): boolean =>
-  authStrategy === "none" || (authStrategy === "lease" && status >= 400);
+const tooMany = errors.too_many_requests.status;
 
-const keyOf = ({ authStrategy, status }: NewEntry, address: string): string =>
-  `${authStrategy} ${status} ${address}`;
+/** A browser's own URLs bring the token of its lease, which was not good where they are refused. */
+function boundedAs({ authStrategy, status }: NewEntry): Bounded | undefined {
+  if (authStrategy === "none" || (authStrategy === "lease" && status >= 400)) return "unknown";
+  return status === tooMany ? "limited" : undefined;
+}
+
+const keyOf = ({ authStrategy, status, userId }: NewEntry, address: string): string =>
+  JSON.stringify([authStrategy, status, userId, address]);
 
 const entryOf = ({ first, count, lastAt }: Folded): NewEntry => ({
   ...first,

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { keyOf, type Principal } from "../access/principal.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
@@ -13,12 +14,24 @@ interface OpenRequestsParts {
 /** Well within the 5 s that docs/access.md promises, also where one look takes its whole limit. */
 const lookMs: Millis = 1000;
 
+/** A shorter answer has arrived, or is within what the reader's own system takes without being read. */
+const leastSentBytes = 64 * 1024;
+
+/** What the system has taken of a connection's last answer, and may keep for a reader who does not read. */
+interface Sent {
+  readonly principal: Principal;
+  /** What the connection had received by then: more is another request, perhaps of somebody else. */
+  readonly bytesRead: number;
+}
+
 /**
  * Requests whose answer is not whole yet: a wait for a browser, a stream, a long download. A credential is
  * judged when a request comes; one that ends afterwards ends what it has opened, by a look every second.
  */
 export class OpenRequests {
   readonly #open = new Map<ServerResponse, Principal>();
+  /** Linux takes up to 4 MiB of an answer (tcp(7), tcp_wmem), which is over for Node.js then. */
+  readonly #sent = new Map<Socket, Sent>();
   #stop: (() => void) | undefined;
   #isLooking = false;
 
@@ -30,7 +43,14 @@ export class OpenRequests {
     if (response.destroyed) return;
     this.#stop ??= this.parts.clock.every(lookMs, () => void this.#look());
     this.#open.set(response, principal);
-    response.once("close", () => this.leave(response));
+    const { socket } = response.req;
+    const before = socket.bytesWritten;
+    response.once("close", () => {
+      const wasOpen = this.#open.delete(response);
+      const { bytesRead, bytesWritten } = socket;
+      const isLong = bytesWritten - before >= leastSentBytes;
+      if (wasOpen && isLong) this.#sent.set(socket, { principal, bytesRead });
+    });
   }
 
   /** Lets a request be answered whatever becomes of its credential. */
@@ -43,7 +63,8 @@ export class OpenRequests {
   }
 
   async #look(): Promise<void> {
-    if (this.#isLooking || this.#open.size === 0) return;
+    this.#forgetRead();
+    if (this.#isLooking || this.#open.size + this.#sent.size === 0) return;
     this.#isLooking = true;
     try {
       this.#cut(await this.#judge());
@@ -54,18 +75,33 @@ export class OpenRequests {
     }
   }
 
+  /** Whoever asks for something else has read what came before, or has left it to a proxy that did. */
+  #forgetRead(): void {
+    for (const [socket, { bytesRead }] of this.#sent)
+      if (socket.destroyed || socket.bytesRead !== bytesRead) this.#sent.delete(socket);
+  }
+
   /**
    * The connection is closed, which ends a wait as if its caller had gone; a repeat is refused. A reply whose
-   * turn has not come would close it only then.
+   * turn has not come would close it only then. One that has begun is reset: that takes back what the system
+   * has not sent yet.
    */
   #cut(isOver: (principal: Principal) => boolean): void {
-    for (const [response, principal] of this.#open) if (isOver(principal)) response.req.socket.destroy();
+    this.#forgetRead();
+    for (const [socket, { principal }] of this.#sent) if (isOver(principal)) socket.resetAndDestroy();
+    for (const [response, principal] of this.#open) if (isOver(principal)) end(response);
   }
 
   async #judge(): Promise<(principal: Principal) => boolean> {
-    const ids = new Set([...this.#open.values()].flatMap((principal) => keyOf(principal) ?? []));
+    const open = [...this.#open.values(), ...[...this.#sent.values()].map(({ principal }) => principal)];
+    const ids = new Set(open.flatMap((principal) => keyOf(principal) ?? []));
     const ended = new Set(ids.size > 0 ? await this.parts.endedAmong([...ids]) : []);
     const now = this.parts.clock.now();
     return (principal) => (principal.expiresAt ?? Infinity) <= now || ended.has(keyOf(principal) ?? "");
   }
+}
+
+function end({ headersSent, req: { socket } }: ServerResponse): void {
+  if (headersSent) socket.resetAndDestroy();
+  else socket.destroy();
 }

@@ -101,6 +101,17 @@ test("a key of one project reaches no other, makes keys of its project only, and
   expect(listed).not.toContain(wide.id);
 });
 
+test("a page of the plain list begins anywhere, that of a search not beyond what is held for it", async () => {
+  await bed.make();
+  const list = (query: string) => bed.root.call(`GET /org/api_keys?${query}`);
+  expect(await list(`offset=${Number.MAX_SAFE_INTEGER}`)).toMatchObject({ status: 200, body: [] });
+  for (const search of ["query=made", "name=made", "sort_by=name", "sort_direction=asc", "status=all"]) {
+    expect(await list(`${search}&offset=10000`)).toMatchObject({ status: 200, body: [] });
+    const refused = await list(`${search}&offset=10001`);
+    expect([refused.status, refused.body.details[0].code]).toEqual([400, "invalid_input"]);
+  }
+});
+
 test("a key cannot delete itself; another can, and nobody finds or deletes the root key", async () => {
   const { id, key } = await bed.make();
   const own = bed.as(key).kernel({ maxRetries: 0 });

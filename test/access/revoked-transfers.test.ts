@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { sharedAccessBed } from "../support/access/access-bed.js";
 import { multipartType } from "../support/http/multipart-body.js";
+import { stallReader } from "../support/http/stalled-reader.js";
 
 const bed = sharedAccessBed(2);
 const patience = { timeout: 20_000 };
@@ -47,4 +48,29 @@ test("an upload ends with its key, deleted at another control, and leaves nothin
   await closed;
   await expect.poll(async () => await readdir(staging), patience).toEqual([]);
   expect((await bed.root.call("GET /extensions")).body).toEqual([]);
+});
+
+/** Entries of the log that make a chunk longer than what Linux keeps of one connection for its two ends. */
+async function fillLog(): Promise<void> {
+  const path = `/${"x".repeat(1000)}`;
+  const row = JSON.stringify(["api_key", "root", "", 200, "GET", path, path, "", 1, "", ""]);
+  for (let batch = 0; batch < 50; batch += 1) {
+    const adding = bed.redis.pipeline();
+    for (let at = 0; at < 200; at += 1)
+      adding.xadd("remuda:{audit}:auditStream", "*", "at", Date.now(), "entry", row);
+    await adding.exec();
+  }
+}
+
+test("an export ends with its key, deleted at another control, also where its reader has stopped", async () => {
+  await fillLog();
+  const { id, key } = await bed.make();
+  const [start, end] = [-3_600_000, 60_000].map((ms) => new Date(Date.now() + ms).toISOString());
+  const line = `GET /audit-logs/export/chunk?format=jsonl&start=${start}&end=${end}`;
+  const headers = [`Authorization: Bearer ${key}`];
+  const { socket, unsent } = await stallReader(bed.controls[1]?.url ?? "", line, headers);
+  sockets.push(socket);
+  await expect.poll(unsent, patience).toBeGreaterThan(0);
+  await remove(id);
+  await expect.poll(unsent, patience).toBeUndefined();
 });

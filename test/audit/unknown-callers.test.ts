@@ -64,6 +64,21 @@ test("who is let in has an entry each, whatever comes beside; a lease's URL that
   expect(taken().map(([, status]) => status)).toEqual([401, 403, 403, 403, 101, 101, 101]);
 });
 
+test("a caller who is told 429 has as many entries as an unknown one, beside those; what was counted says whose they are", async () => {
+  const { clock, ask, taken, entries } = openLog(2, 100);
+  const known = { clientIp: one, authStrategy: "api_key", email: "" };
+  ask(3, { clientIp: one });
+  for (const userId of ["ada", "ada", "ada", "ada", "bob"]) ask(1, { ...known, userId, status: 429 });
+  ask(3, { ...known, status: 403 });
+  expect(taken().map(([, status]) => status)).toEqual([401, 401, 429, 429, 403, 403, 403]);
+  await clock.advance(60_000);
+  expect(entries.map(({ userId, status, path }) => [userId, status, path])).toEqual([
+    ["", 401, "/browsers"],
+    ["ada", 429, "(2 requests)"],
+    ["bob", 429, "/browsers"],
+  ]);
+});
+
 test("an IPv6 network is one address; however many there are, their entries have a bound", async () => {
   const { clock, ask, taken, entries } = openLog(2, 300);
   ask(1, { clientIp: "2001:db8::1" });
