@@ -48,7 +48,9 @@ export const makeEventOperations = (ports: Ports): EventOperations => ({
         message: "As many streams of this session, or at this daemon, are open as may be",
       });
     const until = AbortSignal.any([caller.gone, ports.stopping]);
-    until.addEventListener("abort", leave, { once: true });
+    // A caller who left while the session was looked for never asks for the first event.
+    if (until.aborted) leave();
+    else until.addEventListener("abort", leave, { once: true });
     const isHeld = async (): Promise<boolean> =>
       (await ports.poolStore.heldAmong(partitionOf(browser), [lease.id])).length > 0;
     const parts = { store: ports.events, clock: ports.clock, isHeld, until };

@@ -16,7 +16,7 @@ export class TelemetryMetrics {
     });
     this.#lost = new Counter({
       name: "remuda_telemetry_events_lost_total",
-      help: "Events of browsers that are in no stream: too many came at once, or Redis was away for too long",
+      help: "Events of browsers that are in no stream: too many came at once, Redis was away for too long, or has lost them",
       labelNames: ["reason"],
       registers,
     });

@@ -20,8 +20,18 @@ export interface EventBatch {
   readonly stream: StreamRef;
   readonly writer: string;
   readonly number: number;
+  /** The last `seq` that the writer was told: those that come have greater ones, whatever the store has lost. */
+  readonly after: number;
   readonly events: readonly WrittenEvent[];
   readonly isStored: boolean;
+}
+
+/** What came of a batch. */
+export interface Appended {
+  /** The `seq` of the stream's newest event. */
+  readonly last: number;
+  /** So many events had been stored before, and the store has lost them. */
+  readonly lost: number;
 }
 
 /** An event as it was stored; `seq` counts those of its stream from 1. */
@@ -71,7 +81,7 @@ export interface EventPage {
 
 /** Events of leases, each stream under bounds of bytes and age. */
 export interface EventStore {
-  append(batch: EventBatch): Promise<void>;
+  append(batch: EventBatch): Promise<Appended>;
   read(stream: StreamRef, query: EventQuery): Promise<EventPage>;
   /** The `seq` of the newest event; 0 where there is none. */
   last(stream: StreamRef): Promise<number>;

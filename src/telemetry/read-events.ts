@@ -76,15 +76,17 @@ export async function* followStream(
   yield [];
   let quietAt = clock.monotonic();
   while (!until.aborted) {
+    const isLast = await end.isReached();
     const page = await readOn(store, stream, { filter, order: "asc", limit: mostAtOnce, cursor });
     if (page) cursor = Math.max(cursor, page.next);
     const isQuiet = clock.monotonic() - quietAt >= keepAliveMs;
-    if (page && (page.events.length > 0 || isQuiet)) {
-      yield page.events;
+    if (isQuiet || (page && page.events.length > 0)) {
+      yield page?.events ?? [];
       quietAt = clock.monotonic();
     }
     if (page?.hasMore) continue;
-    if (await end.isReached()) return;
+    // Where the store was away, the last events are still to come.
+    if (page && isLast) return;
     await pause(clock, pollMs, until);
   }
 }
@@ -95,7 +97,10 @@ async function firstCursor(
   start: StreamStart,
 ): Promise<number> {
   if (start === "oldest") return 0;
-  return start === "now" ? await store.last(stream) : start.after;
+  if (start === "now") return await store.last(stream);
+  // An event that the store has lost, or one of another lease: what comes now is no less meant.
+  const last = await store.last(stream).catch(() => start.after);
+  return Math.min(start.after, last);
 }
 
 /** Undefined where the store is away: the reader waits for it. */

@@ -1,8 +1,8 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { newRequestId, type OtlpDestinationId } from "../base/ids.js";
+import { type LeaseId, newRequestId, type OtlpDestinationId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { EventCategory, EventSink, SeenEvent, TelemetryEvent } from "./event.js";
-import type { EventStore, Exports, ExportStream, StreamRef, WrittenEvent } from "./ports.js";
+import type { Appended, EventStore, Exports, ExportStream, StreamRef, WrittenEvent } from "./ports.js";
 import type { CaptureSettings } from "./settings.js";
 import { truncateData } from "./truncate.js";
 
@@ -15,8 +15,11 @@ export interface RecorderLimits {
   readonly daemonBytes: number;
 }
 
-/** Why events are lost: too many came at once, or the store was away until their lease was over. */
-export type EventLoss = "too_many" | "store_away";
+/**
+ * Why events are lost: too many came at once, the store was away until their lease was over, or it has lost what
+ * it had stored.
+ */
+export type EventLoss = "too_many" | "store_away" | "store_lost";
 export interface EventMeter {
   recorded(count: number): void;
   lost(why: EventLoss, count: number): void;
@@ -53,15 +56,17 @@ const eventOverhead = 100;
 /** Takes events off the path of whoever sees them and stores them in batches; one for each daemon. */
 export class Recorder {
   readonly #open = new Set<LeaseRecorder>();
+  /** Of leases whose last recorder still stores what it had. */
+  readonly #endings = new Map<LeaseId, Promise<void>>();
   #heldBytes = 0;
   readonly #shared: Shared;
 
   constructor(parts: RecorderParts) {
     this.#shared = {
       ...parts,
-      // One life of this daemon is one writer; each of its leases has another number of batches.
       hold: (bytes) => this.#hold(bytes),
-      closed: (recorder) => void this.#open.delete(recorder),
+      closing: (lease, ending) => void this.#endings.set(lease, ending),
+      closed: (recorder, ending) => this.#closed(recorder, ending),
     };
   }
 
@@ -71,7 +76,9 @@ export class Recorder {
   }
 
   open(stream: StreamRef, settings: CaptureSettings): LeaseRecorder {
-    const recorder = new LeaseRecorder(stream, settings, this.#shared);
+    // Where a PATCH switches off and on again, what was before is stored before what comes.
+    const before = this.#endings.get(stream.lease);
+    const recorder = new LeaseRecorder(stream, settings, { ...this.#shared, before });
     this.#open.add(recorder);
     return recorder;
   }
@@ -79,6 +86,12 @@ export class Recorder {
   /** Stores what waits, within a limit. */
   async close(): Promise<void> {
     await Promise.all([...this.#open].map((recorder) => recorder.close()));
+  }
+
+  #closed(recorder: LeaseRecorder, ending: Promise<void> | undefined): void {
+    this.#open.delete(recorder);
+    const { lease } = recorder.stream;
+    if (this.#endings.get(lease) === ending) this.#endings.delete(lease);
   }
 
   #hold(bytes: number): boolean {
@@ -91,7 +104,14 @@ export class Recorder {
 interface Shared extends RecorderParts {
   /** False where the daemon may hold no more. */
   hold(bytes: number): boolean;
-  closed(recorder: LeaseRecorder): void;
+  /** Its lease's next recorder waits for it. */
+  closing(lease: LeaseId, ending: Promise<void>): void;
+  closed(recorder: LeaseRecorder, ending: Promise<void> | undefined): void;
+}
+
+interface RecorderShared extends Shared {
+  /** Ends when the lease's recorder before this one has stored what it had. */
+  readonly before: Promise<void> | undefined;
 }
 
 /** The events of one lease on their way into the store. */
@@ -101,16 +121,21 @@ export class LeaseRecorder implements LeaseSink {
   #waiting: WrittenEvent[] = [];
   #waitingBytes = 0;
   #batches = 0;
+  /** The `seq` of the last event that was stored. */
+  #last = 0;
   #lost = 0;
   #isClosed = false;
+  /** When a store that is away is tried no more. */
+  #endsAt = Infinity;
+  #closing: Promise<void> | undefined;
   #storing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
   #exported: { readonly to: OtlpDestinationId; readonly stream: ExportStream } | undefined;
 
   constructor(
-    private readonly stream: StreamRef,
+    readonly stream: StreamRef,
     private settings: CaptureSettings,
-    private readonly shared: Shared,
+    private readonly shared: RecorderShared,
   ) {
     this.#exportTo(settings.destination);
   }
@@ -147,15 +172,23 @@ export class LeaseRecorder implements LeaseSink {
   }
 
   /** Stores what waits; resolves when it is stored, or lost because the store is away for too long. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    if (this.#closing) return this.#closing;
+    this.#closing = this.#close();
+    this.shared.closing(this.stream.lease, this.#closing);
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.#isClosed = true;
+    this.#endsAt = this.shared.clock.monotonic() + closeLimitMs;
     this.#exportTo(undefined);
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     // What waits after a batch that is under way is the last of it.
     await this.#storing;
     if (this.#waiting.length > 0) await this.#storeAll();
-    this.shared.closed(this);
+    this.shared.closed(this, this.#closing);
   }
 
   #exportTo(to: OtlpDestinationId | undefined): void {
@@ -201,16 +234,27 @@ export class LeaseRecorder implements LeaseSink {
   }
 
   async #storeBatches(): Promise<void> {
+    await this.shared.before;
     while (this.#waiting.length > 0) {
       const events = this.#take();
-      const bytes = events.reduce((sum, { text }) => sum + bytesOf(text), 0);
-      const isStored = await this.#store(events);
-      this.#waitingBytes -= bytes;
-      this.shared.hold(-bytes);
-      if (isStored) this.shared.meter.recorded(events.length);
-      else this.#lose("store_away", events.length);
+      if (await this.#store(events)) this.shared.meter.recorded(events.length);
+      else this.#loseAll(events);
+      this.#release(events);
       if (!this.#isClosed && this.#waitingBytes < batchBytes) return;
     }
+  }
+
+  /** The store is away, and the lease over: what waits beside these is not tried either. */
+  #loseAll(events: readonly WrittenEvent[]): void {
+    const rest = this.#waiting.splice(0);
+    this.#lose("store_away", events.length + rest.length);
+    this.#release(rest);
+  }
+
+  #release(events: readonly WrittenEvent[]): void {
+    const bytes = events.reduce((sum, { text }) => sum + bytesOf(text), 0);
+    this.#waitingBytes -= bytes;
+    this.shared.hold(-bytes);
   }
 
   #take(): readonly WrittenEvent[] {
@@ -225,23 +269,25 @@ export class LeaseRecorder implements LeaseSink {
   /** False where the store was away for longer than the lease lasted. */
   async #store(events: readonly WrittenEvent[]): Promise<boolean> {
     const { store, clock, log } = this.shared;
-    const { isStored } = this.settings;
+    const { stream, settings } = this;
     this.#batches += 1;
-    const batch = { stream: this.stream, writer: this.#writer, number: this.#batches, events, isStored };
-    let closedAt: Millis | undefined;
+    const numbers = { writer: this.#writer, number: this.#batches, after: this.#last };
     for (let waitMs = firstRetryMs; ; waitMs = Math.min(waitMs * 2, lastRetryMs)) {
       try {
-        await store.append(batch);
+        this.#appended(await store.append({ stream, ...numbers, events, isStored: settings.isStored }));
         return true;
       } catch (error) {
-        const { browser } = this.stream;
+        const { browser } = stream;
         log.warn({ browser, events: events.length, error: textOf(error) }, "events could not be stored yet");
       }
-      const now = clock.monotonic();
-      if (this.#isClosed) closedAt ??= now;
-      if (closedAt !== undefined && now - closedAt + waitMs > closeLimitMs) return false;
+      if (clock.monotonic() + waitMs > this.#endsAt) return false;
       await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
     }
+  }
+
+  #appended({ last, lost }: Appended): void {
+    this.#last = last;
+    if (lost > 0) this.shared.meter.lost("store_lost", lost);
   }
 
   #lose(why: EventLoss, count: number): void {

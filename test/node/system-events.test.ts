@@ -17,8 +17,9 @@ afterEach(async () => {
 /** Keeps what is stored. */
 function storedEvents() {
   const texts: string[] = [];
-  const append = async ({ events }: EventBatch): Promise<void> => {
-    texts.push(...events.map(({ text }) => text));
+  const append = async ({ events }: EventBatch) => {
+    const last = texts.push(...events.map(({ text }) => text));
+    return { last, lost: 0 };
   };
   const all = (): unknown[] => texts.map((text) => JSON.parse(text) as unknown);
   return { recorder: makeRecorder({ append }), all };

@@ -11,7 +11,7 @@ const text = (telemetry: Telemetry): string => JSON.stringify(telemetry);
 function open(launched?: Telemetry) {
   const batches: EventBatch[] = [];
   const monitor: string[] = [];
-  const recorder = makeRecorder({ append: async (batch) => void batches.push(batch) });
+  const recorder = makeRecorder({ append: async (batch) => ({ last: batches.push(batch), lost: 0 }) });
   const telemetry = new BrowserTelemetry({
     browser: newBrowserId(onDemandPartition),
     launched,

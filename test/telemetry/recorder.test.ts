@@ -110,7 +110,7 @@ test("what a lease has left while the store is away is lost after its limit, and
   const clock = new DrivenClock();
   const meter = new LossCounts();
   let asked = 0;
-  const away = async (): Promise<void> => {
+  const away = async (): Promise<never> => {
     asked += 1;
     throw new Error("away");
   };
@@ -127,7 +127,8 @@ test("what a lease has left while the store is away is lost after its limit, and
 test("an event that is too large is cut between characters, and says so", async () => {
   const batches: EventBatch[] = [];
   const limits = { ...recorderLimits, eventBytes: 2000, screenshotBytes: 5000 };
-  const recorder = makeRecorder({ append: async (batch) => void batches.push(batch) }, { limits });
+  const append = async (batch: EventBatch) => ({ last: batches.push(batch), lost: 0 });
+  const recorder = makeRecorder({ append }, { limits });
   const sink = recorder.open(stream(), { ...settings, categories: new Set(["control", "screenshot"]) });
   sink.emit(seen({ text: "ü€😀".repeat(1000), list: ["b".repeat(3000), 1], kept: "short" }));
   sink.emit(seen({ png: "p".repeat(4000) }, "screenshot"));
@@ -144,4 +145,64 @@ test("an event that is too large is cut between characters, and says so", async 
     kept: "short",
   });
   expect(told[2].data).toEqual({});
+});
+
+test("at the end of a lease a store that is away is tried for as long with many batches as with one", async () => {
+  const clock = new DrivenClock();
+  const meter = new LossCounts();
+  let [atOnce, most] = [0, 0];
+  const away = async (): Promise<never> => {
+    most = Math.max(most, (atOnce += 1));
+    await new Promise<void>((resolve) => void clock.after(500, resolve));
+    atOnce -= 1;
+    throw new Error("away");
+  };
+  const recorder = makeRecorder({ append: away }, { clock, meter });
+  const sink = recorder.open(stream(), settings);
+  for (let number = 0; number < 3500; number += 1) sink.emit(seen({ number }));
+  // A lease that ends while its daemon does is closed twice.
+  const closed = Promise.all([sink.close(), recorder.close()]);
+  await clock.advance(11_000);
+  await closed;
+  expect(meter.lostBy).toEqual({ store_away: 3500 });
+  expect([recorder.heldBytes, most]).toEqual([0, 1]);
+});
+
+test("what a PATCH switches off and on again while the store is slow stays in its order", async () => {
+  const clock = new DrivenClock();
+  const texts: string[] = [];
+  const slow = async ({ events: batch }: EventBatch) => {
+    await new Promise<void>((resolve) => void clock.after(300, resolve));
+    return { last: texts.push(...batch.map(({ text }) => text)), lost: 0 };
+  };
+  const recorder = makeRecorder({ append: slow }, { clock });
+  const ref = stream();
+  for (let round = 0; round < 20; round += 1) {
+    const sink = recorder.open(ref, settings);
+    sink.emit(seen({ number: 2 * round }));
+    await clock.advance(110);
+    sink.emit(seen({ number: 2 * round + 1 }));
+    void sink.close();
+  }
+  const closed = recorder.close();
+  await clock.advance(60_000);
+  await closed;
+  expect(texts.map((text) => JSON.parse(text).data.number)).toEqual(
+    Array.from({ length: 40 }, (_, at) => at),
+  );
+});
+
+test("a Redis that forgets what it has stored gives no number twice, and what it lost is counted", async () => {
+  const ref = stream();
+  const meter = new LossCounts();
+  const sink = makeRecorder(events, { meter }).open(ref, settings);
+  for (let number = 1; number <= 3; number += 1) sink.emit(seen({ number }));
+  await until("it is stored", async () => ((await events.last(ref)) === 3 ? true : undefined));
+  await bed.redis.flushall();
+  sink.emit(seen({ number: 4 }));
+  await until("it is stored", async () => ((await events.last(ref)) === 4 ? true : undefined));
+  await sink.close();
+  expect(await stored(ref)).toMatchObject([{ seq: 4, data: { number: 4 } }]);
+  expect([meter.lostBy, meter.recordedCount]).toEqual([{ store_lost: 3 }, 4]);
+  expect(await events.has(ref)).toBe(true);
 });

@@ -10,7 +10,14 @@ import {
   type ProjectId,
   projectNamedByPartition,
 } from "../../base/ids.js";
-import type { EventBatch, EventPage, EventQuery, EventStore, StreamRef } from "../../telemetry/ports.js";
+import type {
+  Appended,
+  EventBatch,
+  EventPage,
+  EventQuery,
+  EventStore,
+  StreamRef,
+} from "../../telemetry/ports.js";
 import type { StoredStream } from "../../telemetry/sweep-events.js";
 import {
   type StreamPart,
@@ -45,19 +52,25 @@ export class RedisEventStore implements EventStore {
     private readonly at: { readonly unnamed: ProjectId; readonly limits: StreamLimits },
   ) {}
 
-  async append({ stream, writer, number, events, isStored }: EventBatch): Promise<void> {
+  async append({ stream, writer, number, after, events, isStored }: EventBatch): Promise<Appended> {
     await this.#note(stream);
     const { maxBytes, maxAgeMs, keepMs } = this.at.limits;
     const lines = events.map(({ type, category, text }) => `${type} ${category} ${text}`);
     const keyOf = this.#keysOf(stream);
     const writerKey = this.#writerKeyOf(stream, writer);
-    await this.store.run("append-events", (key) => (key === "streamWriter" ? writerKey : keyOf(key)), {
+    const keyIn = (key: string): string => (key === "streamWriter" ? writerKey : keyOf(key));
+    const { payload } = await this.store.run("append-events", keyIn, {
       number,
+      after,
       events: lines.join("\n"),
       maxBytes,
       maxAgeMs: isStored ? maxAgeMs : passingMs,
       keepMs: isStored ? keepMs : passingMs,
+      numbersMs: keepMs,
     });
+    const [last = 0, lost = 0] = payload.split(" ").map(Number);
+    if (lost > 0) await this.#noteAgain(stream);
+    return { last, lost };
   }
 
   async read(stream: StreamRef, query: EventQuery): Promise<EventPage> {
@@ -139,6 +152,12 @@ export class RedisEventStore implements EventStore {
     if (this.#noted.has(stream.lease)) return;
     await this.store.run("note-stream", keyOfTelemetry, { browser: stream.browser, lease: stream.lease });
     this.#noted.set(stream.lease, true);
+  }
+
+  /** A Redis that has lost events may have lost the list, too. */
+  async #noteAgain(stream: StreamRef): Promise<void> {
+    this.#noted.delete(stream.lease);
+    await this.#note(stream);
   }
 
   async #bytesOf(stream: StreamRef): Promise<number | undefined> {

@@ -24,6 +24,7 @@ const batchOf = (ref: StreamRef, number: number, events: readonly WrittenEvent[]
   stream: ref,
   writer: ref.lease,
   number,
+  after: 0,
   events,
   isStored: true,
 });
@@ -141,15 +142,40 @@ onBoth("events of leases", ({ bed }) => {
     const [kept, passing] = [stream(), stream()];
     await open().append(batchOf(kept, 1, [at(1)]));
     await open().append({ ...batchOf(passing, 1, [at(1)]), isStored: false });
-    const ttls = async ({ lease }: StreamRef) => {
-      const keys = (await bed().redis.keys(`*${lease}`)).filter((key) =>
-        /:stream(?:Events|State):/.test(key),
-      );
-      return await Promise.all(keys.map((key) => bed().redis.pttl(key)));
+    const ttlOf = async (part: string, { lease }: StreamRef): Promise<number> => {
+      const [key = ""] = await bed().redis.keys(`*:${part}:${lease}`);
+      return await bed().redis.pttl(key);
     };
-    for (const ttl of await ttls(kept)) expect(ttl).toBeGreaterThan(60_000);
-    for (const ttl of await ttls(passing)) expect(ttl).toBeLessThanOrEqual(60_000);
-    expect(await ttls(kept)).toHaveLength(2);
+    expect(await ttlOf("streamEvents", kept)).toBeGreaterThan(60_000);
+    expect(await ttlOf("streamEvents", passing)).toBeLessThanOrEqual(60_000);
+    // Who reads them live goes on after a silence: the numbers do, too.
+    for (const ref of [kept, passing]) expect(await ttlOf("streamState", ref)).toBeGreaterThan(60_000);
+  });
+
+  test("after a silence in which all events have gone, numbers go on, and bytes begin anew", async () => {
+    const [events, ref] = [open({ maxBytes: 2000 }), stream()];
+    const large = { ...at(1), text: JSON.stringify({ ts: 1, data: "x".repeat(1500) }) };
+    await events.append({ ...batchOf(ref, 1, [large]), isStored: false });
+    // As when its minute is over.
+    const [key = ""] = await bed().redis.keys(`*:streamEvents:${ref.lease}`);
+    await bed().redis.unlink(key);
+    await events.append({ ...batchOf(ref, 2, [large]), isStored: false });
+    expect([await seqs(events, ref), await events.last(ref)]).toEqual([[2], 2]);
+  });
+
+  test("a Redis that has lost events is told which numbers were given, and is swept of what comes", async () => {
+    const [events, ref] = [open(), stream()];
+    const first = await events.append(batchOf(ref, 1, [at(1), at(2), at(3)]));
+    expect(first).toEqual({ last: 3, lost: 0 });
+    for (const key of await bed().redis.keys("*")) await bed().redis.unlink(key);
+    const next = { ...batchOf(ref, 2, [at(4)]), after: first.last };
+    expect(await events.append(next)).toEqual({ last: 4, lost: 3 });
+    expect(await seqs(events, ref)).toEqual([4]);
+    expect(await seqs(events, ref, { cursor: first.last })).toEqual([4]);
+    expect([await events.has(ref), (await events.streams(0, 10)).length]).toEqual([true, 1]);
+    // Once it is known, it is no longer lost.
+    expect(await events.append(next)).toEqual({ last: 4, lost: 0 });
+    expect(await events.append({ ...batchOf(ref, 3, [at(5)]), after: 4 })).toEqual({ last: 5, lost: 0 });
   });
 
   test("where all have too many bytes those that began first lose theirs, and their numbers go on", async () => {

@@ -1,10 +1,12 @@
 -- append-events: put a batch of events at the end of a lease's stream; a batch that was taken before changes
 -- nothing.
 -- KEYS  streamEvents streamState streamWriter
--- ARGV  number events maxBytes maxAgeMs keepMs
--- REPLY appended (the last event's number)
+-- ARGV  number after events maxBytes maxAgeMs keepMs numbersMs
+-- REPLY appended (the last event's number, a space, and how many that had been stored are lost)
 -- `events`: a line for each, with its type, its category and its JSON, a space between each. Beyond `maxBytes`
 -- and `maxAgeMs` the oldest go, of this batch too. What is left is kept for `keepMs` after the last batch.
+-- `after`: the last number that the writer was told. A failover or a restart may have lost what was acknowledged,
+-- and then numbers go on after it: none is given twice. They are remembered for `numbersMs`.
 --- @include base
 
 -- What Redis keeps of an event beside its JSON, roughly.
@@ -14,7 +16,12 @@ local writerMs = 600000
 local state = redis.call("HMGET", K.streamState, "seq", "bytes", "oldestAt")
 local seq, bytes, oldestAt = tonumber(state[1] or 0), tonumber(state[2] or 0), tonumber(state[3] or now)
 if tonumber(redis.call("GET", K.streamWriter) or 0) >= tonumber(A.number) then
-  return plain("appended", tostring(seq))
+  return plain("appended", seq .. " 0")
+end
+local lost = math.max(0, tonumber(A.after) - seq)
+seq = seq + lost
+if redis.call("EXISTS", K.streamEvents) == 0 then
+  bytes, oldestAt = 0, now
 end
 
 for type, category, json in A.events:gmatch("(%S+) (%S+) ([^\n]+)") do
@@ -50,5 +57,5 @@ if bytes > maxBytes or oldestAt < since then trim() end
 redis.call("HSET", K.streamState, "seq", seq, "bytes", bytes, "oldestAt", oldestAt)
 redis.call("SET", K.streamWriter, A.number, "PX", writerMs)
 redis.call("PEXPIRE", K.streamEvents, A.keepMs)
-redis.call("PEXPIRE", K.streamState, A.keepMs)
-return plain("appended", tostring(seq))
+redis.call("PEXPIRE", K.streamState, A.numbersMs)
+return plain("appended", seq .. " " .. lost)
