@@ -1,3 +1,4 @@
+import { namedKeys } from "../named-keys.js";
 import {
   boolean,
   countOfRecords,
@@ -30,14 +31,6 @@ const transitions =
   );
 const referrerPolicies =
   "noReferrer noReferrerWhenDowngrade origin originWhenCrossOrigin sameOrigin strictOrigin strictOriginWhenCrossOrigin unsafeUrl".split(
-    " ",
-  );
-/**
- * Keys that command a page. All others type a character, which is never told: neither by its name nor by its
- * code.
- */
-const namedKeys =
-  "Enter Tab Escape Backspace Delete Insert Home End PageUp PageDown ArrowUp ArrowDown ArrowLeft ArrowRight Shift Control Alt Meta CapsLock NumLock ScrollLock ContextMenu Pause PrintScreen F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12".split(
     " ",
   );
 

@@ -1,3 +1,5 @@
+import { namedKeys } from "../named-keys.js";
+
 /** The world that the script runs in; pages have no access to it, and it has builtins of its own. */
 export const worldName = "remuda-monitor";
 /** A function of that world's own. */
@@ -5,12 +7,14 @@ export const bindingName = "remudaMonitor";
 
 /**
  * Runs in each document before its own scripts. It only hears what a person or a command of CDP does
- * (`isTrusted`), and never tells what is written in a field: of a key that writes a character there, only that
- * one was pressed; of a field that takes a password or the like, nothing. Properties are read by the getters of
+ * (`isTrusted`), and never tells what is written: of a key that writes a character, wherever, only that one was
+ * pressed, since fields in closed shadow trees and those that pages make by themselves cannot be told from other
+ * elements; of a field that takes a password or the like, nothing. Properties are read by the getters of
  * their prototypes, since a form shows its fields as properties of its own.
  */
 export const interactionScript = `(() => {
-  if (globalThis.remudaIsHeard) return;
+  // Of the world's own: an element with that id is a property too.
+  if (Object.hasOwn(globalThis, "remudaIsHeard")) return;
   globalThis.remudaIsHeard = true;
   const getter = (type, name) => {
     const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
@@ -42,6 +46,7 @@ export const interactionScript = `(() => {
     }
     return steps.join(" > ").slice(0, 512);
   };
+  const commands = new Set(${JSON.stringify(namedKeys)});
   const fields = new Set(["INPUT", "TEXTAREA", "SELECT"]);
   const isField = (element) =>
     fields.has(tagOf(element)) || (element instanceof HTMLElement && isEditableOf(element));
@@ -72,8 +77,8 @@ export const interactionScript = `(() => {
   const pressed = (event) => {
     const element = targetOf(event);
     if (!event.isTrusted || !element || isSecret(element)) return;
-    const isTyped = [...event.key].length === 1 && isField(element);
-    tell({ type: "key", key: isTyped ? "Character" : event.key, selector: selectorOf(element), tag: tagOf(element) });
+    const key = commands.has(event.key) ? event.key : "Character";
+    tell({ type: "key", key, selector: selectorOf(element), tag: tagOf(element) });
   };
   const places = new WeakMap();
   const moving = new WeakMap();
