@@ -7,7 +7,7 @@ import { MonitorConnection, type SessionEvent } from "./connection.js";
 import { longConsoleCall } from "./console-events.js";
 import { tabOpened } from "./page-events.js";
 import { type Lost, MessageRates, type Rates } from "./rates.js";
-import { readers } from "./readers.js";
+import { longestAddressBytes, readers } from "./readers.js";
 import type { Reading } from "./reading.js";
 import { recordIn, recordsIn, type Said, textIn } from "./said.js";
 import { Screenshots } from "./screenshots.js";
@@ -30,8 +30,6 @@ const outer = [{ type: "page" }, { type: "shared_worker" }, { exclude: true }];
 const mostTargets = 256;
 /** Longer messages are not read, but for how a console's text begins. */
 const longestFrameBytes = 256 * 1024;
-/** A page with a long address is a page. */
-const longestTargetBytes = 2 * 1024 * 1024;
 /** A page of which more was left out lately is left alone for a while; each second what was counts half. */
 const mostLost = 2000;
 const restMs: Millis = 10_000;
@@ -132,9 +130,13 @@ export class BrowserWatch {
     const reader = readers.get(method);
     if (!reader || !this.#isRead(reader.kind) || target.isRetelling(method)) return;
     if (reader.kind === "console") target.releaseSoon();
-    if (bytesOf(frame) > longestFrameBytes) return this.#readLong(method, target, frame);
-    if (!this.#rates.takes(reader.kind, bytesOf(frame))) return this.#lose(method, target);
-    reader.read(target, paramsOf(JSON.parse(wholeOf(frame).toString())), method);
+    const { kind, longestBytes = longestFrameBytes } = reader;
+    if (bytesOf(frame) <= longestBytes && this.#rates.takes(kind, bytesOf(frame)))
+      return reader.read(target, paramsOf(JSON.parse(wholeOf(frame).toString())), method);
+    const beginning = bytesOf(frame) > longestBytes ? this.#readLong(method, frame) : undefined;
+    if (beginning) return target.tell(beginning, method);
+    reader.lost?.(target, frame);
+    this.#lose(method, target);
   }
 
   /** What pages show is followed for every category, since each event says where it happened. */
@@ -142,17 +144,14 @@ export class BrowserWatch {
     return kind === "page" || this.parts.categories().has(kind);
   }
 
-  #readLong(method: string, target: WatchedTarget, frame: Frame): void {
+  #readLong(method: string, frame: Frame): Reading | undefined {
     const isRead =
       method === "Runtime.consoleAPICalled" && this.#rates.takes("console", longestFrameBytes / 8);
-    const reading = isRead ? longConsoleCall(frame) : undefined;
-    if (reading) target.tell(reading, method);
-    else this.#lose(method, target);
+    return isRead ? longConsoleCall(frame) : undefined;
   }
 
   #lose(method: string, target: WatchedTarget): void {
     this.#rates.lose(method);
-    if (method.startsWith("Network.")) target.settling?.requestsLost();
     const { page } = target;
     const lost = (this.#lostOf.get(page) ?? 0) + 1;
     this.#lostOf.set(page, lost);
@@ -236,10 +235,10 @@ export class BrowserWatch {
   }
 
   #detached(frame: Frame): void {
-    const params = this.#paramsOfTarget(frame);
-    const session = params && textIn(params, "sessionId");
-    const target = session === undefined ? undefined : this.#targets.get(session);
-    if (!target || session === undefined) return;
+    // Read whatever else is left out, since those that have gone would keep others out.
+    const session = textIn(paramsOf(JSON.parse(wholeOf(frame).toString())), "sessionId") ?? "";
+    const target = this.#targets.get(session);
+    if (!target) return;
     this.#known.delete(target.targetId);
     this.#forget(session);
   }
@@ -258,7 +257,7 @@ export class BrowserWatch {
   #paramsOfTarget(frame: Frame): Said | undefined {
     const bytes = bytesOf(frame);
     const isRead =
-      bytes <= longestTargetBytes && this.#targets.size < mostTargets && this.#rates.takes("target", bytes);
+      bytes <= longestAddressBytes && this.#targets.size < mostTargets && this.#rates.takes("target", bytes);
     if (isRead) return paramsOf(JSON.parse(wholeOf(frame).toString()));
     this.#rates.lose("Target");
     return undefined;

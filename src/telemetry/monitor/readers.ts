@@ -1,3 +1,4 @@
+import { type Frame, frameHeadOf } from "../../browser/cdp/frame.js";
 import { consoleCall, exception } from "./console-events.js";
 import { interactionOf } from "./interaction-events.js";
 import { bodyOf, type FinishedResponse } from "./network-events.js";
@@ -6,11 +7,29 @@ import { flagIn, recordIn, type Said, textIn } from "./said.js";
 import type { WatchedTarget } from "./watched-target.js";
 import type { EventCategory } from "../event.js";
 
-interface Reader {
+export interface Reader {
   /** Whose allowance it is read on. */
   readonly kind: EventCategory;
+  /** Longer ones are left out; 256 KiB where it says nothing. */
+  readonly longestBytes?: number;
   read(target: WatchedTarget, params: Said, event: string): void;
+  /** Carries what follows from a message that was left out. */
+  lost?(target: WatchedTarget, frame: Frame): void;
 }
+
+/** A page with a long address is a page. */
+export const longestAddressBytes = 2 * 1024 * 1024;
+/** How Chromium 156 begins; frames within others name these at once. */
+const navigatedFrame = /"frame":\{"id":"([^"]*)",("parentId")?/;
+
+/** Nothing that is told afterwards may pass for the document before. */
+function navigatedUnseen(target: WatchedTarget, frame: Frame): void {
+  const head = frameHeadOf(frame).toString("latin1", 0, 1024);
+  const [, id, parentId] = navigatedFrame.exec(head) ?? [];
+  if (target.isTop({ id, parentId })) target.navigated({});
+}
+
+const requestsLost = (target: WatchedTarget): void => target.settling?.requestsLost();
 
 /** The bodies of one target that are asked for at once. */
 const mostBodies = 4;
@@ -65,6 +84,7 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
     "Network.requestWillBeSent",
     {
       kind: "network",
+      lost: requestsLost,
       read(target, params, event) {
         target.tell(target.requests.sent(params, target.page.navSeq), event);
         target.settling?.requested({
@@ -79,6 +99,7 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
     "Network.responseReceived",
     {
       kind: "network",
+      lost: requestsLost,
       read(target, params, event) {
         const proxyError = target.requests.responded(params);
         if (proxyError) target.tell(proxyError, event);
@@ -89,6 +110,7 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
     "Network.loadingFinished",
     {
       kind: "network",
+      lost: requestsLost,
       read(target, params, event) {
         const response = target.requests.finished(params);
         if (response) tellResponse(target, response, event).catch(() => {});
@@ -100,6 +122,7 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
     "Network.loadingFailed",
     {
       kind: "network",
+      lost: requestsLost,
       read(target, params, event) {
         target.tell(target.requests.failed(params), event);
         target.settling?.answered(textIn(params, "requestId") ?? "");
@@ -110,6 +133,8 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
     "Page.frameNavigated",
     {
       kind: "page",
+      longestBytes: longestAddressBytes,
+      lost: navigatedUnseen,
       read(target, params, event) {
         const frame = recordIn(params, "frame");
         if (target.isTop(frame)) target.navigated(frame);
