@@ -20,9 +20,9 @@ export class Cuts {
     return text === undefined ? undefined : this.text(text, mostBytes);
   }
 
-  /** An address without the password that it may have. */
+  /** An address without the password that it may have, also where another address stands around it. */
   url(url: string | undefined): string | undefined {
-    return this.optional(url?.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#@]*@/i, "$1"), longestUrlBytes);
+    return this.optional(url?.replace(userInformation, "$1"), longestUrlBytes);
   }
 
   list<Item>(items: readonly Item[], most: number): readonly Item[] {
@@ -32,3 +32,5 @@ export class Cuts {
 }
 
 const longestUrlBytes = 4096;
+/** Of the address itself, or of one behind `view-source:`, `blob:` or `filesystem:`. */
+const userInformation = /^((?:view-source:|blob:|filesystem:)?[a-z][a-z0-9+.-]*:\/\/)[^/?#@]*@/i;

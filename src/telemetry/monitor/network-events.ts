@@ -36,9 +36,9 @@ const longestHeaderBytes = 1024;
 /** A body longer than this is not asked for. */
 const longestBodyBytes = 64 * 1024;
 
-/** Headers that let somebody in; of their values only the length is told. */
+/** Headers that let somebody in, whatever stands around the word; of their values only the length is told. */
 const secretHeader =
-  /^(?:cookie|set-cookie2?|authorization|proxy-authorization|.*(?:api-?key|token|secret|password|credential|session).*)$/i;
+  /auth(?!or(?!iz))|cookie|(?:api|access|secret|private|client|subscription|function)[-_]?key|token|secret|passw|credential|session|signature|jwt|assertion|csrf|xsrf/i;
 
 /** The requests of one CDP session (docs/telemetry.md#network). */
 export class NetworkRequests {
