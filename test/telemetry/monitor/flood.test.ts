@@ -9,7 +9,7 @@ let site: Awaited<ReturnType<typeof openMonitoredSite>>;
 
 /** So little is read that a small flood is one. */
 const rates = {
-  messages: { most: 100, perSecond: 1 },
+  messages: { most: 100, perSecond: 0.01 },
   bytes: { most: 4 * 1024 * 1024, perSecond: 1024 * 1024 },
 };
 
@@ -61,6 +61,25 @@ test("a page that goes on is left alone, and others are not", async () => {
   await events.find("page_load", (data) => data["target_id"] === other.target);
   // Nor is the page itself held up.
   expect(await run(flooding.session, "6 * 7")).toBe(42);
+});
+
+test("a page whose navigation is left out is not taken for the one before", async () => {
+  await browser.start(["page", "console"]);
+  const page = await browser.open(`${site.url}/`);
+  await events.find("page_load", ({ target_id }) => target_id === page.target);
+  await run(
+    page.session,
+    `Promise.all(Array.from({ length: 200 }, () => {
+      const frame = document.createElement("iframe");
+      frame.srcdoc = "a frame";
+      document.body.append(frame);
+      return new Promise((resolve) => (frame.onload = resolve));
+    })).then(String)`,
+  );
+  await run(page.session, `void (location.href = "${site.otherUrl}/inner")`);
+  const { data } = await events.find("console_log", ({ text }) => text === "from the frame");
+  expect(data).toMatchObject({ nav_seq: 2, url: "" });
+  expect(events.of("page_navigation", ({ url }) => url === `${site.otherUrl}/inner`)).toEqual([]);
 });
 
 test("where requests are left out, quiet is what counts as idle", async () => {

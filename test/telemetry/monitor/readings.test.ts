@@ -23,6 +23,7 @@ test("addresses lose their passwords", () => {
   const url = (text: string): string | undefined => new Cuts().url(text);
   expect(url("https://me:secret@example.org/?a=b@c")).toBe("https://example.org/?a=b@c");
   expect(url("https://example.org/me:secret@there")).toBe("https://example.org/me:secret@there");
+  expect(url("view-source:https://me:secret@example.org/")).toBe("view-source:https://example.org/");
 });
 
 test("a console's arguments are told as it would show them", () => {
@@ -139,6 +140,34 @@ test("headers that let somebody in are told by their length", () => {
     Accept: "text/html",
   });
 });
+
+test.each([
+  "X-Authorization",
+  "AUTHENTICATION",
+  "X-Amz-Security-Token",
+  "x-amz-signature",
+  "X-Auth-Key",
+  "X-Cookie",
+  "Cookie2",
+  "set-cookie2",
+  "Ocp-Apim-Subscription-Key",
+  "x-functions-api_key",
+  "X-Access-Key",
+  "X-Goog-Iap-Jwt-Assertion",
+  "X-CSRF",
+  "X-Passwd",
+])("a header by any such name is told by its length: %s", (name) =>
+  expect(sent("1", { [name]: "secret" }).data["headers"]).toEqual({ [name]: "[6 characters]" }),
+);
+
+test.each(["X-Author", "Keep-Alive", "Host", "Sec-Fetch-Mode", "__proto__", "constructor"])(
+  "a header that lets nobody in is told as it is: %s",
+  (name) => {
+    const headers = JSON.parse(`{${JSON.stringify(name)}:"plain"}`) as object;
+    const told = sent("1", headers).data["headers"];
+    expect(JSON.stringify(told)).toBe(JSON.stringify(headers));
+  },
+);
 
 test("a response is told when it is whole, with what was asked and how", () => {
   const { data } = sent("1");
