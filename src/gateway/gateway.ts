@@ -98,7 +98,12 @@ export class Gateway {
     });
     this.#clients = new ClientCounts(limits.clients);
     this.#bidiSeats = new BidiSeats(limits.bidiClients);
-    this.#judges = new JudgeThreads({ script: parts.judgeScript, clock, log });
+    this.#judges = new JudgeThreads({
+      script: parts.judgeScript,
+      clock,
+      log,
+      longestBytes: limits.messageBytes,
+    });
     this.#shared = {
       judgeThreads: this.#judges,
       unfinished: new Budget(limits.unfinished),

@@ -11,6 +11,8 @@ interface JudgeThreadsParts {
   readonly script: URL;
   readonly clock: Clock;
   readonly log: Log;
+  /** No message is longer. */
+  readonly longestBytes: number;
 }
 
 /** A message and whose it is. */
@@ -33,8 +35,15 @@ interface Waiting {
 const mostWorkers = Math.min(2, Math.max(1, availableParallelism() - 1));
 /** A message of 16 MiB, of whatever make, takes less than a second; longer ones take as much longer. */
 const limitMsOf = (bytes: number): Millis => Math.max(1, bytes / (16 * 1024 * 1024)) * 10_000;
-/** The heap of each worker. The values of a message of 16 MiB take a tenth of it. */
-const heapMebibytes = 512;
+/**
+ * V8 ends the whole daemon, not only the thread, where one string is longer than what is left of the heap.
+ * A message takes up to 16 times its length: the worst has a character beyond Latin-1 and is carried by four
+ * others (Node.js 20.20).
+ */
+const heapPerByte = 32;
+const leastHeapMebibytes = 512;
+const heapMebibytesFor = (longestBytes: number): number =>
+  Math.max(leastHeapMebibytes, Math.ceil((longestBytes * heapPerByte) / 2 ** 20));
 
 /**
  * Reads and judges long messages in threads of their own, which are started when there is one. Browsers take
@@ -98,7 +107,7 @@ export class JudgeThreads {
   #start(): Worker | undefined {
     if (this.#workers.size >= mostWorkers || this.#isClosed) return undefined;
     const worker = new Worker(this.parts.script, {
-      resourceLimits: { maxOldGenerationSizeMb: heapMebibytes },
+      resourceLimits: { maxOldGenerationSizeMb: heapMebibytesFor(this.parts.longestBytes) },
     });
     worker.unref();
     worker.on("error", (error) =>

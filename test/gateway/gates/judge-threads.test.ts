@@ -3,6 +3,8 @@ import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { JudgeThreads } from "../../../src/gateway/gates/judge-threads.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { DrivenClock } from "../../support/driven-clock.js";
+import { systemClock } from "../../../src/base/clock.js";
+import { builtJudge } from "../../support/gateway/built-judge.js";
 
 const mebibyte = 2 ** 20;
 /** Takes what it is given, and says nothing. */
@@ -12,7 +14,7 @@ const silent = new URL(
 
 test("a message that is not judged is given up after a time that grows with its length", async () => {
   const clock = new DrivenClock();
-  const threads = new JudgeThreads({ script: silent, clock, log: silentLog });
+  const threads = new JudgeThreads({ script: silent, clock, log: silentLog, longestBytes: 64 * mebibyte });
   onTestFinished(() => threads.close());
   const directories = { downloads: "/downloads", uploads: "/uploads", temporary: "/temporary" };
   const given: unknown[] = [];
@@ -39,3 +41,45 @@ test("a message that is not judged is given up after a time that grows with its 
     ["short", undefined],
   ]);
 });
+
+/** A command in so many messages inside each other that is as long as it may be, or a little shorter. */
+function carried(carriers: number, longestBytes: number): Buffer {
+  const middle = "here";
+  let text = JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: middle } });
+  for (let at = 0; at < carriers; at += 1)
+    text = JSON.stringify({
+      id: 1,
+      method: "Target.sendMessageToTarget",
+      params: { sessionId: "S", message: text },
+    });
+  const [before = "", after = ""] = text.split(middle);
+  // One character beyond Latin-1 doubles what the others take in memory.
+  const room = longestBytes - text.length;
+  return Buffer.from(`${before}\u0151${"x".repeat(room)}${after}`);
+}
+
+test.each([
+  [0, 100],
+  [4, 40],
+])(
+  "the longest message that a daemon allows is judged inside %i others, and ends nothing: %i MiB",
+  async (carriers, mebibytes) => {
+    const longestBytes = mebibytes * mebibyte;
+    const threads = new JudgeThreads({
+      script: builtJudge(),
+      clock: systemClock,
+      log: silentLog,
+      longestBytes,
+    });
+    onTestFinished(() => threads.close());
+    const directories = { downloads: "/downloads", uploads: "/uploads", temporary: "/temporary" };
+    const judged = await threads.judge({
+      browser: newBrowserId(onDemandPartition),
+      message: carried(carriers, longestBytes),
+      context: { directories },
+      isObserved: true,
+      spent: () => {},
+    });
+    expect(judged).toMatchObject({ kind: "command", judgement: { kind: "pass" } });
+  },
+);
