@@ -6,6 +6,7 @@ import type { Sandbox } from "./isolation/sandbox.js";
 import type { MemoryUse } from "./resources/cgroup.js";
 import type { LimitsInForce } from "./resources/limits.js";
 import type { Pipe } from "./cdp/pipe.js";
+import type { StartedProcess } from "./isolation/syscall-filter.js";
 
 export type Engine = "chromium" | "headless-shell";
 
@@ -143,6 +144,15 @@ export interface Exit {
   readonly memory?: MemoryUse | undefined;
 }
 
+/** A program that works for clients of one browser, and reads what they and their pages say. */
+export interface Sidecar {
+  readonly command: readonly string[];
+  /** Files and directories that it may read. On the rung `none` it sees what the browser's uid may read. */
+  readonly files: readonly string[];
+  /** The most that it may allocate by itself, beside what the browser may have. */
+  readonly memoryBytes: number;
+}
+
 /** One running Chromium process tree. */
 export interface Chromium {
   readonly id: BrowserId;
@@ -176,6 +186,8 @@ export interface Chromium {
   attest(asking: AttestationParts, limitMs: Millis): Promise<Attestation>;
   /** Brings the browser back to its state after launch; says what still differs (empty when clean). */
   reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }>;
+  /** Has downloads land in the browser's own directory, as from its launch on. */
+  allowDownloads(): Promise<void>;
   /** Navigates the first page. Resolves when the command was sent; nobody hears how it went. */
   navigate(url: string): Promise<void>;
   /**
@@ -187,6 +199,11 @@ export interface Chromium {
   readonly extensions: readonly ExtensionDirectory[];
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */
   load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading>;
+  /**
+   * Starts a program behind walls like the browser's own and without a network; it has four streams, the
+   * descriptors 0, 1, 3 and 4. Throws where it cannot be started. It is the caller's to end.
+   */
+  startSidecar(sidecar: Sidecar): Promise<StartedProcess>;
   /**
    * Asks Chromium to exit, kills what has not ended within the limit, and keeps its directories. They can be
    * launched again with `adopt`, or be discarded.

@@ -5,6 +5,7 @@ import { Cdp, PipeClosed } from "./cdp/cdp.js";
 import { Pages } from "./cdp/pages.js";
 import type { Chromium, Directories, Isolation, LaunchSpec } from "./chromium.js";
 import { BrowserExtensions, reasonOf } from "./extensions/extensions.js";
+import { startSidecar } from "./sidecar.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import { LaunchAttempt, LaunchFailed, type LaunchOptions } from "./launch-attempt.js";
@@ -130,6 +131,7 @@ const running = (
     canary: host.canary,
     clock: host.clock,
     stops: attempt.stops,
+    startSidecar: (sidecar) => startSidecar(prepared, host, sidecar),
     ...(prepared.display && { display: prepared.display }),
     ...(prepared.cgroup && { cgroup: prepared.cgroup }),
   });

@@ -15,6 +15,7 @@ import {
   type Directories,
   type Exit,
   type ExtensionDirectory,
+  type Sidecar,
   type Isolation,
   type LaunchSpec,
   type KeptWorkspace,
@@ -24,6 +25,7 @@ import type { Display } from "./display/display.js";
 import type { BrowserExtensions } from "./extensions/extensions.js";
 import type { LaunchExtensions } from "./extensions/forced-extensions.js";
 import { flushStorage } from "./profile/flush-storage.js";
+import type { StartedProcess } from "./isolation/syscall-filter.js";
 import type { Fingerprint } from "./reset/fingerprint.js";
 import type { Cgroup, MemoryUse } from "./resources/cgroup.js";
 import type { Workspace } from "./workspace.js";
@@ -58,6 +60,7 @@ export interface Launched {
   readonly exited: Promise<Exit>;
   /** Everything that the launch has started, newest last. */
   readonly stops: Stops;
+  readonly startSidecar: Chromium["startSidecar"];
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -88,6 +91,11 @@ export class RunningChromium implements Chromium {
       .catch((error: unknown) => {
         launched.log.error({ error: textOf(error) }, "browser not cleared up");
       });
+  }
+
+  startSidecar(sidecar: Sidecar): Promise<StartedProcess> {
+    if (this.#end !== undefined) return Promise.reject(new Error("the browser has ended"));
+    return this.launched.startSidecar(sidecar);
   }
 
   async oomKills(): Promise<number> {
@@ -123,6 +131,11 @@ export class RunningChromium implements Chromium {
         resetBrowser(this.launched),
       ),
     };
+  }
+
+  async allowDownloads(): Promise<void> {
+    const { cdp, directories } = this.launched;
+    await cdp.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: directories.downloads });
   }
 
   async navigate(url: string): Promise<void> {

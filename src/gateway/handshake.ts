@@ -15,7 +15,6 @@ import type { GatewayLimits } from "./limits.js";
 import { ObservedClient } from "./observed-client.js";
 import type { GatewayPorts, LocalBrowser } from "./ports.js";
 import type { FairTurn } from "../base/fair-turns.js";
-import { keepDownloads } from "./bidi/downloads-gate.js";
 import { RunningMapper } from "./bidi/running-mapper.js";
 import type { WantedSession } from "./bidi/socket.js";
 import type { OpenTranslator } from "./translator.js";
@@ -178,6 +177,12 @@ export class Handshake implements Visitor {
       parts,
     } = this;
     const { chromium } = browser;
+    const observed = new ObservedClient(browser, {
+      id: newConnectionId(),
+      lease,
+      protocol: bidi ? "bidi" : "cdp",
+      openedAt: parts.clock.monotonic(),
+    });
     return new CdpClient({
       browser: id,
       shared: parts.shared,
@@ -186,17 +191,12 @@ export class Handshake implements Visitor {
       pipe: chromium.pipe,
       clock: parts.clock,
       limits: parts.limits,
-      gate: bidi ? keepDownloads(parts.gate) : parts.gate,
+      gate: parts.gate,
       translator: bidi && this.#translator(bidi),
       context: { directories: chromium.directories },
       traffic: parts.ports.metrics,
-      observed: new ObservedClient(browser, {
-        id: newConnectionId(),
-        lease,
-        protocol: bidi ? "bidi" : "cdp",
-        openedAt: parts.clock.monotonic(),
-      }),
-      onGone: () => this.#gone(),
+      observed,
+      onGone: () => this.#gone(observed),
     });
   }
 
@@ -204,14 +204,13 @@ export class Handshake implements Visitor {
     const {
       target: {
         id,
-        browser: {
-          chromium: { pipe, version },
-        },
+        browser: { chromium },
       },
-      parts: { mapperScript: script, clock, limits, shared },
+      parts: { mapperScript: script, log, clock, limits, shared },
     } = this;
-    const setup = { session: { ...session, ...version }, ...(options && { options }) };
-    return (ends) => new RunningMapper({ browser: id, script, setup, pipe, clock, limits, shared }, ends);
+    const setup = { session: { ...session, ...chromium.version }, ...(options && { options }) };
+    return (ends) =>
+      new RunningMapper({ browser: id, script, setup, chromium, log, clock, limits, shared }, ends);
   }
 
   async #accept(client: CdpClient, bridgeConnection: BridgeConnection): Promise<void> {
@@ -234,8 +233,10 @@ export class Handshake implements Visitor {
     this.#endVisit();
   }
 
-  #gone(): void {
+  #gone({ hasChosenDownloads }: ObservedClient): void {
     this.parts.ports.metrics.clientClosed();
+    // Chromium has put it back to its own default, which in headless-shell is to download nothing.
+    if (hasChosenDownloads) this.target.browser.chromium.allowDownloads().catch(() => {});
     this.#endVisit();
   }
 

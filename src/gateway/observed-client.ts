@@ -8,6 +8,7 @@ import type { ClientEnd, ClientIdentity, LocalBrowser } from "./ports.js";
  */
 export class ObservedClient {
   #isOpen = false;
+  #hasChosenDownloads = false;
 
   constructor(
     private readonly browser: Pick<LocalBrowser, "clientObserver">,
@@ -16,6 +17,11 @@ export class ObservedClient {
 
   get isObserved(): boolean {
     return this.browser.clientObserver !== undefined;
+  }
+
+  /** It has told Chromium where downloads go; that ends with its session. */
+  get hasChosenDownloads(): boolean {
+    return this.#hasChosenDownloads;
   }
 
   opened(): void {
@@ -28,6 +34,7 @@ export class ObservedClient {
   }
 
   command(command: Command): void {
+    this.#hasChosenDownloads ||= command.method.endsWith(".setDownloadBehavior");
     const { clientObserver } = this.browser;
     if (!clientObserver) return;
     // What another thread has written out cannot be read here.

@@ -9,7 +9,7 @@ import type { TrafficMeter } from "./client.js";
 
 /** A browser of this node. */
 export interface LocalBrowser {
-  readonly chromium: Pick<Chromium, "pipe" | "directories" | "version">;
+  readonly chromium: Pick<Chromium, "pipe" | "directories" | "version" | "startSidecar" | "allowDownloads">;
   readonly bridge: Bridge;
   readonly activity: Activity;
   /**

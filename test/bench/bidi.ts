@@ -1,7 +1,8 @@
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { WebSocket } from "ws";
 import { type Millis, systemClock } from "../../src/base/clock.js";
+import { mappersOf } from "../support/gateway/mappers.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { median } from "./support/figures.js";
 import type { Lease } from "./support/load.js";
@@ -57,10 +58,7 @@ async function measure({ pid }: Daemon, lease: Urls, protocol: Protocol): Promis
 
 /** What the mapper's process among those of the daemon has used; nothing where there is none. */
 function mapperOf(daemon: number): Omit<Cost, "readyMs"> {
-  const mapper = readdirSync(`/proc/${daemon}/task`)
-    .flatMap((thread) => readFileSync(`/proc/${daemon}/task/${thread}/children`, "utf8").split(" "))
-    .filter((child) => child !== "")
-    .find((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("mapper-process"));
+  const [mapper] = mappersOf(daemon);
   if (mapper === undefined) return { processorMs: 0, ownMiB: 0, shareMiB: 0 };
   const memory = readFileSync(`/proc/${mapper}/smaps_rollup`, "utf8");
   const mebibytes = (name: string): number =>

@@ -55,7 +55,16 @@ function withoutRoot(host: BrowserHost): BrowserHost {
   const etcOf = (uid: number): string => etcDirectory(scratchDirectory, uid);
   return {
     ...host,
-    walls: makeWalls({ rung, sandbox: walls.sandbox, tools, system: [], programs: [], policies: "", etcOf }),
+    walls: makeWalls({
+      rung,
+      sandbox: walls.sandbox,
+      tools,
+      system: [],
+      libraries: [],
+      programs: [],
+      policies: "",
+      etcOf,
+    }),
   };
 }
 

@@ -15,6 +15,8 @@ import { bedSecret, getJson } from "../support/gateway/gateway-bed.js";
 import { titling } from "../support/node/assets-bed.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
+import { mappersOf } from "../support/gateway/mappers.js";
+import { connectBidi } from "../support/gateway/raw-bidi.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
 let node: NodeBed;
@@ -164,6 +166,22 @@ test.each([true, false])(
     await again.close();
   },
 );
+
+test("a client of BiDi is told of a restart like any other, and its URL opens the new Chromium", async () => {
+  const lease = await lent({ headless: true });
+  const url = lease.url().replace("/cdp?", "/webdriver/session?");
+  const client = await connectBidi(url);
+  await client.begin();
+  expect(mappersOf(process.pid)).toHaveLength(1);
+  expect((await attach(lease)).outcome).toEqual({ isDone: true });
+  expect(await client.closed).toEqual({ code: 1012, reason: "the browser restarts with a profile" });
+  await until("its mapper's end", () => mappersOf(process.pid).length === 0);
+  const again = await connectBidi(url);
+  const context = await again.begin();
+  await again.open(context, site.origin);
+  expect(await again.evaluate(context, "document.title")).toBe("site");
+  await again.close();
+});
 
 test("who comes during a restart waits for it, and goes on with the new Chromium", async () => {
   const lease = await lent({ headless: true });

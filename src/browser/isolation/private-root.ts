@@ -12,6 +12,8 @@ export interface PrivateRoot {
   readonly closesUserNamespaces: boolean;
   /** The host's files that all browsers see alike (`findSystemFiles`). */
   readonly system: readonly string[];
+  /** The part of them that every program needs (`findLibraries`). */
+  readonly libraries: readonly string[];
   /** The directory with its /etc (`makeEtc`). */
   readonly etc: string;
   readonly directories: Directories;
@@ -62,11 +64,14 @@ function userNamespace({ form, mappedUid, closesUserNamespaces }: PrivateRoot): 
 
 const scratch = (path: string): string[] => ["--size", `${scratchBytes}`, "--perms", "1777", "--tmpfs", path];
 
+const procOptions = (proc: PrivateRoot["proc"]): string[] =>
+  proc === "own" ? ["--proc", "/proc"] : ["--bind", "/proc", "/proc"];
+
 /**
  * These are mounted before what lies below them; `closing` makes them read-only after all mounts are made.
  */
 const base = (proc: PrivateRoot["proc"]): string[] => [
-  ...(proc === "own" ? ["--proc", "/proc"] : ["--bind", "/proc", "/proc"]),
+  ...procOptions(proc),
   "--dev",
   "/dev",
   ...scratch("/dev/shm"),
@@ -121,6 +126,30 @@ export function privateRoot(wanted: PrivateRoot): string[] {
     ...ownDirectories(directories),
     ...(hasDisplay ? display : []),
     ...closing,
+  ];
+}
+
+/**
+ * Does what `privateRoot` does for a program that works for clients of the browser: no network, and of files
+ * the libraries and what is named, none of them writable.
+ */
+export function sidecarRoot(wanted: PrivateRoot, files: readonly string[]): string[] {
+  const { form, proc, libraries, programs, filter } = wanted;
+  const visible = [...programs, ...files];
+  return [
+    ...userNamespace(wanted),
+    ...namespaces,
+    ...filterOptions(filter),
+    "--unshare-net",
+    ...(form === "root" ? rightsToGiveUpRights : []),
+    ...procOptions(proc),
+    ...libraries,
+    ...passable(visible),
+    ...shown(visible),
+    "--remount-ro",
+    "/",
+    "--chdir",
+    "/",
   ];
 }
 

@@ -60,6 +60,12 @@ export async function findSystemFiles(extra: readonly string[]): Promise<readonl
   ];
 }
 
+/** What a program needs to be started at all: the system's libraries, at their own paths. */
+export async function findLibraries(): Promise<readonly string[]> {
+  const paths = ["/usr/lib", "/usr/lib64", "/usr/lib32", ...libraries, "/etc/ld.so.cache"];
+  return [...passable(paths), ...(await Promise.all(paths.map(optionsFor))).flat()];
+}
+
 async function optionsFor(path: string): Promise<string[]> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return [];

@@ -1,6 +1,12 @@
 import type { RungName } from "../../spec/bodies.js";
 import type { Directories, BrowserProxy } from "../chromium.js";
-import { type DisplayPrograms, displayRoot, type PrivateRoot, privateRoot } from "./private-root.js";
+import {
+  type DisplayPrograms,
+  displayRoot,
+  sidecarRoot,
+  type PrivateRoot,
+  privateRoot,
+} from "./private-root.js";
 import type { Rung } from "./rungs.js";
 import type { Sandbox } from "./sandbox.js";
 
@@ -36,6 +42,8 @@ export interface Walls {
   readonly browser: CommandLine;
   /** Starts `command` as the X server of one browser. */
   readonly display: CommandLine;
+  /** Starts `command`, which may read these files, for clients of one browser, without a network. */
+  sidecar(inside: WalledIn, command: readonly string[], files: readonly string[]): string[];
 }
 
 export interface WallParts {
@@ -45,6 +53,7 @@ export interface WallParts {
   readonly form?: PrivateRoot["form"];
   readonly tools: IsolationTools;
   readonly system: readonly string[];
+  readonly libraries: readonly string[];
   readonly displayPrograms?: DisplayPrograms;
   /** Programs that browsers get to see, since they are started before Chromium. */
   readonly programs: readonly string[];
@@ -69,6 +78,12 @@ export function makeWalls(parts: WallParts): Walls {
     ...(parts.form !== undefined && parts.filter !== undefined && { filter: parts.filter }),
     browser: (inside, command) => [...entering(tools, inside.egress), ...walledIn(parts, inside, command)],
     display: (inside, command) => displayOf(parts, inside, command),
+    sidecar: (inside, command, files) => {
+      const root = rootOf(parts, inside);
+      return root === undefined
+        ? openly(parts, inside, command)
+        : [...entrance(parts, inside, sidecarRoot(root, files)), ...command];
+    },
   };
 }
 
@@ -96,7 +111,7 @@ function displayOf(parts: WallParts, inside: WalledIn, command: readonly string[
 }
 
 function rootOf(
-  { form, rung, system, programs, policies, filter, etcOf, tools }: WallParts,
+  { form, rung, system, libraries, programs, policies, filter, etcOf, tools }: WallParts,
   inside: WalledIn,
 ): PrivateRoot | undefined {
   if (form === undefined) return undefined;
@@ -108,6 +123,7 @@ function rootOf(
     proc: rung.proc ?? "own",
     closesUserNamespaces: !rung.hasSandbox && form === "user-namespace",
     system,
+    libraries,
     programs: givesUpRights ? [tools.setpriv, ...programs] : programs,
     etc: etcOf(own),
     directories,

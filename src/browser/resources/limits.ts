@@ -139,6 +139,22 @@ export function limitsInside({
   ];
 }
 
+/** Node.js itself needs some thirty. */
+const sidecarFiles = 256;
+
+/** The same for a program that works for clients of a browser; its memory is bounded beside its cgroup's. */
+export function sidecarLimits(prlimit: Prlimit | undefined, memoryBytes: number): readonly string[] {
+  if (prlimit === undefined) return [];
+  const { hard, path } = prlimit;
+  return [
+    path,
+    "--core=0:0",
+    both("nofile", sidecarFiles, hard.files),
+    both("data", memoryBytes, hard.dataBytes),
+    "--",
+  ];
+}
+
 /** Never raises a hard limit, which even root may not do everywhere. */
 const both = (name: string, wanted: number, hard: number): string =>
   `--${name}=${Math.min(wanted, hard)}:${Math.min(wanted, hard)}`;

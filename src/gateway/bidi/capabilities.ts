@@ -43,7 +43,7 @@ export function matchCapabilities(asked: unknown, product: string): Matched {
   let why = "";
   for (const first of firstMatch as unknown[]) {
     if (!isRecord(first)) return invalid("firstMatch is no list of objects");
-    const twice = Object.keys(first).find((name) => alwaysMatch[name] !== undefined);
+    const twice = Object.keys(first).find((name) => Object.hasOwn(alwaysMatch, name));
     if (twice !== undefined) return invalid(`${twice} is in alwaysMatch and in firstMatch`);
     const wanted = { ...alwaysMatch, ...first };
     const fault = faultIn(wanted);
@@ -55,18 +55,43 @@ export function matchCapabilities(asked: unknown, product: string): Matched {
   return { kind: "refused", error: "session not created", message: why };
 }
 
-const prompts = new Set(["accept", "accept and notify", "dismiss", "dismiss and notify", "ignore"]);
+const promptAnswers: readonly unknown[] = [
+  "accept",
+  "accept and notify",
+  "dismiss",
+  "dismiss and notify",
+  "ignore",
+];
+const promptKinds = ["alert", "beforeUnload", "confirm", "default", "file", "prompt"];
 
-function faultIn({
-  acceptInsecureCerts,
-  unhandledPromptBehavior: prompt,
-}: Record<string, unknown>): string | undefined {
-  if (acceptInsecureCerts !== undefined && typeof acceptInsecureCerts !== "boolean")
-    return "acceptInsecureCerts is no boolean";
-  const words = isRecord(prompt) ? Object.values(prompt) : [prompt ?? "ignore"];
-  return words.every((word) => prompts.has(String(word)))
-    ? undefined
-    : "unhandledPromptBehavior is none of those there are";
+type Check = (value: unknown) => boolean;
+const isBoolean: Check = (value) => typeof value === "boolean";
+const isText: Check = (value) => typeof value === "string";
+const isPromptChoice: Check = (value) =>
+  isRecord(value)
+    ? Object.entries(value).every(
+        ([kind, answer]) => promptKinds.includes(kind) && promptAnswers.includes(answer),
+      )
+    : promptAnswers.includes(value);
+
+/** What a value has to be, of the capabilities that are looked at (WebDriver 2, 7.1; BiDi, 7.1.1.1). */
+const checks: readonly (readonly [name: string, check: Check, fault: string])[] = [
+  ["acceptInsecureCerts", isBoolean, "is no boolean"],
+  ["webSocketUrl", isBoolean, "is no boolean"],
+  ["browserName", isText, "is no text"],
+  ["browserVersion", isText, "is no text"],
+  ["platformName", isText, "is no text"],
+  ["proxy", isRecord, "is no object"],
+  ["timeouts", isRecord, "is no object"],
+  ["unhandledPromptBehavior", isPromptChoice, "is none of those there are"],
+];
+
+/** Null stands for what is not asked for. */
+function faultIn(wanted: Record<string, unknown>): string | undefined {
+  const wrong = checks.find(
+    ([name, check]) => (wanted[name] ?? undefined) !== undefined && !check(wanted[name]),
+  );
+  return wrong && `${wrong[0]} ${wrong[2]}`;
 }
 
 function whyUnmet(wanted: Record<string, unknown>, product: string): string | undefined {

@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { setPriority } from "node:os";
 import { wholeOf } from "../../browser/cdp/frame.js";
@@ -11,14 +12,22 @@ const priority = 10;
 const mostUnsentBytes = 128 * 1024 * 1024;
 
 setPriority(priority);
+// Where the browser's memory is counted together, the kernel ends this before it ends the browser.
+try {
+  writeFileSync("/proc/self/oom_score_adj", "1000");
+} catch {
+  // There is no /proc here, or none that may be written to.
+}
 // What the mapper has begun for a page that is gone fails somewhere that nobody waits for.
 process.on("unhandledRejection", () => {});
 
 const open = (fd: number): Socket => new Socket({ fd, readable: true, writable: true });
 /** What the client says, and what its browser does. */
 const [client, browser] = [open(3), open(4)];
+/** The daemon asks whether this process still does anything. */
+const [pings, pongs] = [open(0), open(1)];
 const leave = (): void => process.exit();
-for (const socket of [client, browser]) socket.on("error", leave).on("close", leave);
+for (const socket of [client, browser, pings, pongs]) socket.on("error", leave).on("close", leave);
 
 const sendTo =
   (socket: Socket) =>
@@ -47,4 +56,5 @@ const fromClient = new PacketReader((frame) => {
 });
 const fromBrowser = new PacketReader((frame) => mapper.fromBrowser(wholeOf(frame).toString()));
 client.on("data", (chunk: Buffer) => fromClient.push(chunk));
+pings.on("data", (chunk: Buffer) => pongs.write(chunk));
 browser.on("data", (chunk: Buffer) => fromBrowser.push(chunk));

@@ -1,24 +1,26 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import type { Duplex } from "node:stream";
-import { fileURLToPath } from "node:url";
+import type { ChildProcess } from "node:child_process";
+import type { Duplex, Readable, Writable } from "node:stream";
 import type { Account } from "../../base/budget.js";
 import type { BrowserId } from "../../base/ids.js";
 import type { Clock } from "../../base/clock.js";
+import { type Log, textOf } from "../../base/log.js";
+import type { Chromium } from "../../browser/chromium.js";
 import { bytesOf, type Frame, wholeOf } from "../../browser/cdp/frame.js";
-import type { Pipe } from "../../browser/cdp/pipe.js";
 import { Backpressure } from "../backpressure.js";
 import type { SharedParts } from "../client.js";
 import { closeCodes } from "../close-codes.js";
 import type { GatewayLimits } from "../limits.js";
 import type { Translator, TranslatorEnds } from "../translator.js";
 import type { MapperSetup } from "./conversation.js";
+import { mapperProgram } from "./mapper-program.js";
 import { PacketReader, writePacket } from "./packets.js";
 
 interface MapperParts {
   /** The compiled mapper-process.js. */
   readonly script: URL;
   readonly setup: MapperSetup;
-  readonly pipe: Pick<Pipe, "hold" | "resume">;
+  readonly chromium: Pick<Chromium, "pipe" | "startSidecar">;
+  readonly log: Log;
   readonly clock: Clock;
   readonly limits: GatewayLimits;
   readonly browser: BrowserId;
@@ -32,8 +34,15 @@ const waitingBytes = 256 * 1024;
 const longBytes = 256 * 1024;
 
 /**
+ * It is pinged twice as often as a client (client.ts) and cut first: the pongs of a client from whom nothing
+ * is read, because its mapper takes nothing, are not read either.
+ */
+const mostUnansweredPings = 3;
+
+/**
  * A process that translates WebDriver BiDi for one client. It parses whatever the client and its pages say,
- * so it may grow, hang or die as they will: that ends no more than the client.
+ * so it may grow, hang or die as they will: that ends no more than the client. It stands behind walls like
+ * the browser's, since nothing that it says is believed but what its client may say.
  */
 export class RunningMapper implements Translator {
   #process: ChildProcess | undefined;
@@ -44,6 +53,10 @@ export class RunningMapper implements Translator {
   readonly #unread: Account;
   /** The same of what the client says. */
   readonly #unfinished: Account;
+  /** What the client has said before there was a process. */
+  #early: Buffer[] = [];
+  #unansweredPings = 0;
+  #stopPings = (): void => {};
   #isBehind = false;
   #isClosed = false;
 
@@ -59,36 +72,48 @@ export class RunningMapper implements Translator {
 
   start(): void {
     if (this.#isClosed) return;
-    try {
-      this.#start();
-    } catch {
-      // What the machine lacks for another process.
-      setImmediate(() => this.#gone());
-    }
+    this.ends.wait();
+    this.#start()
+      .catch((error: unknown) => {
+        // The machine lacks what another process needs, or the browser has just ended.
+        this.parts.log.warn({ error: textOf(error) }, "a BiDi mapper could not be started");
+        this.#gone();
+      })
+      .finally(() => this.ends.proceed());
   }
 
-  #start(): void {
-    const { script, setup, limits, clock, pipe } = this.parts;
-    const heap = `--max-old-space-size=${Math.ceil(limits.bidiHeapBytes / 2 ** 20)}`;
-    // A session of its own, so that no signal of a terminal reaches it; it ends with its sockets.
-    const child = spawn(process.execPath, [heap, fileURLToPath(script)], {
-      stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
-      cwd: "/",
-      env: {},
-      detached: true,
-    });
+  async #start(): Promise<void> {
+    const { script, setup, limits, clock, chromium } = this.parts;
+    const child = await chromium.startSidecar(mapperProgram(script, limits.bidiHeapBytes));
     child.once("exit", () => this.#gone()).once("error", () => this.#gone());
     this.#process = child;
     this.#client = this.#read(child.stdio[3] as Duplex, (frame) => this.#say(frame));
     this.#browser = this.#read(child.stdio[4] as Duplex, (frame) => this.ends.toBrowser(wholeOf(frame)));
+    if (this.#isClosed) return this.close();
     const cut = (reason: string): void => this.#over(closeCodes.tooSlow, `the BiDi mapper is ${reason}`);
-    const held = { wait: () => this.ends.wait(), proceed: () => this.ends.proceed(), pipe };
+    const held = { wait: () => this.ends.wait(), proceed: () => this.ends.proceed(), pipe: chromium.pipe };
     this.#flow = new Backpressure(this.#browser, held, { clock, limits, unread: this.#unread, cut });
+    this.#watch(child.stdio[0] as Writable, child.stdio[1] as Readable);
     writePacket(this.#client, JSON.stringify(setup));
+    for (const message of this.#early.splice(0)) this.fromClient(message);
+  }
+
+  /** It answers on streams of its own, which nothing else holds up. */
+  #watch(pings: Writable, pongs: Readable): void {
+    for (const stream of [pings, pongs]) stream.on("error", () => {});
+    pongs.on("data", () => (this.#unansweredPings = 0));
+    const { clock, limits } = this.parts;
+    this.#stopPings = clock.every(limits.pingMs / 2, () => {
+      if (this.#unansweredPings >= mostUnansweredPings)
+        return this.#over(closeCodes.tooSlow, "the BiDi mapper of this client hangs");
+      this.#unansweredPings += 1;
+      pings.write(".");
+    });
   }
 
   fromClient(message: Buffer): void {
-    if (this.#isClosed || !this.#client) return;
+    if (this.#isClosed) return;
+    if (!this.#client) return void this.#early.push(message);
     writePacket(this.#client, message);
     const { writableLength } = this.#client;
     if (writableLength <= waitingBytes) return;
@@ -121,11 +146,13 @@ export class RunningMapper implements Translator {
 
   close(): void {
     this.#isClosed = true;
+    this.#early = [];
+    this.#stopPings();
     this.#flow?.end();
     this.#unread.close();
     this.#unfinished.close();
     this.#process?.kill("SIGKILL");
-    for (const socket of [this.#client, this.#browser]) socket?.destroy();
+    for (const stream of this.#process?.stdio ?? []) stream?.destroy();
   }
 
   #read(socket: Duplex, take: (frame: Frame) => void): Duplex {

@@ -44,11 +44,15 @@ const judge: Record<FileParam["treatment"], Judge> = {
   },
 
   // Playwright's newContext always sends a directory of the machine the client runs on. Refusing that would
-  // refuse Playwright, so downloads go where the session's downloads are, whatever was asked for.
+  // refuse Playwright, so downloads go where the session's downloads are, whatever was asked for. What is
+  // Chromium's own default there is none for headless-shell, so the default is the session's, too.
   downloads(params, path, { directories }) {
+    const chosen = { [path[0] ?? ""]: directories.downloads };
+    if (params["behavior"] === "default")
+      return { kind: "rewrite", params: { ...params, behavior: "allow", ...chosen } };
     const wanted = valueAt(params, path);
     if (typeof wanted !== "string" || isWithin(wanted, directories.downloads)) return pass;
-    return { kind: "rewrite", params: { ...params, [path[0] ?? ""]: directories.downloads } };
+    return { kind: "rewrite", params: { ...params, ...chosen } };
   },
 
   opens(params, path) {

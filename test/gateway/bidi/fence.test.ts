@@ -45,7 +45,11 @@ interface ClassicAnswer {
 const ask = (
   method: string,
   url: string,
-  { body, headers = {} }: { body?: object; headers?: Record<string, string> } = {},
+  {
+    body,
+    text: given = body && JSON.stringify(body),
+    headers = {},
+  }: { body?: object; text?: string | undefined; headers?: Record<string, string> } = {},
 ): Promise<ClassicAnswer> =>
   new Promise((resolve, reject) => {
     const asking = request(url, { method, headers, agent: false });
@@ -56,7 +60,7 @@ const ask = (
         reject,
       ),
     );
-    asking.once("error", reject).end(body && JSON.stringify(body));
+    asking.once("error", reject).end(given);
   });
 
 test("a lease that is over cuts its BiDi clients and opens no more", async () => {
@@ -135,11 +139,77 @@ test.each([
   [{ proxy: { proxyType: "direct" } }, 500, "session not created"],
   [{ acceptInsecureCerts: "yes" }, 400, "invalid argument"],
   [{ unhandledPromptBehavior: "think" }, 400, "invalid argument"],
+  [{ unhandledPromptBehavior: { window: "accept" } }, 400, "invalid argument"],
+  [{ unhandledPromptBehavior: { alert: ["accept"] } }, 400, "invalid argument"],
+  [{ unhandledPromptBehavior: ["accept"] }, 400, "invalid argument"],
+  [{ browserName: 7 }, 400, "invalid argument"],
+  [{ browserVersion: {} }, 400, "invalid argument"],
+  [{ platformName: ["linux"] }, 400, "invalid argument"],
+  [{ webSocketUrl: "yes" }, 400, "invalid argument"],
+  [{ timeouts: 5 }, 400, "invalid argument"],
+  [{ proxy: "none" }, 400, "invalid argument"],
+  [{ proxy: { proxyType: "manual", httpProxy: "127.0.0.1:1" } }, 500, "session not created"],
 ])("a session with %j is refused", async (alwaysMatch, status, error) => {
   expect(await ask("POST", classic("/session"), { body: { capabilities: { alwaysMatch } } })).toMatchObject({
     status,
     value: { error },
   });
+});
+
+test.each([
+  [
+    "all that may be asked for",
+    {
+      browserName: null,
+      webSocketUrl: false,
+      timeouts: { script: 1, pageLoad: 2, implicit: 3 },
+      unhandledPromptBehavior: { alert: "accept", beforeUnload: "ignore", default: "dismiss" },
+      "goog:chromeOptions": { args: ["--no-sandbox", "--proxy-server=direct://"], binary: "/bin/sh" },
+    },
+  ],
+  [
+    "names of an object's own",
+    { ["constructor"]: 1, ["toString"]: 2, ["__proto__"]: { acceptInsecureCerts: true } },
+  ],
+])("the address that a session is answered with can be opened: %s", async (_, alwaysMatch) => {
+  const made = await ask("POST", classic("/session"), {
+    body: { capabilities: { alwaysMatch, firstMatch: [{}] } },
+  });
+  expect(made.value?.capabilities).toMatchObject({ acceptInsecureCerts: false, proxy: {} });
+  const client = await connectBidi(made.value?.capabilities?.webSocketUrl ?? "");
+  expect(await client.evaluate(await firstContext(client.send), "6 * 7")).toBe(42);
+  await client.close();
+});
+
+test.each([
+  ["longer than it may be", `{"capabilities":{"alwaysMatch":{"x:y":"${"x".repeat(2 * 1024 * 1024)}"}}}`],
+  ["too deep", `{"capabilities":${"[".repeat(100)}${"]".repeat(100)}}`],
+  ["of too many values", `{"capabilities":{"firstMatch":[${"{},".repeat(20_000)}{}]}}`],
+  ["no JSON", "capabilities=1"],
+])("a body that is %s is an invalid argument", async (_, body) => {
+  expect(await ask("POST", classic("/session"), { text: body })).toMatchObject({
+    status: 400,
+    value: { error: "invalid argument" },
+  });
+});
+
+test("a session of no client may be ended, and no other client is", async () => {
+  const client = await connectBidi(browser.bidi());
+  const context = await client.begin();
+  for (const id of ["11111111-1111-1111-1111-111111111111", "..", "%00", "x".repeat(4000)])
+    expect((await ask("DELETE", classic(`/session/${id}`))).status).not.toBe(500);
+  expect(await client.evaluate(context, "6 * 7")).toBe(42);
+  await client.close();
+});
+
+test("an address that was answered tells of a session no more than who has it may know", async () => {
+  const made = await ask("POST", classic("/session"), { body: { capabilities: {} } });
+  const url = new URL(made.value?.capabilities?.webSocketUrl ?? "");
+  url.searchParams.set("token", "wrong");
+  const refused = await refusedUpgrade(url.toString());
+  expect(refused).toMatchObject({ status: 401, body: { code: "unauthorized" } });
+  const cdp = await refusedUpgrade(browser.url().replace(/token=.*/, "token=wrong"));
+  expect(refused.body).toEqual(cdp.body);
 });
 
 test("a body that is none, an address that is none and options that are none are told so", async () => {

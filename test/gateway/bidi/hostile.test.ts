@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import type { GatewayLimits } from "../../../src/gateway/limits.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { type BidiReply, connectBidi, type RawBidi } from "../../support/gateway/raw-bidi.js";
+import { mappersOf } from "../../support/gateway/mappers.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 
 const mebibyte = 1024 * 1024;
@@ -26,21 +26,7 @@ const begin = async (of = browser): Promise<{ client: RawBidi; context: string }
   return { client, context: await client.begin() };
 };
 
-/** Processes that this one has started as mappers. */
-const mappers = (): number[] =>
-  readdirSync("/proc/self/task")
-    .flatMap((thread) => readFileSync(`/proc/self/task/${thread}/children`, "utf8").split(" "))
-    .filter((child) => child !== "" && commandOf(child).includes("mapper-process"))
-    .map(Number);
-
-function commandOf(child: string): string {
-  try {
-    return readFileSync(`/proc/${child}/cmdline`, "utf8");
-  } catch {
-    // It has ended meanwhile.
-    return "";
-  }
-}
+const mappers = (): number[] => mappersOf(process.pid);
 
 test("a mapper that dies closes its own client, and nobody else's", async () => {
   await expect.poll(mappers).toEqual([]);

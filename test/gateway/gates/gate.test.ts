@@ -74,6 +74,15 @@ describe("the gate passes unchanged", () => {
 });
 
 test.each(["Browser.setDownloadBehavior", "Page.setDownloadBehavior"])(
+  "%s to the default is to the session's downloads",
+  (method) =>
+    expect(judge(method, { behavior: "default", eventsEnabled: true })).toMatchObject({
+      kind: "pass",
+      command: { params: { behavior: "allow", downloadPath: directories.downloads, eventsEnabled: true } },
+    }),
+);
+
+test.each(["Browser.setDownloadBehavior", "Page.setDownloadBehavior"])(
   "%s has its directory replaced by the session's own",
   (method) => {
     const params = {

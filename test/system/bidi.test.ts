@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { spawnDaemon } from "../support/daemon/daemon-process.js";
+import { DaemonPlace } from "../support/daemon/daemon-settings.js";
+import { mappersOf } from "../support/gateway/mappers.js";
+import { connectBidi } from "../support/gateway/raw-bidi.js";
+import { isLiving } from "../support/living.js";
+
+test("a daemon that is killed leaves no mapper, and its log tells no token of BiDi's addresses", async () => {
+  const place = new DaemonPlace({});
+  const killed = await spawnDaemon(place);
+  await killed.makePool({ name: "bidi" });
+  const { body } = await killed.call("POST /browser_pools/bidi/acquire", {});
+  const { webdriver_ws_url: url } = body as Lease;
+  const client = await connectBidi(url);
+  expect(await client.evaluate(await client.begin(), "6 * 7")).toBe(42);
+  for (const wrong of [url.replace(/.$/, "x"), url.replace("/session?", "/nothing?")]) {
+    const http = wrong.replace("ws:", "http:");
+    expect((await fetch(http, { method: "POST", body: "{}" })).status).toBeGreaterThanOrEqual(400);
+  }
+  const mappers = mappersOf(killed.pid);
+  expect(mappers).toHaveLength(1);
+  await killed.end("SIGKILL");
+  expect((await client.closed).code).toBe(1006);
+  await until("the end of the mapper", () => !mappers.some(isLiving));
+  await (await spawnDaemon(place)).stop(killed.log);
+});
+
+test("a daemon that stops closes its clients of BiDi and leaves nothing of them", async () => {
+  const daemon = await spawnDaemon(new DaemonPlace({}));
+  await daemon.makePool({ name: "bidi" });
+  const { body } = await daemon.call("POST /browser_pools/bidi/acquire", {});
+  const client = await connectBidi((body as Lease).webdriver_ws_url);
+  await client.begin();
+  const mappers = mappersOf(daemon.pid);
+  await daemon.stop();
+  expect((await client.closed).code).toBe(1001);
+  expect(mappers.filter(isLiving)).toEqual([]);
+});
