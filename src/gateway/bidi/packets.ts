@@ -18,6 +18,12 @@ export function writePacket(to: Writable, message: Frame | string): void {
   process.nextTick(() => to.uncork());
 }
 
+interface PacketLimit {
+  readonly mostBytes: number;
+  /** A longer packet is announced; nothing more is taken. */
+  exceeded(): void;
+}
+
 /** Finds the packets in what a stream gives. Long ones stay in the parts in which they came. */
 export class PacketReader {
   readonly #head = Buffer.alloc(headBytes);
@@ -25,10 +31,15 @@ export class PacketReader {
   #left = 0;
   #parts: Buffer[] = [];
 
-  constructor(private readonly take: (frame: Frame) => void) {}
+  #isOver = false;
+
+  constructor(
+    private readonly take: (frame: Frame) => void,
+    private readonly limit?: PacketLimit,
+  ) {}
 
   push(chunk: Buffer): void {
-    for (let at = 0; at < chunk.length;)
+    for (let at = 0; at < chunk.length && !this.#isOver;)
       at = this.#left > 0 ? this.#body(chunk, at) : this.#headByte(chunk, at);
   }
 
@@ -39,6 +50,8 @@ export class PacketReader {
     this.#headLength = 0;
     this.#left = this.#head.readUInt32BE();
     if (this.#left === 0) this.take(Buffer.alloc(0));
+    this.#isOver = this.#left > (this.limit?.mostBytes ?? Infinity);
+    if (this.#isOver) this.limit?.exceeded();
     return at + 1;
   }
 

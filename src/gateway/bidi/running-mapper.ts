@@ -34,6 +34,12 @@ const waitingBytes = 256 * 1024;
 const longBytes = 256 * 1024;
 
 /**
+ * A command of CDP may be longer than the command of BiDi that it comes of: a body becomes base64. The
+ * threads that judge it have memory for no more (judge-threads.ts).
+ */
+const mostGrowth = 2;
+
+/**
  * It is pinged twice as often as a client (client.ts) and cut first: the pongs of a client from whom nothing
  * is read, because its mapper takes nothing, are not read either.
  */
@@ -87,9 +93,11 @@ export class RunningMapper implements Translator {
     const child = await chromium.startSidecar(mapperProgram(script, limits.bidiHeapBytes));
     child.once("exit", () => this.#gone()).once("error", () => this.#gone());
     this.#process = child;
-    this.#client = this.#read(child.stdio[3] as Duplex, (frame) => this.#say(frame));
-    this.#browser = this.#read(child.stdio[4] as Duplex, (frame) => this.ends.toBrowser(wholeOf(frame)));
-    if (this.#isClosed) return this.close();
+    this.#client = this.#read(child.stdio[3] as Duplex, limits.cutBytes, (frame) => this.#say(frame));
+    this.#browser = this.#read(child.stdio[4] as Duplex, limits.messageBytes * mostGrowth, (frame) =>
+      this.ends.toBrowser(wholeOf(frame)),
+    );
+    if (this.#isClosed) return this.#kill();
     const cut = (reason: string): void => this.#over(closeCodes.tooSlow, `the BiDi mapper is ${reason}`);
     const held = { wait: () => this.ends.wait(), proceed: () => this.ends.proceed(), pipe: chromium.pipe };
     this.#flow = new Backpressure(this.#browser, held, { clock, limits, unread: this.#unread, cut });
@@ -151,13 +159,19 @@ export class RunningMapper implements Translator {
     this.#flow?.end();
     this.#unread.close();
     this.#unfinished.close();
+    this.#kill();
+  }
+
+  #kill(): void {
     this.#process?.kill("SIGKILL");
     for (const stream of this.#process?.stdio ?? []) stream?.destroy();
   }
 
-  #read(socket: Duplex, take: (frame: Frame) => void): Duplex {
-    const reader = new PacketReader((frame) => {
-      if (!this.#isClosed) take(frame);
+  #read(socket: Duplex, mostBytes: number, take: (frame: Frame) => void): Duplex {
+    const exceeded = (): void => this.#over(closeCodes.tooSlow, "the BiDi mapper says more than it may");
+    const reader = new PacketReader((frame) => (this.#isClosed ? undefined : take(frame)), {
+      mostBytes,
+      exceeded,
     });
     // Its exit tells that it has gone.
     return socket.on("error", () => {}).on("data", (chunk: Buffer) => reader.push(chunk));
