@@ -37,9 +37,16 @@ test("without root, browsers launch in their sandbox, files are closed by policy
   const file = "net::ERR_BLOCKED_BY_ADMINISTRATOR";
   expect(found).toEqual([
     // headless-shell knows no policy, and its root has no such file.
-    { engine: "headless-shell", headless: true, isolation, file: "net::ERR_FILE_NOT_FOUND", differences: [] },
-    { engine: "chromium", headless: true, isolation, file, differences: [] },
-    { engine: "chromium", headless: false, isolation, file, differences: [] },
+    {
+      engine: "headless-shell",
+      headless: true,
+      isolation,
+      file: "net::ERR_FILE_NOT_FOUND",
+      mapper: "ping",
+      differences: [],
+    },
+    { engine: "chromium", headless: true, isolation, file, mapper: "ping", differences: [] },
+    { engine: "chromium", headless: false, isolation, file, mapper: "ping", differences: [] },
   ]);
   child.kill("SIGTERM");
   expect(await once(child, "exit")).toEqual([0, null]);

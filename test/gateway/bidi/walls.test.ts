@@ -1,5 +1,12 @@
+import { once } from "node:events";
+import type { Readable } from "node:stream";
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { launchChromium } from "../../../src/browser/launch.js";
+import { mapperProgram } from "../../../src/gateway/bidi/mapper-program.js";
+import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
+import { withoutPrivateRoot } from "../../support/browser/rungs.js";
+import { builtMapper } from "../../support/gateway/built-judge.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { mappersOf } from "../../support/gateway/mappers.js";
 import { connectBidi, type RawBidi } from "../../support/gateway/raw-bidi.js";
@@ -99,4 +106,23 @@ test("no mapper outlives its lease, its browser or the gateway", async () => {
     expect([1001, 1011]).toContain((await of.client.closed).code);
     await expect.poll(() => isLiving(of.pid), { timeout: 10_000 }).toBe(false);
   }
+});
+
+test("where there is no private root a mapper has the browser's uid all the same", async () => {
+  const host = withoutPrivateRoot(await openTestHost());
+  const chromium = await launchChromium(launchSpec(), host);
+  onTestFinished(async () => {
+    await chromium.close(5000);
+    await host.close();
+  });
+  const mapper = await chromium.startSidecar(mapperProgram(builtMapper(), 64 * 2 ** 20));
+  const ended = once(mapper, "exit");
+  const [pings, pongs] = mapper.stdio;
+  pings?.write("ping");
+  const [answer] = (await once(pongs as Readable, "data")) as [Buffer];
+  expect(answer.toString()).toBe("ping");
+  expect(statSync(`/proc/${mapper.pid}`).uid).toBe(chromium.isolation.uid ?? process.getuid?.());
+  expect(statusOf(mapper.pid, "NoNewPrivs")).toBe("1");
+  mapper.kill("SIGKILL");
+  await ended;
 });

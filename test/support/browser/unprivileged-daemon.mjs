@@ -1,6 +1,8 @@
 // Launches one browser of each kind, opens a file of the host in it, resets it, and says what was found as a
-// line of JSON each. Ends them all on SIGTERM. Where a killed daemon has left something, it clears that
+// line of JSON each, with what the process that translates BiDi answers to a ping. Ends them all on SIGTERM. Where a killed daemon has left something, it clears that
 // instead, says "swept" and ends. Arguments: directory of compiled sources, scratch directory.
+import { once } from "node:events";
+
 const [compiled, scratchDirectory] = process.argv.slice(2);
 const load = (path) => import(`${compiled}/${path}`);
 const { systemClock } = await load("src/base/clock.js");
@@ -9,6 +11,7 @@ const { Cdp } = await load("src/browser/cdp/cdp.js");
 const { openHost } = await load("src/browser/host.js");
 const { launchChromium } = await load("src/browser/launch.js");
 const { sweepLeftovers } = await load("src/browser/sweep.js");
+const { mapperProgram } = await load("src/gateway/bidi/mapper-program.js");
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const host = await openHost({ scratchDirectory, launchLimitMs: 60_000 }, { clock: systemClock, log });
@@ -23,6 +26,19 @@ async function openFile(chromium) {
   });
   const { errorText } = await cdp.send("Page.navigate", { url: "file:///etc/hostname" }, { session });
   return errorText ?? "opened";
+}
+
+/** What a mapper gives back; nothing where it cannot be started. */
+async function pingMapper(chromium) {
+  const script = new URL(`file://${compiled}/src/gateway/bidi/mapper-process.js`);
+  const mapper = await chromium.startSidecar(mapperProgram(script, 64 * 2 ** 20));
+  const ended = once(mapper, "exit");
+  for (const stream of mapper.stdio) stream?.on("error", () => {});
+  mapper.stdio[0].write("ping");
+  const [answer] = await Promise.race([once(mapper.stdio[1], "data"), ended]);
+  mapper.kill("SIGKILL");
+  await ended;
+  return String(answer);
 }
 
 async function tryKind(engine, headless) {
@@ -40,9 +56,10 @@ async function tryKind(engine, headless) {
   const file = await openFile(chromium);
   await chromium.resize({ width: 900, height: 700 });
   await chromium.resize(viewport);
+  const mapper = await pingMapper(chromium);
   const { differences } = await chromium.reset(25_000);
   process.stdout.write(
-    `${JSON.stringify({ engine, headless, isolation: chromium.isolation, file, differences })}\n`,
+    `${JSON.stringify({ engine, headless, isolation: chromium.isolation, file, mapper, differences })}\n`,
   );
   return chromium;
 }
