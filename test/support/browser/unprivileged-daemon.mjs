@@ -1,6 +1,7 @@
-// Launches one browser of each kind, opens a file of the host in it, resets it, and says what was found as a
-// line of JSON each, with what the process that translates BiDi answers to a ping. Ends them all on SIGTERM. Where a killed daemon has left something, it clears that
-// instead, says "swept" and ends. Arguments: directory of compiled sources, scratch directory.
+// Launches one browser of each kind, opens a file of the host in it, pings a process that translates BiDi,
+// resets the browser, and says what was found as a line of JSON each. Ends them all on SIGTERM. Where a killed
+// daemon has left something, it clears that instead, says "swept" and ends. Arguments: directory of compiled
+// sources, scratch directory.
 import { once } from "node:events";
 
 const [compiled, scratchDirectory] = process.argv.slice(2);
