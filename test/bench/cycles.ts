@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Engine } from "../../src/browser/chromium.js";
 import { findExecutable } from "../../src/browser/executable.js";
 import { findSandbox } from "../../src/browser/isolation/sandbox.js";
-import { newScratchDirectory } from "../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../support/killed-runs.js";
 import { type CpuGroup, openCpuGroup } from "./support/cpu.js";
 import type { Done, Work } from "./cycles/exchange.js";
 import { apiKey, type Daemon, startDaemon } from "./support/daemon.js";

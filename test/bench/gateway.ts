@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { WebSocket } from "ws";
 import { pause, systemClock } from "../../src/base/clock.js";
 import { wholeOf } from "../../src/browser/cdp/frame.js";
-import { newScratchDirectory } from "../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../support/killed-runs.js";
 import { bareCommand, spawnBare } from "./bare.js";
 import { startDaemon } from "./support/daemon.js";
 import { median } from "./support/figures.js";

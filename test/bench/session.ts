@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { systemClock } from "../../src/base/clock.js";
-import { newScratchDirectory } from "../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../support/killed-runs.js";
 import { openSite } from "../support/browser/chromium-site.js";
 import { bareCommand } from "./bare.js";
 import { startDaemon } from "./support/daemon.js";

@@ -10,7 +10,7 @@ import {
   newWorkspaceName,
   removeTree,
 } from "../../src/browser/directories.js";
-import { newScratchDirectory } from "../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../support/killed-runs.js";
 
 const isRoot = process.getuid?.() === 0;
 const uid = 901_234;

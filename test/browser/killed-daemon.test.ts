@@ -13,12 +13,8 @@ import { sweepEarlier, sweepLeftovers } from "../../src/browser/sweep.js";
 import { isLiving, processTreeOf } from "../../src/browser/resources/processes.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { daemonScript } from "../support/browser/chromium-daemon.js";
-import {
-  launchSpec,
-  newScratchDirectory,
-  openTestHost,
-  silentLog,
-} from "../support/browser/chromium-host.js";
+import { launchSpec, openTestHost, silentLog } from "../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../support/killed-runs.js";
 import { kinds } from "../support/browser/chromium-kinds.js";
 import { withoutPrivateRoot } from "../support/browser/rungs.js";
 import { until } from "../support/browser/chromium-until.js";

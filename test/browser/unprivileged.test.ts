@@ -3,7 +3,7 @@ import { chownSync } from "node:fs";
 import { expect, test } from "vitest";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { daemonScript } from "../support/browser/chromium-daemon.js";
-import { newScratchDirectory } from "../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../support/killed-runs.js";
 import { until } from "../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { daemonScript } from "../support/browser/chromium-daemon.js";
-import { newScratchDirectory } from "../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../support/killed-runs.js";
 
 /** Nobody else's; who is not root is an ordinary user already. */
 const uid = process.getuid?.() === 0 ? 64_323 : undefined;

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { chmod, cp, mkdtemp, rm, symlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, cp, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
+import { bundleDaemon } from "./bundle.js";
+import { clearKilledRuns, newDirectory } from "./killed-runs.js";
 
 const root = join(import.meta.dirname, "../..");
 /** Everything that some test starts in a process of its own. */
@@ -15,11 +16,15 @@ declare module "vitest" {
   }
 }
 
-/** Compiles the sources once for all test files of a run: vitest's globalSetup. */
+/**
+ * Clears what killed runs have left, and compiles the sources once for all test files of a run: vitest's
+ * globalSetup.
+ */
 export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   // Every project of the configuration inherits this, and is given what the root provides.
   if (!project.isRootProject()) return undefined;
-  const directory = await mkdtemp(join(tmpdir(), "remuda-test-compiled-"));
+  await clearKilledRuns();
+  const directory = newDirectory("compiled");
   // Some tests start their process as another user.
   await chmod(directory, 0o755);
   for (const name of ["node_modules", "package.json"]) await symlink(join(root, name), join(directory, name));
@@ -30,6 +35,7 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
   const filter = (path: string): boolean => !path.endsWith(".ts");
   for (const folder of folders)
     await cp(join(root, folder), join(directory, folder), { recursive: true, filter });
+  await bundleDaemon(directory);
   project.provide("compiled", directory);
   return () => rm(directory, { recursive: true });
 }

@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { sweepLeftovers } from "../../src/browser/sweep.js";
 import { bound } from "./bound.js";
-import { openTestHost } from "./browser/chromium-host.js";
+import { nothing, takeCensus } from "./browser/chromium-census.js";
 import { until } from "./browser/chromium-until.js";
+import { clearKilledRuns, newDirectory, newScratchDirectory } from "./killed-runs.js";
 import { isLiving } from "./living.js";
 
 interface Started {
@@ -20,7 +20,7 @@ const limitMs = 240_000;
 const root = join(import.meta.dirname, "../..");
 
 test(
-  "of a test run that is killed no Redis, no daemon and no browser is left",
+  "of a test run that is killed no Redis, no daemon and no browser is left, and the next run clears the rest",
   { timeout: limitMs + 60_000 },
   async () => {
     const directory = mkdtempSync(join(tmpdir(), "remuda-test-killed-run-"));
@@ -52,21 +52,18 @@ test(
     expect(pids.length).toBeGreaterThan(8);
     run.kill("SIGKILL");
     await once(run, "exit");
-    onTestFinished(() => sweep(scratchDirectories));
+    onTestFinished(clearKilledRuns);
     await until("their end", () => pids.every((pid) => !isLiving(pid))).catch(() => {
       throw new Error(`left: ${pids.filter(isLiving).map(nameOf).join(", ")}`);
     });
+    expect(scratchDirectories.map((path) => existsSync(path))).toEqual([true, true]);
+    const mine = [newScratchDirectory(), newDirectory("mine")];
+    onTestFinished(() => mine.forEach((path) => rmSync(path, { recursive: true })));
+    await clearKilledRuns();
+    expect(mine.map((path) => existsSync(path))).toEqual([true, true]);
+    expect(scratchDirectories.map((path) => existsSync(path))).toEqual([false, false]);
+    for (const path of scratchDirectories) expect(await takeCensus(path, new Set())).toEqual(nothing);
   },
 );
-
-/** What only the next daemon of that directory would clear: directories and control groups. */
-async function sweep(scratchDirectories: readonly string[]): Promise<void> {
-  for (const scratchDirectory of scratchDirectories) {
-    const host = await openTestHost({ scratchDirectory });
-    await sweepLeftovers(host);
-    await host.close();
-    rmSync(scratchDirectory, { recursive: true, force: true });
-  }
-}
 
 const nameOf = (pid: number): string => readFileSync(`/proc/${pid}/comm`, "utf8").trim();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { takeCensus } from "../../support/browser/chromium-census.js";
-import { newScratchDirectory } from "../../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../../support/killed-runs.js";
 import { compiled } from "../../support/compiled.js";
 
 const isRoot = process.getuid?.() === 0;

@@ -9,7 +9,8 @@ import type { BrowserHost } from "../../../src/browser/host.js";
 import { etcDirectory } from "../../../src/browser/isolation/ladder.js";
 import { startWalled } from "../../../src/browser/isolation/syscall-filter.js";
 import { makeEtc } from "../../../src/browser/isolation/system-files.js";
-import { newScratchDirectory, openTestHost } from "../../support/browser/chromium-host.js";
+import { openTestHost } from "../../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../../support/killed-runs.js";
 
 /** It needs nothing beside itself, and calls the kernel by number. */
 const perl = "/usr/bin/perl";

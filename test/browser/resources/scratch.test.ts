@@ -10,7 +10,8 @@ import {
   scratchDirectoriesOf,
 } from "../../../src/browser/resources/scratch.js";
 import { sweepEarlier } from "../../../src/browser/sweep.js";
-import { newScratchDirectory, silentLog } from "../../support/browser/chromium-host.js";
+import { silentLog } from "../../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../../support/killed-runs.js";
 
 test("a scratch directory that a setting named is known to the next start without it; files of others in it stay", async () => {
   const dataDirectory = mkdtempSync(join(tmpdir(), "remuda-test-data-"));

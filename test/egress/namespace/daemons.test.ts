@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import { sweepLeftovers } from "../../../src/browser/sweep.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { daemonScript } from "../../support/browser/chromium-daemon.js";
-import { newScratchDirectory, openTestHost } from "../../support/browser/chromium-host.js";
+import { openTestHost } from "../../support/browser/chromium-host.js";
+import { newScratchDirectory } from "../../support/killed-runs.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { holdersOf, own } from "../../support/egress/namespaces.js";
 

@@ -1,16 +1,11 @@
-import { existsSync, mkdtempSync } from "node:fs";
-import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Log } from "../../../src/base/log.js";
 import type { LaunchSpec } from "../../../src/browser/chromium.js";
 import { type BrowserHost, type HostSettings, openHost } from "../../../src/browser/host.js";
+import { newScratchDirectory } from "../killed-runs.js";
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silentLog };
-
-/** A scratch directory that no other test has. */
-export const newScratchDirectory = (): string =>
-  mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : "/tmp", "remuda-test-"));
 
 export function openTestHost(settings: Partial<HostSettings> = {}): Promise<BrowserHost> {
   const scratchDirectory = settings.scratchDirectory ?? newScratchDirectory();

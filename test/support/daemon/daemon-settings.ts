@@ -1,7 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { newScratchDirectory } from "../browser/chromium-host.js";
+import { newDirectory, newScratchDirectory } from "../killed-runs.js";
 import { key } from "../http/http-server.js";
 
 export interface Wishes {
@@ -42,7 +41,7 @@ const quick = {
 
 /** A place of one daemon: its directories stay the same over restarts, and go with the test. */
 export class DaemonPlace {
-  readonly directory = mkdtempSync(join(tmpdir(), "remuda-test-daemon-"));
+  readonly directory = newDirectory("daemon");
   readonly dataDir = join(this.directory, "data");
   readonly scratchDirectory = newScratchDirectory();
   readonly #file = join(this.directory, "config.json");

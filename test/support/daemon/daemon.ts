@@ -143,10 +143,8 @@ export async function assertNothingLeft(place: DaemonPlace, log: string): Promis
  * for each test file.
  */
 async function loadDaemon() {
-  const load = (name: string): Promise<unknown> => import(join(compiled, "src", `${name}.js`));
-  const [config, boot, roles, log] = await Promise.all(
-    ["config/config", "daemon/boot", "daemon/roles", "observe/log"].map(load),
-  );
+  const load = (name: string): Promise<unknown> => import(join(compiled, "bundled", `${name}.js`));
+  const [config, boot, roles, log] = await Promise.all(["config", "boot", "roles", "log"].map(load));
   return { ...(config as Config), ...(boot as Boot), ...(roles as Roles), ...(log as Log) };
 }
 type Config = typeof import("../../../src/config/config.js");

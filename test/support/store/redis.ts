@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { pause, systemClock } from "../../../src/base/clock.js";
 import { bound } from "../bound.js";
+import { newDirectory } from "../killed-runs.js";
 
 export interface TestRedis {
   /** Path of its unix socket: what `REDIS_URL` may be. */
@@ -24,7 +24,7 @@ export interface TestRedis {
  * an error; with `port`, also on loopback.
  */
 export async function startRedis(options: { cluster?: boolean; port?: number } = {}): Promise<TestRedis> {
-  const folder = await mkdtemp(join(tmpdir(), "remuda-redis-"));
+  const folder = newDirectory("redis");
   const url = join(folder, "redis.sock");
   const args = [
     "--port",
