@@ -10,7 +10,7 @@ const usage = `usage: node scripts/bootstrap.mjs <command>
 
   start [--help]   start the daemon, or print every setting
   build            what start builds, without starting it
-  test [filter…]   types, format, lint and tests, one after the other
+  test [filter…]   types, format and lint at once, then the tests
   check            the same at once; --repeat N FILE… runs test files N times beside a busy processor
   format           write the sources as test and check want them
   dev              start, and again on every change

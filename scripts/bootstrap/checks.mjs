@@ -84,12 +84,12 @@ async function tests(step, filters) {
   }
 }
 
+/** Tests have the machine to themselves, but where all is to run at once. */
 async function runAll(step, args) {
-  const steps = [() => types(step), () => format(step), () => lint(step), () => tests(step, args)];
-  if (step.isParallel) return await Promise.all(steps.map((run) => run()));
-  const results = [];
-  for (const run of steps) results.push(await run());
-  return results;
+  const alongside = { ...step, isParallel: true };
+  const quick = Promise.all([types(alongside), format(alongside), lint(alongside)]);
+  if (!step.isParallel) await quick;
+  return [await tests(step, args), ...(await quick)];
 }
 
 /**

@@ -1,19 +1,14 @@
+import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Plugin, rolldown } from "rolldown";
 
-/** What tests start: the program, and the parts of it that run in a test's own process (daemon/daemon.ts). */
-const entries = {
-  "src/main": "src/main.js",
-  "bundled/config": "src/config/config.js",
-  "bundled/boot": "src/daemon/boot.js",
-  "bundled/roles": "src/daemon/roles.js",
-  "bundled/log": "src/observe/log.js",
-};
+/** The parts of the daemon that run in a test's own process (daemon/daemon.ts). */
+const parts = ["config/config", "daemon/boot", "daemon/roles", "observe/log"];
 
 /** These have native parts or files of their own, or are large and loaded by few. */
 const apart = [
-  /^(koffi|pino|playwright-core|chromium-bidi)(\/|$)/,
+  /^(koffi|playwright-core|chromium-bidi)(\/|$)/,
   /^@(mongodb-js|aws-sdk|fastify\/swagger-ui)(\/|$)/,
 ];
 
@@ -35,11 +30,11 @@ const keepPlaces: Plugin = {
  * would look for, read and compile 1,500 modules (DECISIONS.md#174).
  */
 export async function bundleDaemon(directory: string): Promise<void> {
-  const input = Object.fromEntries(
-    Object.entries(entries).map(([name, file]) => [name, join(directory, file)]),
-  );
+  const inProcess = join(directory, "src/in-process.js");
+  // One module, since which of several is evaluated first would be left to chance.
+  await writeFile(inProcess, parts.map((part) => `export * from "./${part}.js";\n`).join(""));
   const bundle = await rolldown({
-    input,
+    input: { "src/main": join(directory, "src/main.js"), "bundled/in-process": inProcess },
     platform: "node",
     external: apart,
     plugins: [keepPlaces],

@@ -66,8 +66,8 @@ test("attempts have names of their own", () => {
   expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
 });
 
-/** A third of those that have to succeed without a guard: `npm run prove:egress` tries them all. */
-const able = corpus.filter(({ reachesPlain }) => reachesPlain === true).filter((_, at) => at % 3 === 0);
+/** A sixth of those that have to succeed without a guard: `npm run prove:egress` tries them all. */
+const able = corpus.filter(({ reachesPlain }) => reachesPlain === true).filter((_, at) => at % 6 === 0);
 
 interface Guarded {
   readonly title: string;

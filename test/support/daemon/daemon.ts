@@ -142,10 +142,8 @@ export async function assertNothingLeft(place: DaemonPlace, log: string): Promis
  * The whole daemon as it was compiled for this run: as sources it would be hundreds of modules to transform
  * for each test file.
  */
-async function loadDaemon() {
-  const load = (name: string): Promise<unknown> => import(join(compiled, "bundled", `${name}.js`));
-  const [config, boot, roles, log] = await Promise.all(["config", "boot", "roles", "log"].map(load));
-  return { ...(config as Config), ...(boot as Boot), ...(roles as Roles), ...(log as Log) };
+async function loadDaemon(): Promise<Config & Boot & Roles & Log> {
+  return (await import(join(compiled, "bundled/in-process.js"))) as Config & Boot & Roles & Log;
 }
 type Config = typeof import("../../../src/config/config.js");
 type Boot = typeof import("../../../src/daemon/boot.js");
