@@ -161,9 +161,14 @@ export class RedisEventStore implements EventStore {
   }
 
   async #bytesOf(stream: StreamRef): Promise<number | undefined> {
-    const key = this.#keysOf(stream)("streamState");
-    const bytes = await this.store.ask((redis) => redis.hget(key, "bytes"));
-    return bytes === null ? undefined : Number(bytes);
+    const keyOf = this.#keysOf(stream);
+    const [bytes, isThere] = await Promise.all([
+      this.store.ask((redis) => redis.hget(keyOf("streamState"), "bytes")),
+      this.store.ask((redis) => redis.exists(keyOf("streamEvents"))),
+    ]);
+    if (bytes === null) return undefined;
+    // The numbers of a stream outlive its events.
+    return isThere === 1 ? Number(bytes) : 0;
   }
 
   #writerKeyOf({ browser }: StreamRef, writer: string): string {

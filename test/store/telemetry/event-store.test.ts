@@ -159,6 +159,7 @@ onBoth("events of leases", ({ bed }) => {
     // As when its minute is over.
     const [key = ""] = await bed().redis.keys(`*:streamEvents:${ref.lease}`);
     await bed().redis.unlink(key);
+    expect(await events.streams(0, 10)).toMatchObject([{ ...ref, bytes: 0 }]);
     await events.append({ ...batchOf(ref, 2, [large]), isStored: false });
     expect([await seqs(events, ref), await events.last(ref)]).toEqual([[2], 2]);
   });

@@ -1,0 +1,82 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { newOtlpDestinationId } from "../../../src/base/ids.js";
+import { Secret } from "../../../src/base/crypto/secret.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { about, event, sharedExportBed } from "../../support/telemetry/export-bed.js";
+import { accept, answering } from "../../support/telemetry/otlp-receiver.js";
+
+const bed = sharedExportBed();
+
+/** A port of loopback whose connections meet whatever `meet` does. */
+async function openPort(meet: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.on("error", () => {}));
+    meet(socket);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test("of 200 destinations, those that never answer delay no other", async () => {
+  const silent = await openPort(() => {});
+  const { exporters, collectors, counts } = bed.open({ limits: { limitMs: 1500 } });
+  const streams = Array.from({ length: 200 }, (_, place) => {
+    const id = newOtlpDestinationId();
+    const endpoint = place % 10 === 0 ? silent : bed.receiver.url;
+    collectors.set(id, { endpoint, headers: { "x-place": new Secret(`${place}`) }, revision: 1 });
+    return exporters.open(id, Promise.resolve(about));
+  });
+  for (const stream of streams) stream.add(event());
+  await until("those that answer", () => counts["exported"] === 180, 30_000);
+  await until("those that do not", () => counts["failed"] === 20, 30_000);
+  for (const stream of streams) stream.close();
+  await until("none in use", () => exporters.size === 0);
+});
+
+test.each(["-5", "0", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "99999999999999999999"])(
+  "a collector that says to come back after %s is asked a few times at most, and what comes then is sent",
+  async (after) => {
+    const { id, exporters, counts } = bed.open();
+    bed.receiver.answer = answering(503, { "retry-after": after });
+    const stream = exporters.open(id, Promise.resolve(about));
+    stream.add(event());
+    await until("it is lost", () => counts["failed"] === 1, 20_000);
+    expect(bed.receiver.requests.length).toBeLessThanOrEqual(6);
+    bed.receiver.answer = accept;
+    stream.add(event());
+    await until("the next", () => counts["exported"] === 1, 20_000);
+  },
+);
+
+test.each([
+  ["closes at once", (socket: Socket) => void socket.destroy()],
+  [
+    "closes in the middle of its answer",
+    (socket: Socket) => void socket.end("HTTP/1.1 200 OK\r\ncontent-le"),
+  ],
+  [
+    "speaks TLS where HTTP is meant",
+    (socket: Socket) => void socket.end(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])),
+  ],
+  [
+    "answers with endless headers",
+    (socket: Socket) => void socket.end(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(2 ** 20)}`),
+  ],
+])(
+  "what is sent to one that %s is lost and counted within the limit, and told by a fixed sentence",
+  async (_, meet) => {
+    const endpoint = await openPort(meet);
+    const { id, exporters, counts, notes } = bed.open({ endpoint, limits: { limitMs: 3000 } });
+    const stream = exporters.open(id, Promise.resolve(about));
+    stream.add(event());
+    await until("it is lost", () => counts["failed"] === 1, 20_000);
+    expect(notes).toEqual(["The collector could not be reached, or gave no whole answer"]);
+  },
+);
