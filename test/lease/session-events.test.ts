@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { makeEventOperations } from "../../src/lease/session-events.js";
@@ -15,7 +16,7 @@ afterEach(() => control.close());
 const ask = { start: "now", filter: { types: [], categories: [] } } as const;
 const goneCaller = (gone: AbortSignal) => callerOf({ gone });
 
-function open() {
+function open(stopping = new AbortController().signal) {
   const { bed } = control;
   const limits = { maxBytes: 2 ** 20, maxAgeMs: 60_000, keepMs: 60_000 };
   return makeEventOperations({
@@ -25,7 +26,7 @@ function open() {
     streams: new Seats({ ofBrowser: 2, ofAll: 2 }),
     pages: new Seats({ ofBrowser: 2, ofAll: 2 }),
     clock: systemClock,
-    stopping: new AbortController().signal,
+    stopping,
   });
 }
 
@@ -53,4 +54,22 @@ test("a reader gives its seat back, however it goes: before the first event, in 
     await stream.next();
     await stream.return();
   }
+});
+
+test("a stream that has ended leaves nothing at the signals that live on", async () => {
+  const { id } = await lendFrom(control, await filledPool(control, { size: 1, name: "herd" }));
+  const [stopping, gone] = [new AbortController(), new AbortController()];
+  const operations = open(stopping.signal);
+  for (let round = 0; round < 3; round += 1) {
+    const stream = await operations.stream(id, ask, goneCaller(gone.signal));
+    if (stream.kind === "refused") throw new Error(`refused: ${stream.code}`);
+    await stream.value.next();
+    await stream.value.return();
+  }
+  for (const { signal } of [stopping, gone]) expect(getEventListeners(signal, "abort")).toEqual([]);
+  const last = await operations.stream(id, ask, goneCaller(gone.signal));
+  if (last.kind === "refused") throw new Error(`refused: ${last.code}`);
+  await last.value.next();
+  stopping.abort();
+  expect(await last.value.next()).toMatchObject({ done: true });
 });

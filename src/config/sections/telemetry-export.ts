@@ -18,4 +18,8 @@ export const telemetryExportSection = Type.Object({
     2 ** 16,
     2 ** 32,
   ])(8 * 2 ** 20),
+  total_queue_bytes: bytes(
+    "of events that wait for all destinations at one node; more are lost, but for 64 KiB of each destination",
+    [2 ** 16, 2 ** 34],
+  )(64 * 2 ** 20),
 });

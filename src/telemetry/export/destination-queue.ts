@@ -13,8 +13,9 @@ export interface ExportLimits {
   readonly limitMs: Millis;
   readonly batchEvents: number;
   readonly batchBytes: number;
-  /** What waits for one destination; more is lost. */
+  /** What waits for one destination, and for all of them in this daemon; more is lost. */
   readonly queueBytes: number;
+  readonly totalQueueBytes: number;
 }
 
 /**
@@ -33,6 +34,11 @@ export interface QueueParts {
   readonly log: Log;
   readonly meter: TelemetryExportMeter;
   readonly limits: ExportLimits;
+}
+
+interface QueueShared extends QueueParts {
+  /** Takes bytes for a queue that has `own` already, or gives some back; false where there is no room. */
+  hold(bytes: number, own: number): boolean;
 }
 
 /** What an event costs beside its text. */
@@ -58,14 +64,16 @@ export class DestinationQueue {
 
   constructor(
     readonly id: OtlpDestinationId,
-    private readonly parts: QueueParts,
+    private readonly parts: QueueShared,
   ) {}
 
   /** False where the event is lost, because too much waits already. */
   add(event: ExportedEvent): boolean {
     const bytes = bytesOf(event);
-    if (this.#isClosed || this.#bytes + bytes > this.parts.limits.queueBytes) {
-      this.parts.meter.exportLost("queue_full", 1);
+    const { limits, hold, meter } = this.parts;
+    const isFull = this.#isClosed || this.#bytes + bytes > limits.queueBytes;
+    if (isFull || !hold(bytes, this.#bytes)) {
+      meter.exportLost("queue_full", 1);
       return false;
     }
     this.#waiting.push(event);
@@ -126,7 +134,7 @@ export class DestinationQueue {
       log.warn({ destination: this.id, events: batch.length, why: sent.why }, "telemetry was not delivered");
       return this.#note(sent.why);
     }
-    this.#bytes -= sumOf(batch);
+    this.#release(batch);
     meter.exported(batch.length - sent.rejected);
     if (sent.rejected > 0) meter.exportLost("rejected", sent.rejected);
     this.#note(undefined);
@@ -167,8 +175,14 @@ export class DestinationQueue {
   }
 
   #lose(why: ExportLoss, events: readonly ExportedEvent[]): void {
-    this.#bytes -= sumOf(events);
+    this.#release(events);
     if (events.length > 0) this.parts.meter.exportLost(why, events.length);
+  }
+
+  #release(events: readonly ExportedEvent[]): void {
+    const bytes = sumOf(events);
+    this.#bytes -= bytes;
+    this.parts.hold(-bytes, this.#bytes);
   }
 
   /** Nobody waits for it, and a note that is lost is followed by another. */

@@ -12,12 +12,21 @@ interface Used {
 
 /** What waits when a daemon stops is sent within this, and lost afterwards. */
 const closeLimitMs: Millis = 5000;
+/** A destination may have so much whatever waits for others, whose collectors may be dead. */
+const ownShareBytes = 64 * 1024;
 
 /** Exports events to the destinations that are in use, which all leases of a daemon share. */
 export class Exporters {
   readonly #used = new Map<OtlpDestinationId, Used>();
 
+  #heldBytes = 0;
+
   constructor(private readonly parts: QueueParts) {}
+
+  /** What waits to be sent. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
 
   /** How many destinations something is sent to, or still waits for. */
   get size(): number {
@@ -52,9 +61,20 @@ export class Exporters {
   #use(id: OtlpDestinationId): Used {
     const known = this.#used.get(id);
     if (known) return known;
-    const used = { queue: new DestinationQueue(id, this.parts), users: 0 };
+    const used = { queue: this.#openQueue(id), users: 0 };
     this.#used.set(id, used);
     return used;
+  }
+
+  #openQueue(id: OtlpDestinationId): DestinationQueue {
+    return new DestinationQueue(id, { ...this.parts, hold: (bytes, own) => this.#hold(bytes, own) });
+  }
+
+  #hold(bytes: number, own: number): boolean {
+    const isAboveAll = this.#heldBytes + bytes > this.parts.limits.totalQueueBytes;
+    if (bytes > 0 && isAboveAll && own + bytes > ownShareBytes) return false;
+    this.#heldBytes += bytes;
+    return true;
   }
 
   /** Once nothing waits any more, unless somebody has come to use it meanwhile. */

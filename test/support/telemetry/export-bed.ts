@@ -27,6 +27,7 @@ const usual: ExportLimits = {
   batchEvents: 100,
   batchBytes: 64 * 1024,
   queueBytes: 256 * 1024,
+  totalQueueBytes: 2 ** 20,
 };
 
 interface Given {

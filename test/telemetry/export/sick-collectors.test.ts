@@ -80,3 +80,21 @@ test.each([
     expect(notes).toEqual(["The collector could not be reached, or gave no whole answer"]);
   },
 );
+
+test("what waits for many dead collectors is bounded together, and leaves room for one that lives", async () => {
+  const silent = await openPort(() => {});
+  const { id, exporters, collectors, counts } = bed.open({ limits: { totalQueueBytes: 512 * 1024 } });
+  const large = event({ data: { text: "x".repeat(10_000) } });
+  for (let place = 0; place < 20; place += 1) {
+    const dead = newOtlpDestinationId();
+    collectors.set(dead, { endpoint: silent, headers: {}, revision: 1 });
+    const stream = exporters.open(dead, Promise.resolve(about));
+    while (stream.add(large));
+  }
+  // Beyond the bound each has its own share.
+  expect(exporters.heldBytes).toBeLessThanOrEqual((512 + 20 * 64) * 1024);
+  expect(counts).toEqual({ queue_full: 20 });
+  const living = exporters.open(id, Promise.resolve(about));
+  for (let sent = 0; sent < 5; sent += 1) expect(living.add(large)).toBe(true);
+  await until("it is sent", () => counts["exported"] === 5, 20_000);
+});
