@@ -26,6 +26,14 @@ async function drive(client: RawCdp, count: number, between: (number: number) =>
 const reaches = (follower: StreamFollower, count: number) =>
   until(`${count} commands`, () => (commandsIn(follower.told).length >= count ? true : undefined), 30_000);
 
+/** Cuts each of them or leaves it, by chance, before every so many commands. */
+const cutting =
+  (followers: readonly StreamFollower[], every: number, chance: number) =>
+  (number: number): void => {
+    if (number % every !== 0) return;
+    for (const follower of followers.filter(() => Math.random() < chance)) follower.cut();
+  };
+
 function expectWhole(follower: StreamFollower, sent: number): void {
   expect([wrongNumbers(follower.told), gapsIn(follower.told)]).toEqual([[], 0]);
   expect(commandsIn(follower.told)).toEqual(Array.from({ length: sent }, (_, at) => at + 1));
@@ -49,15 +57,11 @@ fault(
     const client = await connectRaw(
       lease.cdp_ws_url.replace(new URL(doomed.url).host, new URL(other.url).host),
     );
-    await drive(client, 1000, (number) => {
-      if (number % 20 === 0) for (const follower of followers) if (Math.random() < 0.5) follower.cut();
-    });
+    await drive(client, 1000, cutting(followers, 20, 0.5));
     bed.gone(doomed);
     await doomed.end("SIGKILL");
     const watch = startWatch();
-    await drive(client, 300, (number) => {
-      if (number % 50 === 0) for (const follower of followers) follower.cut();
-    });
+    await drive(client, 300, cutting(followers, 50, 1));
     for (const follower of followers) await reaches(follower, 1300);
     const recoveryMs = watch.since();
     for (const follower of followers) expectWhole(follower, 1300);

@@ -84,12 +84,15 @@ export class StreamFollower {
     for await (const bytes of body) {
       const frames = (left + decoder.decode(bytes, { stream: true })).split("\n\n");
       left = frames.pop() ?? "";
-      for (const frame of frames) {
-        const json = /^data: (.*)$/m.exec(frame)?.[1];
-        if (json !== undefined) this.told.push(JSON.parse(json) as FollowedEvent);
-      }
+      this.told.push(...frames.flatMap(eventIn));
     }
   }
+}
+
+/** None where it is a comment. */
+function eventIn(frame: string): readonly FollowedEvent[] {
+  const json = /^data: (.*)$/m.exec(frame)?.[1];
+  return json === undefined ? [] : [JSON.parse(json) as FollowedEvent];
 }
 
 /** The numbers that come again or go back; none may. */
