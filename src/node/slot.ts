@@ -12,7 +12,7 @@ import type { ClientObserver, LocalBrowser } from "../gateway/ports.js";
 import type { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
 import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
 import { Connections } from "../telemetry/connections.js";
-import { LeaseUsageCount } from "./lease-usage.js";
+import { LeaseUsageCount } from "./usage/lease-usage.js";
 
 interface SlotParts {
   readonly template: LaunchTemplate;

@@ -7,7 +7,7 @@ import { fullness, measureMount, measureStorage } from "../../browser/resources/
 import type { Config } from "../../config/config.js";
 import { Bridge } from "../../gateway/cdp/bridge.js";
 import { LaunchHealth } from "../../node/launch-health.js";
-import { startResourceWatch } from "../../node/resource-watch.js";
+import { startResourceWatch } from "../../node/usage/resource-watch.js";
 import type { TelemetryParts } from "../../node/slot.js";
 import { Slots } from "../../node/slots.js";
 import { BrowserTelemetry } from "../../telemetry/browser-telemetry.js";

@@ -12,7 +12,7 @@ import { canFindPeerUid } from "../../egress/peer.js";
 import { openPort } from "../../egress/port.js";
 import { findNamespaces } from "../../egress/namespace/namespace.js";
 import { BrowserEgress, type BrowserEgressPorts } from "../../node/browser-egress.js";
-import { TrafficCounters } from "../../node/traffic-counters.js";
+import { TrafficCounters } from "../../node/usage/traffic-counters.js";
 import { openUpstream } from "../../registry/proxies/operations.js";
 import type { LaunchTemplate } from "../../spec/launch-template.js";
 import type { DaemonParts } from "../shared.js";

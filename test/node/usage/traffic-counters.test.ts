@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { partitionOf, type LeaseId, newBrowserId, newLeaseId, newPoolId } from "../../src/base/ids.js";
-import { type PoolTrafficMeter, TrafficCounters } from "../../src/node/traffic-counters.js";
-import { LeaseUsageCount } from "../../src/node/lease-usage.js";
-import type { TrafficUsage } from "../../src/pool/browser.js";
+import { partitionOf, type LeaseId, newBrowserId, newLeaseId, newPoolId } from "../../../src/base/ids.js";
+import { type PoolTrafficMeter, TrafficCounters } from "../../../src/node/usage/traffic-counters.js";
+import { LeaseUsageCount } from "../../../src/node/usage/lease-usage.js";
+import type { TrafficUsage } from "../../../src/pool/browser.js";
 
 const [one, other] = [partitionOf(newPoolId()), partitionOf(newPoolId())];
 

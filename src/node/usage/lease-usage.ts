@@ -1,6 +1,6 @@
-import type { LeaseId } from "../base/ids.js";
-import type { TrafficUsage } from "../pool/browser.js";
-import type { LeaseUsage } from "../pool/ports/node-reports.js";
+import type { LeaseId } from "../../base/ids.js";
+import type { TrafficUsage } from "../../pool/browser.js";
+import type { LeaseUsage } from "../../pool/ports/node-reports.js";
 
 const minus = (now: TrafficUsage, before: TrafficUsage): TrafficUsage => ({
   requests: now.requests - before.requests,

@@ -1,6 +1,6 @@
-import { type BrowserId, type Partition, partitionOf } from "../base/ids.js";
-import type { Meter } from "../egress/parts.js";
-import type { DeniedBy } from "../egress/rules.js";
+import { type BrowserId, type Partition, partitionOf } from "../../base/ids.js";
+import type { Meter } from "../../egress/parts.js";
+import type { DeniedBy } from "../../egress/rules.js";
 
 type Outcome = Parameters<Meter["request"]>[1];
 type Direction = Parameters<Meter["carried"]>[1];

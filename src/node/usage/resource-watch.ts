@@ -1,12 +1,12 @@
-import type { Clock, Millis } from "../base/clock.js";
-import { type Log, textOf } from "../base/log.js";
-import type { BrowserLimits } from "../browser/resources/limits.js";
-import type { StorageUse } from "../browser/resources/scratch-usage.js";
-import { memoryBytes } from "../spec/bodies.js";
-import type { Slot } from "./slot.js";
-import type { LimitPassed } from "./end-reports.js";
-import type { Slots } from "./slots.js";
-import { OomKills, tellOutOfMemory } from "./system-events.js";
+import type { Clock, Millis } from "../../base/clock.js";
+import { type Log, textOf } from "../../base/log.js";
+import type { BrowserLimits } from "../../browser/resources/limits.js";
+import type { StorageUse } from "../../browser/resources/scratch-usage.js";
+import { memoryBytes } from "../../spec/bodies.js";
+import type { Slot } from "../slot.js";
+import type { LimitPassed } from "../end-reports.js";
+import type { Slots } from "../slots.js";
+import { OomKills, tellOutOfMemory } from "../system-events.js";
 
 /** The usage of this node's browsers, in the words of browser/. */
 interface ResourceUsage {
