@@ -18,8 +18,12 @@ export interface EventOperations {
   ): Promise<Done<AsyncGenerator<readonly StoredEvent[], void>> | Refusal>;
 }
 
-/** Few events match: a page is looked for in so many parts of the stream, and then it is what it is. */
-const mostLooks = 5;
+/**
+ * Few events match: a page is looked for in so many parts of the stream, and then it is what it is. Each is a
+ * question of its own, so that Redis answers others in between; together they are a whole stream, as long as
+ * that has no more bytes than it may by default, since the official client takes an empty page for the last.
+ */
+const mostLooks = 100;
 
 /** One page; it may be empty, and yet there be more. */
 export async function readHistory(

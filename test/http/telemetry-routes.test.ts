@@ -16,6 +16,7 @@ test.each([
   ["", { "last-event-id": "7" }, { after: 7 }],
   ["?replay=all", { "last-event-id": "7" }, { after: 7 }],
   ["?replay=all", { "last-event-id": "0" }, "now"],
+  ["?replay=all", { "last-event-id": "" }, "oldest"],
 ])("a stream%s with %j begins at %j", async (query, headers, start) => {
   const got = await ask(`/stream${query}`, headers);
   expect([got.status, asked()]).toEqual([200, { start, filter: all }]);

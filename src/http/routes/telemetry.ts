@@ -106,10 +106,10 @@ async function* frames(lists: AsyncGenerator<readonly StoredEvent[], void>): Asy
       : events.map((event) => `id: ${event.seq}\ndata: ${envelopeOf(event)}\n\n`).join("");
 }
 
-/** `Last-Event-ID` goes before `replay`; 0 names no event. */
+/** `Last-Event-ID` goes before `replay`; 0 names no event, and an empty one is none. */
 function startOf(lastEventId: string | string[] | undefined, replay: string | undefined): StreamStart {
   const id = [lastEventId].flat()[0];
-  if (id === undefined) return replay === "all" ? "oldest" : "now";
+  if (id === undefined || id === "") return replay === "all" ? "oldest" : "now";
   if (!/^\d{1,15}$/.test(id)) throw InvalidInput.of("Last-Event-ID", "must be the id of an event");
   return id === "0" ? "now" : { after: Number(id) };
 }

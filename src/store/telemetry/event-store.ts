@@ -38,7 +38,7 @@ export interface StreamLimits {
 
 /** Where events are not to be stored, live readers still have so long to take them. */
 const passingMs: Millis = 60_000;
-/** What one reading looks at and answers at most: Redis does nothing else meanwhile. */
+/** What one reading looks at at most, under a millisecond: Redis does nothing else meanwhile. */
 const pageBytes = 256 * 1024;
 const mostLooked = 2000;
 

@@ -8,6 +8,7 @@ import {
 } from "../../../src/base/ids.js";
 import { RedisEventStore, type StreamLimits } from "../../../src/store/telemetry/event-store.js";
 import type { EventQuery, StreamRef, WrittenEvent } from "../../../src/telemetry/ports.js";
+import { readHistory } from "../../../src/telemetry/read-events.js";
 import { eraseEvents, makeSweepEvents } from "../../../src/telemetry/sweep-events.js";
 import { onBoth } from "../../support/store/on-both.js";
 
@@ -108,6 +109,45 @@ onBoth("events of leases", ({ bed }) => {
     expect(await seqs(events, ref, { until: now - 3000 })).toEqual([1, 2]);
     expect(await seqs(events, ref, { order: "desc", until: now - 3000 })).toEqual([2, 1]);
     expect(await seqs(events, ref, { since: now + 60_000 })).toEqual([]);
+  });
+
+  test("one question looks at so many bytes, whether they are meant or not; a page asks until it has what there is", async () => {
+    const [events, ref] = [open({ maxBytes: 4 * 2 ** 20 }), stream()];
+    const long = (index: number): WrittenEvent => ({
+      type: index === 5 || index === 250 ? "page_crashed" : "console_log",
+      category: "page",
+      text: JSON.stringify({ ts: index, data: "x".repeat(8000) }),
+    });
+    for (let batch = 0; batch < 3; batch += 1)
+      await events.append(
+        batchOf(
+          ref,
+          batch + 1,
+          Array.from({ length: 100 }, (_, index) => long(batch * 100 + index)),
+        ),
+      );
+    const filter = { types: ["page_crashed"], categories: [] };
+    for (const order of ["asc", "desc"] as const) {
+      const looked = await events.read(ref, { ...all, filter, order });
+      expect(looked.hasMore).toBe(true);
+      expect(order === "asc" ? looked.next : 301 - looked.next).toBeLessThan(40);
+      const page = await readHistory(events, ref, { ...all, filter, order, limit: 2 });
+      expect(page.events.map(({ seq }) => seq)).toEqual(order === "asc" ? [6, 251] : [251, 6]);
+    }
+    expect(await readHistory(events, ref, { ...all, filter })).toMatchObject({ next: 300, hasMore: false });
+  });
+
+  test("a place beyond the last event, however far, is an empty page", async () => {
+    const [events, ref] = [open(), stream()];
+    await events.append(batchOf(ref, 1, [at(1), at(2)]));
+    for (const cursor of [3, 1e14, 999_999_999_999_999]) {
+      expect(await events.read(ref, { ...all, cursor })).toEqual({
+        events: [],
+        next: cursor,
+        hasMore: false,
+      });
+      expect(await seqs(events, ref, { order: "desc", cursor })).toEqual([2, 1]);
+    }
   });
 
   test("the oldest go where there are too many bytes, and the numbers go on", async () => {

@@ -4,8 +4,8 @@
 -- REPLY events (the next cursor, a space, and `more` or `end`; then a line for each, with its number and its JSON)
 -- `cursor`: strictly after it in the order asked for; empty: from the beginning of that. `since` and `before`:
 -- Unix ms, empty without one; the first that is meant, and the first that is not. `types` and `categories`:
--- with spaces between, empty for all. No more than `maxLooked` are looked at, and what is answered ends with
--- the event that goes beyond `maxBytes`.
+-- with spaces between, empty for all. No more than `maxLooked` are looked at, and the last of them is the one
+-- that goes beyond `maxBytes`, whether they are meant or not: Redis copies each, and does nothing else meanwhile.
 --- @include base
 
 local isAsc = A.order == "asc"
@@ -20,8 +20,10 @@ end
 local types, categories = setOf(A.types), setOf(A.categories)
 local since, before = tonumber(A.since) or 0, tonumber(A.before) or math.huge
 
+-- Lua writes numbers of more than 14 digits with an exponent, which is no id.
+local function idOf(number) return ("%.0f-0"):format(number) end
 local function entryFrom(number)
-  return redis.call("XRANGE", K.streamEvents, number .. "-0", "+", "COUNT", 1)[1]
+  return redis.call("XRANGE", K.streamEvents, idOf(number), "+", "COUNT", 1)[1]
 end
 local function numberOf(entry) return tonumber(entry[1]:match("^%d+")) end
 
@@ -40,10 +42,11 @@ end
 
 local cursor = tonumber(A.cursor)
 if not cursor and isAsc then cursor = since > 0 and math.max(0, firstAt(since) - 1) or 0 end
+local atOnce = 4
 local function some()
-  if isAsc then return redis.call("XRANGE", K.streamEvents, "(" .. cursor .. "-0", "+", "COUNT", 16) end
-  local last = cursor and "(" .. cursor .. "-0" or "+"
-  return redis.call("XREVRANGE", K.streamEvents, last, "-", "COUNT", 16)
+  if isAsc then return redis.call("XRANGE", K.streamEvents, "(" .. idOf(cursor), "+", "COUNT", atOnce) end
+  local last = cursor and "(" .. idOf(cursor) or "+"
+  return redis.call("XREVRANGE", K.streamEvents, last, "-", "COUNT", atOnce)
 end
 
 -- Its own time counts, in ms.
@@ -56,22 +59,26 @@ end
 local limit, maxBytes, maxLooked = tonumber(A.limit), tonumber(A.maxBytes), tonumber(A.maxLooked)
 local lines, bytes, looked = {}, 0, 0
 local function isFull() return #lines >= limit or bytes >= maxBytes or looked >= maxLooked end
+local function look(entry)
+  cursor, looked, bytes = numberOf(entry), looked + 1, bytes + #entry[2][8]
+  if isMeant(entry[2]) then table.insert(lines, idOf(cursor):sub(1, -3) .. " " .. entry[2][8]) end
+end
+
 local isOver = false
 while not isOver and not isFull() do
   local entries = some()
-  isOver = #entries < 16
+  isOver = #entries < atOnce
   for _, entry in ipairs(entries) do
     if isFull() then
       isOver = false
       break
     end
-    cursor, looked = numberOf(entry), looked + 1
-    if isMeant(entry[2]) then
-      table.insert(lines, cursor .. " " .. entry[2][8])
-      bytes = bytes + #entry[2][8]
-    end
+    look(entry)
   end
+  -- As many as may be looked at yet, by what those so far have.
+  atOnce = math.max(1, math.min(64, math.floor((maxBytes - bytes) / (bytes / math.max(1, looked) + 1))))
 end
 -- Whether the page happens to end where the events do is looked up, so that nobody asks for an empty page.
+atOnce = 1
 local hasMore = not isOver and #some() > 0
-return plain("events", (cursor or 0) .. (hasMore and " more" or " end") .. "\n" .. table.concat(lines, "\n"))
+return plain("events", idOf(cursor or 0):sub(1, -3) .. (hasMore and " more" or " end") .. "\n" .. table.concat(lines, "\n"))
