@@ -2,6 +2,7 @@ import { findOtlpDestinationId, type OtlpDestinationId } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import { Telemetry, telemetryCategories } from "./bodies.js";
 import { checkSelector, fieldFault, type FieldFaults } from "./field-checks.js";
+import { reportedMethods } from "./reported-methods.js";
 
 /** The categories that are captured wherever anything is, unless they are switched off. */
 const defaultSet = {
@@ -24,10 +25,22 @@ const isAnyOn = (categories: Categories): boolean =>
 export function checkTelemetry(faults: FieldFaults, telemetry: Telemetry | null | undefined): void {
   if (telemetry?.enabled === false && isAnySet(telemetry.browser))
     fieldFault(faults, "telemetry", "enabled false cannot be combined with categories");
+  checkExcluded(faults, telemetry?.browser?.control?.cdp?.excluded_methods);
   const { otlp } = telemetry?.export ?? {};
   const field = "telemetry.export.otlp.destination";
   if (otlp?.destination) checkSelector(faults, field, otlp.destination);
   else if (otlp?.enabled === true) fieldFault(faults, field, "is required where enabled is true");
+}
+
+const reported: ReadonlySet<string> = new Set(reportedMethods);
+
+/** One that is misspelled would go on being told. */
+function checkExcluded(faults: FieldFaults, methods: readonly string[] = []): void {
+  for (const [place, method] of methods.entries())
+    if (!reported.has(method)) {
+      const field = `telemetry.browser.control.cdp.excluded_methods[${place}]`;
+      fieldFault(faults, field, "is no command that is told of");
+    }
 }
 
 const isAnySet = (categories: Categories = {}): boolean => Object.keys(categories).length > 0;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Telemetry } from "../../src/spec/bodies.js";
 import type { FieldFaults } from "../../src/spec/field-checks.js";
+import { reportedMethods } from "../../src/spec/reported-methods.js";
 import {
   checkTelemetry,
   exportedTo,
@@ -116,3 +117,17 @@ test.each([
 ])("an export of %j goes to %s", (otlp, to) =>
   expect(exportedTo({ enabled: true, export: { ...(otlp && { otlp }) } })).toBe(to),
 );
+
+test("only commands that are told of can be excluded, and each that is none is told", () => {
+  const faultsOf = (excluded_methods: string[]): FieldFaults => {
+    const faults: FieldFaults = [];
+    checkTelemetry(faults, { browser: { control: { cdp: { excluded_methods } } } });
+    return faults;
+  };
+  expect(faultsOf([...reportedMethods])).toEqual([]);
+  const field = "telemetry.browser.control.cdp.excluded_methods";
+  expect(faultsOf(["Page.reload", "Input.dispatchKeyevent", "constructor"])).toEqual([
+    { code: "invalid_input", message: `${field}[1]: is no command that is told of` },
+    { code: "invalid_input", message: `${field}[2]: is no command that is told of` },
+  ]);
+});

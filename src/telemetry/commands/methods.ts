@@ -1,3 +1,4 @@
+import type { ReportedMethod } from "../../spec/reported-methods.js";
 import { namedKeys } from "../named-keys.js";
 import {
   boolean,
@@ -255,6 +256,4 @@ export const reportedCommands = {
     mode: which(["card", "address"]),
     address_field_count: countOfRecords("address.fields"),
   },
-} as const satisfies Readonly<Record<string, Fields>>;
-
-export type ReportedMethod = keyof typeof reportedCommands;
+} as const satisfies Readonly<Record<ReportedMethod, Fields>>;

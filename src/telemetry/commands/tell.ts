@@ -1,6 +1,7 @@
 import { isRecord } from "../../base/is-record.js";
+import type { ReportedMethod } from "../../spec/reported-methods.js";
 import { clipped, type Field, type FieldValue, wrong } from "./fields.js";
-import { reportedCommands, type ReportedMethod } from "./methods.js";
+import { reportedCommands } from "./methods.js";
 
 /** A command as it was judged. */
 interface JudgedCommand {

@@ -1,4 +1,4 @@
-import type { ReportedMethod } from "../../../src/telemetry/commands/methods.js";
+import type { ReportedMethod } from "../../../src/spec/reported-methods.js";
 import { type Example, secret } from "./secret.js";
 
 /** Those of `examples.ts` that are about input. */
