@@ -1,10 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
-import type { Clock } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { type BrowserId, type LeaseId, newConnectionId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
+import { findTrace } from "../base/trace-context.js";
 import type { Visit, Visitor } from "./activity.js";
 import { goneBecause, overBecause, type GatewayRefusal, refuseUpgrade } from "./refusals.js";
 import type { RootTarget, BridgeConnection } from "./cdp/connection.js";
@@ -65,12 +66,14 @@ export class Handshake implements Visitor {
   #joining: Promise<boolean> | undefined;
   #cutReason: string | undefined;
   #isOpen = false;
+  readonly #arrivedAt: Millis;
 
   constructor(
     private readonly upgrade: UpgradeRequest,
     private readonly target: HandshakeTarget,
     private readonly parts: HandshakeParts,
   ) {
+    this.#arrivedAt = parts.clock.monotonic();
     void this.#open();
   }
 
@@ -172,7 +175,7 @@ export class Handshake implements Visitor {
 
   #makeClient(): CdpClient {
     const {
-      upgrade: { socket },
+      upgrade: { socket, request },
       target: { id, lease, browser, bidi },
       parts,
     } = this;
@@ -181,7 +184,9 @@ export class Handshake implements Visitor {
       id: newConnectionId(),
       lease,
       protocol: bidi ? "bidi" : "cdp",
+      arrivedAt: this.#arrivedAt,
       openedAt: parts.clock.monotonic(),
+      trace: findTrace(request.headers),
     });
     return new CdpClient({
       browser: id,

@@ -1,5 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import type { BrowserId, ConnectionId, LeaseId, RequestId } from "../base/ids.js";
+import type { TraceContext } from "../base/trace-context.js";
 import type { Chromium } from "../browser/chromium.js";
 import type { CurlAnswer, CurlRequest } from "../egress/parts.js";
 import type { Told } from "../telemetry/commands/tell.js";
@@ -27,8 +28,12 @@ export interface ClientIdentity {
   readonly id: ConnectionId;
   readonly lease: LeaseId;
   readonly protocol: "cdp" | "bidi";
+  /** When its upgrade came; monotonic clock. */
+  readonly arrivedAt: Millis;
   /** Monotonic clock. */
   readonly openedAt: Millis;
+  /** What its upgrade is part of. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { type Principal, projectOfRequest } from "../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
+import { findTrace, type TraceContext } from "../base/trace-context.js";
 import type { Caller, ConcernedLease } from "../spec/paging.js";
 import type { HttpDeps, OperationsInProject } from "./deps.js";
 import { InvalidInput } from "./invalid-input.js";
@@ -61,6 +62,10 @@ class HttpCaller implements Caller {
   get gone(): AbortSignal {
     this.#gone ??= goneSignal(this.#raw);
     return this.#gone;
+  }
+
+  get trace(): TraceContext | undefined {
+    return findTrace(this.#asked.headers);
   }
 
   concerns(lease: ConcernedLease | Promise<ConcernedLease>): void {

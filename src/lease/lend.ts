@@ -1,6 +1,7 @@
-import type { Millis } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import { refusal, type Refusal, RemudaError } from "../base/errors.js";
 import { type ControlId, type Partition, type LeaseId, newLeaseId, type RequestId } from "../base/ids.js";
+import { childOf, traceText } from "../base/trace-context.js";
 import { type LeasedBrowser, leasedParser } from "../pool/browser.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import type { Waiters, WaitHandle, WaitResult } from "./waiters.js";
@@ -25,6 +26,7 @@ export interface LendPorts {
   readonly grants: Grants;
   readonly configs: SessionReader;
   readonly control: ControlId;
+  readonly clock: Clock;
 }
 
 /** A lease that a caller asks for. */
@@ -91,6 +93,8 @@ export function waiterOf(
   if (telemetry && Object.keys(telemetry).length > 0) waiter.telemetry = JSON.stringify(telemetry);
   const holder = keyOf(caller.principal);
   if (holder !== undefined) waiter.holder = holder;
+  const { trace } = caller;
+  if (trace?.isSampled) waiter.trace = traceText(childOf(trace));
   return waiter;
 }
 
@@ -213,11 +217,17 @@ async function waitAt(
   });
   try {
     const limitMs = await source.limitMs();
+    const from = ports.clock.monotonic();
     const end = await endOf(wanted, source, () => place.wait(limitMs, caller.gone));
+    const until = ports.clock.monotonic();
     if (isFailure(end)) return await withdraw(ports, wanted, "failed");
-    return end.kind === "message"
-      ? await resultOf(ports, partition, end.message)
-      : await withdraw(ports, wanted, end.kind);
+    const result =
+      end.kind === "message"
+        ? await resultOf(ports, partition, end.message)
+        : await withdraw(ports, wanted, end.kind);
+    return result.kind === "granted"
+      ? { ...result, timing: { grantedAt: until, waited: { from, until } } }
+      : result;
   } finally {
     stopWaiting();
   }
@@ -276,13 +286,14 @@ async function withdraw(
 }
 
 async function granted(
-  { configs, grants }: LendPorts,
+  { configs, grants, clock }: LendPorts,
   partition: Partition,
   { browser, at }: GrantedBrowser,
 ): Promise<Granted> {
+  const timing = { grantedAt: clock.monotonic() };
   const session = await configs.findSession(browser, at);
   const lease = browser.lease.id;
   if (!session) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
   grants.opened(partition, lease, browser.id);
-  return { kind: "granted", session, settle: (outcome) => grants.settle(partition, lease, outcome) };
+  return { kind: "granted", session, timing, settle: (outcome) => grants.settle(partition, lease, outcome) };
 }

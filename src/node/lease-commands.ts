@@ -76,10 +76,10 @@ export class LeaseCommands {
 
   async #start(
     slot: Slot,
-    { lease, url, telemetry }: Extract<NodeMessage, { kind: "start" }>,
+    { lease, url, telemetry, trace }: Extract<NodeMessage, { kind: "start" }>,
   ): Promise<void> {
     if (!(await this.ports.handover.begin(slot, lease))) return;
-    slot.captures(lease, { telemetry });
+    slot.captures(lease, { telemetry, trace });
     if (url !== undefined) await this.start(slot, lease, url);
   }
 

@@ -37,6 +37,7 @@ export interface TelemetryParts {
 interface LeaseCapture {
   readonly telemetry?: Lease["telemetry"] | undefined;
   readonly telemetryRevision?: Lease["telemetryRevision"] | undefined;
+  readonly trace?: Lease["trace"] | undefined;
 }
 
 /** One Chromium and the clients on it; a restart puts another pair in its place. */
@@ -142,8 +143,8 @@ export class Slot implements LocalBrowser {
   }
 
   /** Captures what the lease that holds it wants; one that is over wants nothing. */
-  captures(lease: LeaseId, { telemetry, telemetryRevision: revision = 0 }: LeaseCapture): void {
-    if (this.activity.lease === lease) this.telemetry.told(lease, { revision, telemetry });
+  captures(lease: LeaseId, { telemetry, telemetryRevision: revision = 0, trace }: LeaseCapture): void {
+    if (this.activity.lease === lease) this.telemetry.told(lease, { revision, telemetry, trace });
   }
 
   /** Asks its Chromium to stop. Where it throws, nothing is left but what is being removed. */

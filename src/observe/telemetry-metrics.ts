@@ -22,12 +22,12 @@ export class TelemetryMetrics {
     });
     this.#exported = new Counter({
       name: "remuda_telemetry_exported_total",
-      help: "Events that collectors have taken",
+      help: "Events and spans that collectors have taken",
       registers,
     });
     this.#exportLost = new Counter({
       name: "remuda_telemetry_export_lost_total",
-      help: "Events that no collector has taken: too many waited, a delivery has failed, or there is no such destination",
+      help: "Events and spans that no collector has taken: too many waited, a delivery has failed, or there is no such destination",
       labelNames: ["reason"],
       registers,
     });

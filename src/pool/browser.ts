@@ -101,6 +101,8 @@ const Lease = Type.Object({
   telemetry: Type.Optional(Type.String()),
   /** Greater with each PATCH of it; absent before the first. */
   telemetryRevision: Type.Optional(Type.Number()),
+  /** The span of the call that it was taken with, where that is traced (base/trace-context.ts). */
+  trace: Type.Optional(Type.String()),
   usage: Type.Optional(TrafficUsage),
   /** The API key that it was taken with; absent for the root key and for people. */
   holder: Type.Optional(Type.String()),

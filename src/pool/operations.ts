@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import type { Millis } from "../base/clock.js";
 import type { Done, Refusal } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
 import type {
@@ -24,7 +25,13 @@ import type { Caller, Page, PoolListQuery, SessionListQuery } from "../spec/pagi
 export interface Granted {
   readonly kind: "granted";
   readonly session: Session;
+  readonly timing?: LendTiming;
   settle(outcome: "delivered" | "lost"): void;
+}
+/** Instants of the monotonic clock; `waited` is absent where a browser was there at once. */
+export interface LendTiming {
+  readonly grantedAt: Millis;
+  readonly waited?: { readonly from: Millis; readonly until: Millis };
 }
 /** Nothing became free in time: the caller is answered 204 with `Retry-After: 0`. */
 export interface TimedOut {

@@ -29,6 +29,7 @@ export const concernedLease = ({ browser, telemetry }: Session): ConcernedLease 
   browser: browser.id,
   lease: browser.lease.id,
   telemetry,
+  trace: browser.lease.trace,
 });
 
 /** Texts of a lease's record, which Lua passes on as they came. */

@@ -1,5 +1,6 @@
 import type { Guarded, Principal } from "../access/principal.js";
 import type { BrowserId, LeaseId, RequestId } from "../base/ids.js";
+import type { TraceContext } from "../base/trace-context.js";
 import type { Telemetry } from "./bodies.js";
 
 /** The lease that a request is about, and what it captures. */
@@ -7,6 +8,8 @@ export interface ConcernedLease {
   readonly browser: BrowserId;
   readonly lease: LeaseId;
   readonly telemetry: Telemetry | undefined;
+  /** What it is part of, as its record has it. */
+  readonly trace?: string | undefined;
 }
 
 /** What an operation needs to know of the request: who sent it, and how. */
@@ -20,6 +23,8 @@ export interface Caller {
   readonly retryCount: number;
   /** `X-Remuda-Lease-Id` or the body's `lease_id`. */
   readonly lease?: LeaseId;
+  /** The span of the caller that the request is part of. */
+  readonly trace?: TraceContext | undefined;
   /** To be told whose browser the request manages, so that its holder can see the call among the events. */
   concerns?(lease: ConcernedLease | Promise<ConcernedLease>): void;
 }

@@ -27,6 +27,7 @@ const connectedParser = parserOf(
     startUrl: Type.Optional(Type.String()),
     telemetry: Type.Optional(Type.String()),
     telemetryRevision: Type.Optional(Type.Number()),
+    trace: Type.Optional(Type.String()),
   }),
 );
 const begunParser = parserOf(

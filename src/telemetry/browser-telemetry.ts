@@ -1,8 +1,9 @@
 import type { BrowserId, LeaseId } from "../base/ids.js";
+import { parseTrace } from "../base/trace-context.js";
 import type { Telemetry } from "../spec/bodies.js";
 import { telemetryOf } from "../spec/telemetry.js";
-import type { EventCategory } from "./event.js";
-import type { LeaseRecorder, LeaseSink, Recorder } from "./recorder.js";
+import type { EventCategory, LeaseSink } from "./event.js";
+import type { LeaseRecorder, Recorder } from "./recorder.js";
 import { captureSettings, type CaptureSettings, isMonitored } from "./settings.js";
 
 /** What a lease changes of its browser's telemetry; a later one has a greater revision. */
@@ -10,6 +11,8 @@ export interface LeaseTelemetry {
   readonly revision: number;
   /** JSON text of a `Telemetry`; absent where the launch's own holds. */
   readonly telemetry?: string | undefined;
+  /** The span of the call that took it; whoever does not know it leaves it out. */
+  readonly trace?: string | undefined;
 }
 
 /** The events of a browser's present lease, while it captures any. */
@@ -39,6 +42,7 @@ interface BrowserTelemetryParts {
 interface Present {
   readonly lease: LeaseId;
   readonly revision: number;
+  readonly trace: string | undefined;
 }
 
 /**
@@ -68,12 +72,13 @@ export class BrowserTelemetry {
   }
 
   /** What the lease that holds the browser wants. Told twice, or late, it changes nothing. */
-  told(lease: LeaseId, { revision, telemetry }: LeaseTelemetry): void {
-    const present = this.#present;
-    if (present?.lease === lease && present.revision >= revision) return;
-    if (present && present.lease !== lease) void this.over(present.lease);
-    this.#present = { lease, revision };
-    this.#apply(lease, captureSettings(telemetryOf(this.parts.launched, { telemetry })));
+  told(lease: LeaseId, { revision, telemetry, trace }: LeaseTelemetry): void {
+    const present = this.#present?.lease === lease ? this.#present : undefined;
+    if (this.#present && !present) void this.over(this.#present.lease);
+    const isOld = present !== undefined && present.revision >= revision;
+    this.#present = { lease, revision: isOld ? present.revision : revision, trace: present?.trace ?? trace };
+    if (this.#recorder) this.#recorder.trace ??= parseTrace(this.#present.trace);
+    if (!isOld) this.#apply(lease, captureSettings(telemetryOf(this.parts.launched, { telemetry })));
   }
 
   /**
@@ -99,7 +104,7 @@ export class BrowserTelemetry {
     if (!settings) return this.#end();
     const { recorder, browser } = this.parts;
     if (this.#recorder) this.#recorder.apply(settings);
-    else this.#recorder = recorder.open({ browser, lease }, settings);
+    else this.#recorder = recorder.open({ browser, lease }, settings, parseTrace(this.#present?.trace));
     this.#capture = { lease, settings, sink: this.#recorder };
     this.#watchPages(this.#capture);
     this.#tell();

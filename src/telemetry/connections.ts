@@ -1,15 +1,19 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
+import type { TraceContext } from "../base/trace-context.js";
 import type { Capture } from "./browser-telemetry.js";
 import type { Told } from "./commands/tell.js";
 import type { EventCategory, EventSource, SeenEvent } from "./event.js";
+import { type OpenedSpan, tellConnected, tellFirstCommand } from "./traces/connection-spans.js";
 
 /** One connection of a client, as the gateway tells it (gateway/ports.ts). */
 interface Client {
   readonly id: string;
   readonly lease: LeaseId;
   readonly protocol: "cdp" | "bidi";
+  readonly arrivedAt: Millis;
   readonly openedAt: Millis;
+  readonly trace?: TraceContext | undefined;
 }
 
 interface AnsweredRequest {
@@ -32,6 +36,8 @@ interface Counts {
   messages: number;
   dropped: number;
   excluded: number;
+  /** Until its first command. */
+  opening?: OpenedSpan | undefined;
 }
 
 const source: EventSource = { kind: "kernel_api" };
@@ -49,7 +55,7 @@ export class Connections {
   /** What a client did while nobody listened is not counted. */
   readonly #counts = new WeakMap<Client, Counts>();
 
-  constructor(private readonly clock: Pick<Clock, "monotonic">) {}
+  constructor(private readonly clock: Pick<Clock, "now" | "monotonic">) {}
 
   /** Goes on with what is captured now; undefined where that wants nothing of what clients do. */
   follow(capture: Capture | undefined): this | undefined {
@@ -58,8 +64,12 @@ export class Connections {
     return categories?.has("control") || categories?.has("connection") ? this : undefined;
   }
 
-  opened({ id, lease, protocol }: Client): void {
+  opened(client: Client): void {
+    const { id, lease, protocol } = client;
     const data = { connection_id: id };
+    const capture = this.#captureOf(lease);
+    const opening = capture && tellConnected(client, capture.sink, this.clock);
+    if (opening) this.#countsOf(client).opening = opening;
     this.#emit(lease, { type: "cdp_connect", category: "connection", source: sources[protocol], data });
   }
 
@@ -68,10 +78,16 @@ export class Connections {
   }
 
   command(client: Client, { method, data }: Told): void {
-    if (!this.#findSink(client.lease, "control")) return;
+    const sink = this.#findSink(client.lease, "control");
+    if (!sink) return;
     const counts = this.#countsOf(client);
-    if (this.#capture?.settings.excludedMethods.has(method)) counts.excluded += 1;
-    else if (!data || !this.#emitCommand(client, data)) counts.dropped += 1;
+    if (this.#capture?.settings.excludedMethods.has(method)) {
+      counts.excluded += 1;
+      return;
+    }
+    if (counts.opening) tellFirstCommand(counts.opening, method, { sink, clock: this.clock });
+    counts.opening = undefined;
+    if (!data || !this.#emitCommand(client, data)) counts.dropped += 1;
   }
 
   closed(client: Client, end: keyof typeof reasons): void {
@@ -105,8 +121,12 @@ export class Connections {
   }
 
   #findSink(lease: LeaseId, category: EventCategory): Capture["sink"] | undefined {
-    const capture = this.#capture;
-    return capture?.lease === lease && capture.sink.wants(category) ? capture.sink : undefined;
+    const capture = this.#captureOf(lease);
+    return capture?.sink.wants(category) ? capture.sink : undefined;
+  }
+
+  #captureOf(lease: LeaseId): Capture | undefined {
+    return this.#capture?.lease === lease ? this.#capture : undefined;
   }
 
   #countsOf(client: Client): Counts {

@@ -1,4 +1,7 @@
+import type { Millis } from "../base/clock.js";
+import type { TraceContext } from "../base/trace-context.js";
 import type { telemetryCategories } from "../spec/bodies.js";
+import type { Span } from "./traces/span.js";
 
 /** What a configuration can switch on; `monitor` tells of the telemetry itself and is always on. */
 export type EventCategory = (typeof telemetryCategories)[number] | "monitor";
@@ -27,7 +30,16 @@ export interface TelemetryEvent {
 export type SeenEvent = Omit<TelemetryEvent, "ts" | "truncated"> & {
   readonly ts?: number;
   readonly truncated?: boolean;
+  readonly navigation?: NavigationFacts | undefined;
 };
+
+/** What is known of a navigation beside its event, for its span. */
+export interface NavigationFacts {
+  /** When its document was asked for, by the monotonic clock. */
+  readonly startedAt?: Millis | undefined;
+  /** An error page of Chromium's is shown in the document's place. */
+  readonly hasFailed: boolean;
+}
 
 /** Takes what happens in one browser. Never throws and never waits. */
 export interface EventSink {
@@ -35,4 +47,14 @@ export interface EventSink {
   wants(category: EventCategory): boolean;
   /** False where the event is lost, because too much waits already. */
   emit(event: SeenEvent): boolean;
+}
+
+/** What a lease's events go into; it also counts those that did not get there. */
+export interface LeaseSink extends EventSink {
+  /** Events of this lease that are lost, so far. */
+  readonly lost: number;
+  /** What its events and spans are part of; undefined: they are in no trace. */
+  trace: TraceContext | undefined;
+  /** Exports a span, where anything is exported. Never throws and never waits. */
+  span(span: Span): void;
 }

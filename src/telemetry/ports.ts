@@ -1,6 +1,8 @@
 import type { Millis } from "../base/clock.js";
 import type { BrowserId, LeaseId, OtlpDestinationId } from "../base/ids.js";
+import type { TraceContext } from "../base/trace-context.js";
 import type { EventCategory } from "./event.js";
+import type { Span } from "./traces/span.js";
 
 /** The events of one lease. */
 export interface StreamRef {
@@ -43,8 +45,13 @@ export interface StoredEvent {
 
 /** The way of one lease's events to a destination. Never throws and never waits. */
 export interface ExportStream {
-  /** `text` is the JSON of a `TelemetryEvent`. False where it is lost, because too much waits already. */
-  add(text: string): boolean;
+  /**
+   * `text` is the JSON of a `TelemetryEvent`, which has happened within the span that is given. False where it is
+   * lost, because too much waits already.
+   */
+  add(text: string, trace?: TraceContext): boolean;
+  /** The same of a span. */
+  addSpan(span: Span): boolean;
   /** What was added before is still sent. */
   close(): void;
 }
@@ -89,4 +96,14 @@ export interface EventStore {
   has(stream: StreamRef): Promise<boolean>;
   /** The newest lease of a browser that has stored events here. */
   findLatest(browser: BrowserId): Promise<LeaseId | undefined>;
+}
+
+/**
+ * Why events are lost: too many came at once, the store was away until their lease was over, or it has lost what
+ * it had stored.
+ */
+export type EventLoss = "too_many" | "store_away" | "store_lost";
+export interface EventMeter {
+  recorded(count: number): void;
+  lost(why: EventLoss, count: number): void;
 }

@@ -1,8 +1,18 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type LeaseId, newRequestId, type OtlpDestinationId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { EventCategory, EventSink, SeenEvent, TelemetryEvent } from "./event.js";
-import type { Appended, EventStore, Exports, ExportStream, StreamRef, WrittenEvent } from "./ports.js";
+import type { TraceContext } from "../base/trace-context.js";
+import type { EventCategory, LeaseSink, SeenEvent, TelemetryEvent } from "./event.js";
+import type {
+  Appended,
+  EventLoss,
+  EventMeter,
+  EventStore,
+  Exports,
+  ExportStream,
+  StreamRef,
+  WrittenEvent,
+} from "./ports.js";
 import type { CaptureSettings } from "./settings.js";
 import { truncateData } from "./truncate.js";
 
@@ -15,16 +25,6 @@ export interface RecorderLimits {
   readonly daemonBytes: number;
 }
 
-/**
- * Why events are lost: too many came at once, the store was away until their lease was over, or it has lost what
- * it had stored.
- */
-export type EventLoss = "too_many" | "store_away" | "store_lost";
-export interface EventMeter {
-  recorded(count: number): void;
-  lost(why: EventLoss, count: number): void;
-}
-
 interface RecorderParts {
   readonly store: Pick<EventStore, "append">;
   readonly clock: Clock;
@@ -32,12 +32,6 @@ interface RecorderParts {
   readonly meter: EventMeter;
   readonly limits: RecorderLimits;
   readonly exports?: Exports;
-}
-
-/** What a lease's events go into; it also counts those that did not get there. */
-export interface LeaseSink extends EventSink {
-  /** Events of this lease that are lost, so far. */
-  readonly lost: number;
 }
 
 /** Events wait so long for others, so that they are stored together. */
@@ -75,10 +69,11 @@ export class Recorder {
     return this.#heldBytes;
   }
 
-  open(stream: StreamRef, settings: CaptureSettings): LeaseRecorder {
+  open(stream: StreamRef, settings: CaptureSettings, trace?: TraceContext): LeaseRecorder {
     // Where a PATCH switches off and on again, what was before is stored before what comes.
     const before = this.#endings.get(stream.lease);
     const recorder = new LeaseRecorder(stream, settings, { ...this.#shared, before });
+    recorder.trace = trace;
     this.#open.add(recorder);
     return recorder;
   }
@@ -118,6 +113,7 @@ interface RecorderShared extends Shared {
 export class LeaseRecorder implements LeaseSink {
   /** Names those of one opening, so that a batch which is sent twice is stored once. */
   readonly #writer = newRequestId();
+  trace: TraceContext | undefined;
   #waiting: WrittenEvent[] = [];
   #waitingBytes = 0;
   #batches = 0;
@@ -160,7 +156,7 @@ export class LeaseRecorder implements LeaseSink {
     const bytes = bytesOf(text);
     const { limits, hold } = this.shared;
     // A picture is no record of a log, and longer than collectors take.
-    if (seen.category !== "screenshot") this.#exported?.stream.add(text);
+    if (seen.category !== "screenshot") this.#exported?.stream.add(text, this.trace);
     if (this.#waitingBytes + bytes > limits.queueBytes || !hold(bytes)) {
       this.#lose("too_many", 1);
       return false;
@@ -170,6 +166,8 @@ export class LeaseRecorder implements LeaseSink {
     this.#storeSoon();
     return true;
   }
+
+  span: LeaseSink["span"] = (span) => void this.#exported?.stream.addSpan(span);
 
   /** Stores what waits; resolves when it is stored, or lost because the store is away for too long. */
   close(): Promise<void> {

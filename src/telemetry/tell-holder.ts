@@ -1,3 +1,4 @@
+import { parseTrace } from "../base/trace-context.js";
 import type { ConcernedLease } from "../spec/paging.js";
 import type { SeenEvent } from "./event.js";
 import type { Recorder } from "./recorder.js";
@@ -8,10 +9,10 @@ export type TellHolder = (lease: ConcernedLease, event: SeenEvent) => void;
 
 export const makeTellHolder =
   (recorder: Recorder): TellHolder =>
-  ({ browser, lease, telemetry }, event) => {
+  ({ browser, lease, telemetry, trace }, event) => {
     const settings = captureSettings(telemetry);
     if (!settings?.categories.has(event.category)) return;
-    const sink = recorder.open({ browser, lease }, settings);
+    const sink = recorder.open({ browser, lease }, settings, parseTrace(trace));
     sink.emit(event);
     void sink.close();
   };

@@ -3,11 +3,14 @@ import { newLeaseId } from "../../src/base/ids.js";
 import type { Capture } from "../../src/telemetry/browser-telemetry.js";
 import { Connections } from "../../src/telemetry/connections.js";
 import type { EventCategory, SeenEvent } from "../../src/telemetry/event.js";
+import type { Span } from "../../src/telemetry/traces/span.js";
+import type { TraceContext } from "../../src/base/trace-context.js";
 import { DrivenClock } from "../support/driven-clock.js";
 
 const lease = newLeaseId();
 let clock: DrivenClock;
 let seen: SeenEvent[];
+let spans: Span[];
 let categories: Set<EventCategory>;
 let excluded: Set<string>;
 /** How many more events are taken. */
@@ -17,6 +20,7 @@ let connections: Connections;
 beforeEach(() => {
   clock = new DrivenClock();
   seen = [];
+  spans = [];
   categories = new Set(["control", "connection"]);
   excluded = new Set();
   room = Infinity;
@@ -29,7 +33,8 @@ beforeEach(() => {
     },
   };
   const settings = { categories, excludedMethods: excluded, isStored: true };
-  capture = { lease, settings, sink: { ...sink, lost: 0 } };
+  const tracing = { trace: undefined, span: (span: Span) => void spans.push(span) };
+  capture = { lease, settings, sink: { ...sink, ...tracing, lost: 0 } };
   connections = new Connections(clock);
   connections.follow(capture);
 });
@@ -38,6 +43,7 @@ const clientOf = (id: string, protocol: "cdp" | "bidi" = "cdp") => ({
   id,
   lease,
   protocol,
+  arrivedAt: clock.monotonic(),
   openedAt: clock.monotonic(),
 });
 const close = (id: number) =>
@@ -155,4 +161,74 @@ test("a request through the browser's way out is a call of the API", () => {
       data: { request_id: "r1", operation_id: "curlBrowser", status: 403, duration_ms: 13 },
     },
   ]);
+});
+
+const contextOf = (digit: string, isSampled = true): TraceContext => ({
+  traceId: digit.repeat(32),
+  spanId: digit.repeat(16),
+  isSampled,
+});
+/** A client that is accepted 20 ms after it came, and sends commands 30 ms later. */
+async function drive(id: string, trace?: TraceContext): Promise<readonly Span[]> {
+  spans = [];
+  const client = { ...clientOf(id), trace };
+  await clock.advance(20);
+  connections.opened(client);
+  await clock.advance(30);
+  for (const command of [1, 2]) connections.command(client, close(command));
+  return spans;
+}
+const timesOf = ({ startedAt, endedAt }: Span) => endedAt - startedAt;
+
+test("a client of a traced lease is told as a child of its acquire, with its first command", async () => {
+  const acquire = contextOf("a");
+  capture.sink.trace = acquire;
+  const [connect, first, ...more] = await drive("c1");
+  expect(more).toEqual([]);
+  expect(connect).toMatchObject({
+    name: "connect",
+    parent: acquire,
+    isServer: true,
+    link: undefined,
+    attributes: { "remuda.connection.id": "c1", "remuda.connection.protocol": "cdp" },
+  });
+  expect(first).toMatchObject({
+    name: "first command",
+    parent: connect?.context,
+    attributes: { "remuda.connection.id": "c1", "rpc.method": "Page.close" },
+  });
+  expect([connect, first].map((span) => span && timesOf(span))).toEqual([20, 30]);
+  expect(first?.startedAt).toBe(connect?.endedAt);
+});
+
+test("a client with a trace of its own is part of that, and linked to the acquire; who wants no spans has none", async () => {
+  const [acquire, own] = [contextOf("a"), contextOf("b")];
+  capture.sink.trace = acquire;
+  const [connect, first] = await drive("c1", own);
+  expect(connect).toMatchObject({ parent: own, link: acquire, context: { traceId: own.traceId } });
+  expect(first).toMatchObject({ parent: connect?.context, context: { traceId: own.traceId } });
+  expect(await drive("c2", contextOf("c", false))).toEqual([]);
+  expect(capture.sink.trace).toEqual(acquire);
+});
+
+test("a lease without a trace has no spans, until a client comes that has one: it joins that", async () => {
+  expect(await drive("c1")).toEqual([]);
+  const own = contextOf("b");
+  const [connect] = await drive("c2", own);
+  expect(connect).toMatchObject({ parent: own, link: undefined });
+  expect(capture.sink.trace).toEqual(connect?.context);
+  expect((await drive("c3"))[0]).toMatchObject({ name: "connect", parent: connect?.context });
+});
+
+test("a category that is off tells no span either, and a command that is excluded is not the first", async () => {
+  const acquire = contextOf("a");
+  capture.sink.trace = acquire;
+  categories.delete("connection");
+  const [first, ...more] = await drive("c1");
+  expect([first?.name, first?.parent, more]).toEqual(["first command", acquire, []]);
+  categories.add("connection").delete("control");
+  expect((await drive("c2")).map(({ name }) => name)).toEqual(["connect"]);
+  categories.add("control");
+  excluded.add("Page.close");
+  expect((await drive("c3")).map(({ name }) => name)).toEqual(["connect"]);
 });

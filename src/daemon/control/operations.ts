@@ -14,6 +14,7 @@ import { makeRelease, makeRemoveSession } from "../../lease/release.js";
 import { makeReportCaptcha } from "../../lease/report-captcha.js";
 import { makeTellHolder } from "../../telemetry/tell-holder.js";
 import { makeEventOperations } from "../../lease/session-events.js";
+import { traceAcquire, traceCreate } from "../../lease/traced-lending.js";
 import { makeGetSession, makeUpdateSession } from "../../lease/update-session.js";
 import { undoneWhereLate } from "../../pool/late-creation.js";
 import { SessionReader } from "../../pool/launch-templates.js";
@@ -35,6 +36,7 @@ import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
 import { extensionCheck } from "../registries.js";
 import type { DaemonParts } from "../shared.js";
 import { Seats } from "../../telemetry/seats.js";
+import { makeTellSpans } from "../../telemetry/traces/tell-spans.js";
 import type { ProjectStores } from "../../store/project/projects.js";
 
 /** What operations have in every project. */
@@ -113,7 +115,10 @@ function makePoolOperations(
     flush: makeFlushPool(ports),
     browsers: makePoolBrowsers(ports),
     recordings: makePoolRecordings({ poolStore, projects }),
-    acquire: meterAcquire(acquire, { clock, meter: acquireMeter(shared, projects.project) }),
+    acquire: traceAcquire(meterAcquire(acquire, { clock, meter: acquireMeter(shared, projects.project) }), {
+      clock,
+      tellSpans: makeTellSpans(shared.recorder),
+    }),
     release: makeRelease(releasePorts(shared, project)),
   };
 }
@@ -165,7 +170,7 @@ function makeSessionCreation(
 ): SessionOperations["create"] {
   const { config, stores, clock } = shared;
   const { projects, ...refs } = project;
-  const create = makeCreateSession({
+  const launch = makeCreateSession({
     ...lendingPorts(shared, project, lending),
     ...refs,
     nodes: stores.nodes,
@@ -175,6 +180,7 @@ function makeSessionCreation(
     region: config.region,
     launchWaitMs: Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs),
   });
+  const create = traceCreate(launch, { clock, tellSpans: makeTellSpans(shared.recorder) });
   const remove = makeRemoveSession(releasePorts(shared, project));
   return undoneWhereLate(create, {
     isActive: isActiveOf(shared, projects.project),
@@ -186,10 +192,10 @@ function makeSessionCreation(
 }
 
 const lendingPorts = (
-  { stores: { poolStore } }: DaemonParts,
+  { stores: { poolStore }, clock }: DaemonParts,
   { projects, ...refs }: ProjectStores,
   { control, waiters, grants }: Lending,
-) => ({ poolStore, projects, configs: new SessionReader(poolStore, refs), control, waiters, grants });
+) => ({ poolStore, projects, configs: new SessionReader(poolStore, refs), control, waiters, grants, clock });
 
 const releasePorts = (
   { config, stores, clock }: DaemonParts,

@@ -12,6 +12,7 @@ import type { TelemetryParts } from "../../node/slot.js";
 import { Slots } from "../../node/slots.js";
 import { BrowserTelemetry } from "../../telemetry/browser-telemetry.js";
 import { Monitor } from "../../telemetry/monitor/monitor.js";
+import { NavigationSpans } from "../../telemetry/traces/navigation-spans.js";
 import type { AssetsPart } from "./browser-assets.js";
 import type { EgressPart } from "./egress.js";
 import { gatewayLimitsOf } from "../gateway.js";
@@ -107,9 +108,16 @@ function makeTelemetry(
     browser,
     launched: template.telemetry,
     recorder,
-    startMonitor({ sink, settings: { categories } }) {
+    startMonitor({ sink: leaseSink, settings: { categories } }) {
+      const sink = new NavigationSpans(leaseSink, clock);
       void monitor.start({ pipe: running().chromium.pipe, sink, categories });
-      return monitor;
+      return {
+        apply: (changed) => void monitor.apply(changed),
+        stop() {
+          sink.close();
+          return monitor.stop();
+        },
+      };
     },
   });
 }

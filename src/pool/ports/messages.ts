@@ -135,6 +135,7 @@ export const NodeMessage = Type.Union([
     ...ofLease,
     url: Type.Optional(Type.String()),
     telemetry: Type.Optional(Type.String()),
+    trace: Type.Optional(Type.String()),
   }),
   Type.Object({
     kind: Type.Literal("ask"),

@@ -34,6 +34,8 @@ export interface Waiter {
   readonly startUrl?: string;
   /** JSON text of the `Telemetry` by which its lease changes the browser's. */
   readonly telemetry?: string;
+  /** The span of the call, which its lease is part of. */
+  readonly trace?: string;
   /** The API key that asks. */
   readonly holder?: string;
   /** The timeout of an on-demand session, which has no pool to tell it. */

@@ -4,7 +4,7 @@ import type { OtlpDestinationId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Collector, Collectors } from "./collectors.js";
 import type { Delivery } from "./delivery.js";
-import type { ExportedEvent } from "./exported.js";
+import type { Exported, Signal } from "./exported.js";
 
 export interface ExportLimits {
   /** Events are collected for so long before they are sent. */
@@ -43,7 +43,7 @@ interface QueueShared extends QueueParts {
 
 /** What an event costs beside its text. */
 const eventOverhead = 100;
-const bytesOf = ({ text }: ExportedEvent): number => text.length + eventOverhead;
+const bytesOf = ({ text }: Exported): number => text.length + eventOverhead;
 /** A destination is read anew so often while events go there. */
 const readEveryMs: Millis = 1000;
 /** Redis is asked again so long after it was away. */
@@ -51,9 +51,9 @@ const retryMs: Millis = 1000;
 /** That a destination goes on well is noted so often. */
 const noteEveryMs: Millis = 30_000;
 
-/** What waits to be sent to one destination, in the order in which it came. */
+/** What waits of one signal to be sent to one destination, in the order in which it came. */
 export class DestinationQueue {
-  #waiting: ExportedEvent[] = [];
+  #waiting: Exported[] = [];
   #bytes = 0;
   #sending: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -64,19 +64,20 @@ export class DestinationQueue {
 
   constructor(
     readonly id: OtlpDestinationId,
+    readonly signal: Signal,
     private readonly parts: QueueShared,
   ) {}
 
-  /** False where the event is lost, because too much waits already. */
-  add(event: ExportedEvent): boolean {
-    const bytes = bytesOf(event);
+  /** False where it is lost, because too much waits already. */
+  add(exported: Exported): boolean {
+    const bytes = bytesOf(exported);
     const { limits, hold, meter } = this.parts;
     const isFull = this.#isClosed || this.#bytes + bytes > limits.queueBytes;
     if (isFull || !hold(bytes, this.#bytes)) {
       meter.exportLost("queue_full", 1);
       return false;
     }
-    this.#waiting.push(event);
+    this.#waiting.push(exported);
     this.#bytes += bytes;
     this.#sendSoon();
     return true;
@@ -125,13 +126,16 @@ export class DestinationQueue {
     } while (this.#bytes >= batchBytes || this.#waiting.length >= batchEvents);
   }
 
-  async #send(batch: readonly ExportedEvent[], delivery: Delivery): Promise<void> {
+  async #send(batch: readonly Exported[], delivery: Delivery): Promise<void> {
     if (batch.length === 0) return;
     const { meter, log } = this.parts;
     const sent = await delivery.send(batch);
     if (sent.kind === "failed") {
       this.#lose("failed", batch);
-      log.warn({ destination: this.id, events: batch.length, why: sent.why }, "telemetry was not delivered");
+      log.warn(
+        { destination: this.id, signal: this.signal, records: batch.length, why: sent.why },
+        "telemetry was not delivered",
+      );
       return this.#note(sent.why);
     }
     this.#release(batch);
@@ -140,7 +144,7 @@ export class DestinationQueue {
     this.#note(undefined);
   }
 
-  #take(): readonly ExportedEvent[] {
+  #take(): readonly Exported[] {
     const { batchEvents, batchBytes } = this.parts.limits;
     let [count, bytes] = [0, 0];
     for (const event of this.#waiting) {
@@ -164,7 +168,12 @@ export class DestinationQueue {
       const { Delivery } = await import("./delivery.js");
       this.#known = collector && {
         collector,
-        delivery: new Delivery(collector, { collectors, clock, limitMs: limits.limitMs }),
+        delivery: new Delivery(collector, {
+          signal: this.signal,
+          collectors,
+          clock,
+          limitMs: limits.limitMs,
+        }),
       };
       return this.#known?.delivery ?? "none";
     } catch (error) {
@@ -174,12 +183,12 @@ export class DestinationQueue {
     }
   }
 
-  #lose(why: ExportLoss, events: readonly ExportedEvent[]): void {
+  #lose(why: ExportLoss, events: readonly Exported[]): void {
     this.#release(events);
     if (events.length > 0) this.parts.meter.exportLost(why, events.length);
   }
 
-  #release(events: readonly ExportedEvent[]): void {
+  #release(events: readonly Exported[]): void {
     const bytes = sumOf(events);
     this.#bytes -= bytes;
     this.parts.hold(-bytes, this.#bytes);
@@ -201,5 +210,4 @@ export class DestinationQueue {
   }
 }
 
-const sumOf = (events: readonly ExportedEvent[]): number =>
-  events.reduce((sum, event) => sum + bytesOf(event), 0);
+const sumOf = (events: readonly Exported[]): number => events.reduce((sum, event) => sum + bytesOf(event), 0);

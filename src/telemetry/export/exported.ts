@@ -1,3 +1,6 @@
+import type { TraceContext } from "../../base/trace-context.js";
+import type { Span } from "../traces/span.js";
+
 /** Whose events are exported, as every record says. */
 export interface ExportedSession {
   readonly session: string;
@@ -10,9 +13,17 @@ export interface ExportedSession {
   readonly node?: string | undefined;
 }
 
-export interface ExportedEvent {
-  /** The JSON of a `TelemetryEvent`. */
+/** What OTLP calls signals: each has requests of its own. */
+export type Signal = "logs" | "traces";
+
+/** An event or a span on its way to a destination. */
+export interface Exported {
+  /** The JSON of a `TelemetryEvent`, or of a `Span`. */
   readonly text: string;
-  /** Has to be found out first; the same for all events of a lease. */
+  /** Has to be found out first; the same for all that is of a lease. */
   readonly of: Promise<ExportedSession>;
+  /** The span in which an event happened. */
+  readonly trace?: TraceContext | undefined;
 }
+
+export const spanText = (span: Span): string => JSON.stringify(span);

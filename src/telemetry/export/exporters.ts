@@ -3,7 +3,7 @@ import type { Millis } from "../../base/clock.js";
 import type { OtlpDestinationId } from "../../base/ids.js";
 import type { ExportStream } from "../ports.js";
 import { DestinationQueue, type QueueParts } from "./destination-queue.js";
-import type { ExportedSession } from "./exported.js";
+import { type ExportedSession, type Signal, spanText } from "./exported.js";
 
 interface Used {
   readonly queue: DestinationQueue;
@@ -15,9 +15,9 @@ const closeLimitMs: Millis = 5000;
 /** A destination may have so much whatever waits for others, whose collectors may be dead. */
 const ownShareBytes = 64 * 1024;
 
-/** Exports events to the destinations that are in use, which all leases of a daemon share. */
+/** Exports events and spans to the destinations that are in use, which all leases of a daemon share. */
 export class Exporters {
-  readonly #used = new Map<OtlpDestinationId, Used>();
+  readonly #used = new Map<string, Used>();
 
   #heldBytes = 0;
 
@@ -28,22 +28,27 @@ export class Exporters {
     return this.#heldBytes;
   }
 
-  /** How many destinations something is sent to, or still waits for. */
+  /** How many destinations something is sent to, or still waits for; one with traces counts twice. */
   get size(): number {
     return this.#used.size;
   }
 
   open(destination: OtlpDestinationId, of: Promise<ExportedSession>): ExportStream {
-    const used = this.#use(destination);
-    used.users += 1;
+    const logs = this.#enter(destination, "logs");
+    let traces: Used | undefined;
     let isOpen = true;
     return {
-      add: (text) => used.queue.add({ text, of }),
+      add: (text, trace) => logs.queue.add({ text, of, trace }),
+      addSpan: (span) => {
+        if (!isOpen) return false;
+        traces ??= this.#enter(destination, "traces");
+        return traces.queue.add({ text: spanText(span), of });
+      },
       close: () => {
         if (!isOpen) return;
         isOpen = false;
-        used.users -= 1;
-        if (used.users === 0) void this.#end(used);
+        this.#leave(logs);
+        if (traces) this.#leave(traces);
       },
     };
   }
@@ -58,16 +63,22 @@ export class Exporters {
     this.#used.clear();
   }
 
-  #use(id: OtlpDestinationId): Used {
-    const known = this.#used.get(id);
-    if (known) return known;
-    const used = { queue: this.#openQueue(id), users: 0 };
-    this.#used.set(id, used);
+  #enter(id: OtlpDestinationId, signal: Signal): Used {
+    const key = keyOf({ id, signal });
+    const used = this.#used.get(key) ?? { queue: this.#openQueue(id, signal), users: 0 };
+    this.#used.set(key, used);
+    used.users += 1;
     return used;
   }
 
-  #openQueue(id: OtlpDestinationId): DestinationQueue {
-    return new DestinationQueue(id, { ...this.parts, hold: (bytes, own) => this.#hold(bytes, own) });
+  #leave(used: Used): void {
+    used.users -= 1;
+    if (used.users === 0) void this.#end(used);
+  }
+
+  #openQueue(id: OtlpDestinationId, signal: Signal): DestinationQueue {
+    const hold = (bytes: number, own: number): boolean => this.#hold(bytes, own);
+    return new DestinationQueue(id, signal, { ...this.parts, hold });
   }
 
   #hold(bytes: number, own: number): boolean {
@@ -80,8 +91,11 @@ export class Exporters {
   /** Once nothing waits any more, unless somebody has come to use it meanwhile. */
   async #end(used: Used): Promise<void> {
     await used.queue.drain();
-    if (used.users > 0 || this.#used.get(used.queue.id) !== used) return;
-    this.#used.delete(used.queue.id);
+    const key = keyOf(used.queue);
+    if (used.users > 0 || this.#used.get(key) !== used) return;
+    this.#used.delete(key);
     used.queue.close();
   }
 }
+
+const keyOf = ({ id, signal }: Pick<DestinationQueue, "id" | "signal">): string => `${signal} ${id}`;

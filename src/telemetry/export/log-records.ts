@@ -1,34 +1,13 @@
 import { type LogBody, SeverityNumber } from "@opentelemetry/api-logs";
 import type { ProtobufLogsSerializer } from "@opentelemetry/otlp-transformer";
-import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 import type { Millis } from "../../base/clock.js";
 import type { TelemetryEvent } from "../event.js";
-import type { ExportedEvent, ExportedSession } from "./exported.js";
+import type { Exported } from "./exported.js";
+import { resourceFor } from "./resources.js";
+import { spanContextOf } from "./span-records.js";
 
 /** The maintained serializer says what a record is. */
 export type LogRecord = Parameters<(typeof ProtobufLogsSerializer)["serializeRequest"]>[0][number];
-
-const resourceOf = ({ session, lease, project, pool, region, node }: ExportedSession): Resource =>
-  resourceFromAttributes({
-    "service.name": "remuda-browser",
-    "session.id": session,
-    "remuda.lease.id": lease,
-    "remuda.project.id": project,
-    ...(pool && { "remuda.pool.id": pool.id }),
-    ...(pool?.name !== undefined && { "remuda.pool.name": pool.name }),
-    "cloud.region": region,
-    ...(node !== undefined && { "remuda.node.id": node }),
-  });
-
-/** One for each session, since the serializer groups records by it. */
-const resources = new WeakMap<ExportedSession, Resource>();
-function resourceFor(session: ExportedSession): Resource {
-  const known = resources.get(session);
-  if (known) return known;
-  const made = resourceOf(session);
-  resources.set(session, made);
-  return made;
-}
 
 // One object for all records: the serializer groups them by it.
 const scope = { name: "remuda.telemetry" };
@@ -53,7 +32,7 @@ const severityOf = (type: string): { severityNumber: SeverityNumber; severityTex
 };
 
 /** One event, given as its JSON, as an OTLP log record: its data as the body, the rest as attributes. */
-export async function logRecordOf({ text, of }: ExportedEvent, observedAt: Millis): Promise<LogRecord> {
+export async function logRecordOf({ text, of, trace }: Exported, observedAt: Millis): Promise<LogRecord> {
   const { ts, type, category, source, data, truncated } = JSON.parse(text) as TelemetryEvent;
   return {
     hrTime: [Math.floor(ts / 1_000_000), (ts % 1_000_000) * 1000],
@@ -62,6 +41,7 @@ export async function logRecordOf({ text, of }: ExportedEvent, observedAt: Milli
     body: data as LogBody,
     eventName: type,
     resource: resourceFor(await of),
+    ...(trace && { spanContext: spanContextOf(trace) }),
     instrumentationScope: scope,
     attributes: {
       // Receivers that know no event names find the type here.

@@ -263,7 +263,8 @@ export class BrowserWatch {
     return undefined;
   }
 
-  #tell(target: WatchedTarget, { type, category, data, wasCut, saysWhere }: Reading, event?: string): void {
+  #tell(target: WatchedTarget, reading: Reading, event?: string): void {
+    const { type, category, data, wasCut, saysWhere, navigation } = reading;
     if (!this.parts.categories().has(category) || isOwnPage(target.page.url)) return;
     const { session_id, target_id, target_type } = target.where;
     const metadata = {
@@ -277,6 +278,7 @@ export class BrowserWatch {
       source: { kind: "cdp", ...(event !== undefined && { event }), metadata },
       data: saysWhere ? data : { ...target.context, ...data },
       truncated: wasCut,
+      navigation,
     });
   }
 

@@ -129,6 +129,7 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
       },
     },
   ],
+  ["Page.frameStartedNavigating", { kind: "page", read: (target, params) => target.navigating(params) }],
   [
     "Page.frameNavigated",
     {
@@ -138,7 +139,9 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
       read(target, params, event) {
         const frame = recordIn(params, "frame");
         if (target.isTop(frame)) target.navigated(frame);
-        target.tell(navigation(params, target.where), event);
+        const startedAt = target.startOf(frame);
+        const facts = { startedAt, hasFailed: textIn(frame, "unreachableUrl") !== undefined };
+        target.tell({ ...navigation(params, target.where), navigation: facts }, event);
       },
     },
   ],

@@ -1,4 +1,4 @@
-import type { EventCategory } from "../event.js";
+import type { EventCategory, NavigationFacts } from "../event.js";
 import type { Said } from "./said.js";
 
 /** An event as it was read, before it is known where it happened. */
@@ -9,4 +9,5 @@ export interface Reading {
   readonly wasCut: boolean;
   /** True where `data` says by itself where it happened. */
   readonly saysWhere?: true;
+  readonly navigation?: NavigationFacts;
 }

@@ -47,6 +47,8 @@ export class WatchedTarget {
   #frame: string | undefined;
   #loader: string | undefined;
   #navSeq = 0;
+  /** The document that was asked for last, and when. */
+  #wanted: { readonly loader: string | undefined; readonly at: Millis } | undefined;
   readonly #steps = new Set<LoadStep>();
   #cancelRelease: (() => void) | undefined;
   #isPrepared = false;
@@ -157,6 +159,17 @@ export class WatchedTarget {
       this.#isPrepared = true;
     });
     return this.#work;
+  }
+
+  /** A frame asks for another document. */
+  navigating(params: Said): void {
+    if (textIn(params, "frameId") !== this.targetId) return;
+    this.#wanted = { loader: textIn(params, "loaderId"), at: this.parts.clock.monotonic() };
+  }
+
+  /** When the document that a frame shows was asked for, by the monotonic clock; known of top frames. */
+  startOf(frame: Said): Millis | undefined {
+    return this.#wanted?.loader === textIn(frame, "loaderId") ? this.#wanted?.at : undefined;
   }
 
   /** The top frame of this target shows another document. */

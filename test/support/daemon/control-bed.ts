@@ -89,7 +89,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
   const { proxies, profiles, extensions, destinations } = bed;
   const refs: References = { proxies, profiles, extensions, destinations };
   const configs = new SessionReader(poolStore, refs);
-  const lending = { poolStore, projects, waiters, grants, configs, control };
+  const lending = { poolStore, projects, waiters, grants, configs, control, clock };
   const defaults = {
     fillRatePerMinute: 6000,
     maxFillRatePerMinute: null,

@@ -40,6 +40,9 @@ NAHDLBE=
 -----END CERTIFICATE-----
 `;
 
+/** What such a server has. */
+export const secureSiteCertificate = { key, cert };
+
 /** What Chromium's `--ignore-certificate-errors-spki-list` knows the key by. */
 export const secureSiteKey = createHash("sha256")
   .update(new X509Certificate(cert).publicKey.export({ type: "spki", format: "der" }))

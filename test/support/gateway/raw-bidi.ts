@@ -26,8 +26,8 @@ export interface RawBidi {
   close(): Promise<void>;
 }
 
-export async function connectBidi(url: string): Promise<RawBidi> {
-  const socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: 0 });
+export async function connectBidi(url: string, headers: Record<string, string> = {}): Promise<RawBidi> {
+  const socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: 0, headers });
   const closed = new Promise<{ code: number; reason: string }>((resolve) => {
     socket.once("close", (code, reason) => resolve({ code, reason: reason.toString() }));
   });

@@ -25,8 +25,8 @@ export interface RawCdp {
   close(): Promise<void>;
 }
 
-export async function connectRaw(url: string): Promise<RawCdp> {
-  const socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: 0 });
+export async function connectRaw(url: string, headers: Record<string, string> = {}): Promise<RawCdp> {
+  const socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: 0, headers });
   const closed = new Promise<{ code: number; reason: string }>((resolve) => {
     socket.once("close", (code, reason) => resolve({ code, reason: reason.toString() }));
   });

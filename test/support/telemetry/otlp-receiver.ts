@@ -11,11 +11,16 @@ import { until } from "../browser/chromium-until.js";
 interface Messages {
   readonly opentelemetry: {
     readonly proto: {
-      readonly collector: { readonly logs: { readonly v1: { ExportLogsServiceRequest: Type } } };
+      readonly collector: {
+        readonly logs: { readonly v1: { ExportLogsServiceRequest: Type } };
+        readonly trace: { readonly v1: { ExportTraceServiceRequest: Type } };
+      };
     };
   };
 }
-const { ExportLogsServiceRequest } = (root as unknown as Messages).opentelemetry.proto.collector.logs.v1;
+const { logs, trace } = (root as unknown as Messages).opentelemetry.proto.collector;
+const { ExportLogsServiceRequest } = logs.v1;
+const { ExportTraceServiceRequest } = trace.v1;
 
 /** An OTLP log record as a receiver has it, its values in plain JSON. */
 export interface ReceivedRecord {
@@ -26,6 +31,24 @@ export interface ReceivedRecord {
   readonly severity: string;
   /** Unix nanoseconds. */
   readonly at: string;
+  readonly traceId?: string;
+  readonly spanId?: string;
+}
+
+/** An OTLP span as a receiver has it; ids in hexadecimal digits, times in Unix nanoseconds. */
+export interface ReceivedSpan {
+  readonly name: string;
+  readonly kind: number;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentId: string;
+  readonly state: string;
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly resource: Readonly<Record<string, unknown>>;
+  readonly from: bigint;
+  readonly until: bigint;
+  readonly failure?: string;
 }
 interface ReceivedRequest {
   readonly path: string;
@@ -55,10 +78,34 @@ interface Decoded {
         readonly attributes?: readonly KeyValue[];
         readonly severityText?: string;
         readonly timeUnixNano?: string;
+        readonly traceId?: string;
+        readonly spanId?: string;
       }[];
     }[];
   }[];
 }
+interface DecodedSpan {
+  readonly name?: string;
+  readonly kind?: number;
+  readonly traceId?: string;
+  readonly spanId?: string;
+  readonly parentSpanId?: string;
+  readonly traceState?: string;
+  readonly links?: readonly { readonly traceId?: string; readonly spanId?: string }[];
+  readonly attributes?: readonly KeyValue[];
+  readonly startTimeUnixNano?: string;
+  readonly endTimeUnixNano?: string;
+  readonly status?: { readonly code?: number; readonly message?: string };
+}
+interface DecodedTraces {
+  readonly resourceSpans?: readonly {
+    readonly resource?: { readonly attributes?: readonly KeyValue[] };
+    readonly scopeSpans?: readonly { readonly spans?: readonly DecodedSpan[] }[];
+  }[];
+}
+
+const hex = (base64 = ""): string => Buffer.from(base64, "base64").toString("hex");
+const asJson = { longs: String, bytes: String };
 
 const plain = (value: Value = {}): unknown => {
   if (value.arrayValue) return (value.arrayValue.values ?? []).map(plain);
@@ -72,20 +119,45 @@ const plainAll = (values: readonly KeyValue[] = []): Record<string, unknown> =>
 /** Reads a request by the messages that OpenTelemetry's protocol files describe. */
 function recordsIn(bytes: Buffer): readonly ReceivedRecord[] {
   const message = ExportLogsServiceRequest.decode(bytes);
-  const decoded = ExportLogsServiceRequest.toObject(message, { longs: String }) as Decoded;
+  const decoded = ExportLogsServiceRequest.toObject(message, asJson) as Decoded;
   return (decoded.resourceLogs ?? []).flatMap(({ resource, scopeLogs = [] }) =>
     scopeLogs.flatMap(({ logRecords = [] }) =>
-      logRecords.map(({ eventName = "", body, attributes, severityText = "", timeUnixNano = "" }) => ({
-        type: eventName,
-        body: plain(body),
-        attributes: plainAll(attributes),
-        resource: plainAll(resource?.attributes),
-        severity: severityText,
-        at: timeUnixNano,
-      })),
+      logRecords.map(
+        ({ eventName = "", body, attributes, severityText = "", timeUnixNano = "", ...ids }) => ({
+          type: eventName,
+          body: plain(body),
+          attributes: plainAll(attributes),
+          resource: plainAll(resource?.attributes),
+          severity: severityText,
+          at: timeUnixNano,
+          ...(ids.traceId && { traceId: hex(ids.traceId), spanId: hex(ids.spanId) }),
+        }),
+      ),
     ),
   );
 }
+
+function spansIn(bytes: Buffer): readonly ReceivedSpan[] {
+  const decoded = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(bytes), asJson);
+  return ((decoded as DecodedTraces).resourceSpans ?? []).flatMap(({ resource, scopeSpans = [] }) =>
+    scopeSpans.flatMap(({ spans = [] }) => spans.map((span) => spanOf(span, plainAll(resource?.attributes)))),
+  );
+}
+
+const spanOf = (span: DecodedSpan, resource: ReceivedSpan["resource"]): ReceivedSpan => ({
+  name: span.name ?? "",
+  kind: span.kind ?? 0,
+  traceId: hex(span.traceId),
+  spanId: hex(span.spanId),
+  parentId: hex(span.parentSpanId),
+  state: span.traceState ?? "",
+  links: (span.links ?? []).map(({ traceId, spanId }) => ({ traceId: hex(traceId), spanId: hex(spanId) })),
+  attributes: plainAll(span.attributes),
+  resource,
+  from: BigInt(span.startTimeUnixNano ?? 0),
+  until: BigInt(span.endTimeUnixNano ?? 0),
+  ...(span.status?.code === 2 && { failure: span.status.message ?? "" }),
+});
 
 /** What a receiver answers a request, the first being number 1. */
 export type Answer = (response: ServerResponse, request: { readonly number: number }) => void;
@@ -100,6 +172,7 @@ export const answering =
 export class OtlpReceiver {
   readonly requests: ReceivedRequest[] = [];
   readonly records: ReceivedRecord[] = [];
+  readonly spans: ReceivedSpan[] = [];
   answer: Answer = accept;
   #close: () => Promise<void> = async () => {};
   port = 0;
@@ -145,6 +218,8 @@ export class OtlpReceiver {
     this.requests.push({ path: request.url ?? "", headers: request.headers, bytes });
     const { writableEnded } = response;
     this.answer(response, { number: this.requests.length });
-    if (!writableEnded && response.statusCode === 200) this.records.push(...recordsIn(bytes));
+    if (writableEnded || response.statusCode !== 200) return;
+    if (request.url?.endsWith("/v1/traces")) this.spans.push(...spansIn(bytes));
+    else this.records.push(...recordsIn(bytes));
   }
 }

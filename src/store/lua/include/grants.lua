@@ -52,7 +52,7 @@ local function recordLease(browser, waiter, terms)
     control = waiter.control,
     connection = waiter.connection, name = waiter.name, tags = waiter.tags, startUrl = waiter.startUrl,
     key = waiter.key, keyUntil = waiter.keyUntil, pool = terms.name, holder = waiter.holder,
-    telemetry = waiter.telemetry,
+    telemetry = waiter.telemetry, trace = waiter.trace,
   }
   local text = move(browser, "leased", "granted", browser.createdAt)
   redis.call("HSET", K.leases, waiter.lease, browser.id)
@@ -60,7 +60,7 @@ local function recordLease(browser, waiter, terms)
   if waiter.startUrl or waiter.telemetry then
     publish("remuda:node:" .. browser.node, {
       kind = "start", browser = browser.id, lease = waiter.lease, url = waiter.startUrl,
-      telemetry = waiter.telemetry,
+      telemetry = waiter.telemetry, trace = waiter.trace,
     })
   end
   return text

@@ -1,7 +1,7 @@
 -- connect: register a client of a lease before its upgrade is accepted.
 -- KEYS  browsers provisional nodeStamps
 -- ARGV  browser lease
--- REPLY connected (JSON {registrations, startUrl?, telemetry?, telemetryRevision?}), over (why)
+-- REPLY connected (JSON {registrations, startUrl?, telemetry?, telemetryRevision?, trace?}), over (why)
 -- Not remembered for repeats: a second registration of one client only makes the node ask again before it
 -- expires the lease.
 --- @include base
@@ -16,5 +16,5 @@ redis.call("ZREM", K.provisional, A.lease)
 local lease = browser.lease
 return plain("connected", cjson.encode({
   registrations = lease.registrations, startUrl = lease.startUrl,
-  telemetry = lease.telemetry, telemetryRevision = lease.telemetryRevision,
+  telemetry = lease.telemetry, telemetryRevision = lease.telemetryRevision, trace = lease.trace,
 }))

@@ -1,0 +1,91 @@
+import type { Clock, Millis } from "../../base/clock.js";
+import { childOf } from "../../base/trace-context.js";
+import type { EventCategory, EventSink, LeaseSink, SeenEvent } from "../event.js";
+import { wallTimes } from "./span.js";
+
+interface Navigation {
+  readonly startedAt: Millis;
+  readonly hasFailed: boolean;
+  readonly data: SeenEvent["data"];
+}
+
+/** How a navigation was over: its page is loaded, shows another document, has crashed, or is watched no more. */
+type NavigationEnd = "loaded" | "superseded" | "crashed" | "left";
+
+/** More pages than this are not told of at once. */
+const mostPages = 256;
+
+/**
+ * Passes a browser's events on, and makes spans of the navigations among them: from when the document is asked for,
+ * where that was seen, until it is loaded. So a span says no more than the events of the category `page` do, and is there where they are.
+ */
+export class NavigationSpans implements EventSink {
+  readonly #open = new Map<unknown, Navigation>();
+  readonly #wall: (at: Millis) => Millis;
+
+  constructor(
+    private readonly sink: LeaseSink,
+    private readonly clock: Pick<Clock, "now" | "monotonic">,
+  ) {
+    this.#wall = wallTimes(clock);
+  }
+
+  wants(category: EventCategory): boolean {
+    return this.sink.wants(category);
+  }
+
+  emit(event: SeenEvent): boolean {
+    if (event.category === "page" && this.sink.trace && this.sink.wants("page")) this.#see(event);
+    return this.sink.emit(event);
+  }
+
+  /** Nothing more is seen of what is open. */
+  close(): void {
+    for (const target of this.#open.keys()) this.#end(target, "left");
+  }
+
+  #see(event: SeenEvent): void {
+    const { type, data } = event;
+    const target = data["target_id"];
+    switch (type) {
+      case "page_navigation":
+        return this.#begin(target, event);
+      case "page_load":
+        return this.#end(target, "loaded");
+      case "page_crashed":
+        return this.#end(target, "crashed");
+    }
+  }
+
+  #begin(target: unknown, { data, navigation }: SeenEvent): void {
+    if (data["target_type"] !== "page" || data["parent_frame_id"] !== undefined) return;
+    this.#end(target, "superseded");
+    const { startedAt = this.clock.monotonic(), hasFailed = false } = navigation ?? {};
+    if (this.#open.size < mostPages) this.#open.set(target, { startedAt, hasFailed, data });
+  }
+
+  #end(target: unknown, end: NavigationEnd): void {
+    const open = this.#open.get(target);
+    this.#open.delete(target);
+    const parent = this.sink.trace;
+    if (!open || !parent) return;
+    this.sink.span({
+      name: "navigation",
+      context: childOf(parent),
+      parent,
+      startedAt: this.#wall(open.startedAt),
+      endedAt: this.#wall(this.clock.monotonic()),
+      attributes: {
+        "url.full": String(open.data["url"] ?? ""),
+        "remuda.target.id": String(target),
+        "remuda.navigation.end": end,
+      },
+      failure: failureOf(open, end),
+    });
+  }
+}
+
+function failureOf({ hasFailed }: Navigation, end: NavigationEnd): string | undefined {
+  if (end === "crashed") return "the page has crashed";
+  return hasFailed ? "the document could not be loaded" : undefined;
+}

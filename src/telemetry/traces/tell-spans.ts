@@ -1,0 +1,17 @@
+import type { ConcernedLease } from "../../spec/paging.js";
+import type { Recorder } from "../recorder.js";
+import { captureSettings } from "../settings.js";
+import type { Span } from "./span.js";
+
+/** Exports spans of a lease, where it exports anything. Never throws and never waits. */
+export type TellSpans = (lease: ConcernedLease, spans: readonly Span[]) => void;
+
+export const makeTellSpans =
+  (recorder: Pick<Recorder, "open">): TellSpans =>
+  ({ browser, lease, telemetry }, spans) => {
+    const settings = captureSettings(telemetry);
+    if (!settings?.destination) return;
+    const sink = recorder.open({ browser, lease }, settings);
+    for (const span of spans) sink.span(span);
+    void sink.close();
+  };
