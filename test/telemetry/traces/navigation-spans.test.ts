@@ -25,7 +25,11 @@ beforeEach(() => {
   watched = new NavigationSpans(sink, clock);
 });
 
-const page = (type: string, target: string, data: object = {}, navigation?: NavigationFacts) =>
+interface Data {
+  readonly [field: string]: unknown;
+  readonly navigation?: NavigationFacts;
+}
+const page = (type: string, target: string, { navigation, ...data }: Data = {}) =>
   watched.emit({
     navigation,
     type,
@@ -70,7 +74,7 @@ test("a navigation lasts from its document until that is loaded, superseded, cra
 test("a navigation begins when its document was asked for, where that was seen, and fails where an error is shown", async () => {
   const startedAt = clock.monotonic();
   await clock.advance(40);
-  page("page_navigation", "t1", { url: "http://a/" }, { startedAt, hasFailed: true });
+  page("page_navigation", "t1", { url: "http://a/", navigation: { startedAt, hasFailed: true } });
   await clock.advance(2);
   page("page_load", "t1");
   expect(told()).toEqual([["http://a/", "loaded", 42]]);
