@@ -1,13 +1,10 @@
 import type { IncomingMessage } from "node:http";
 
-/**
- * The body as text; undefined where it is longer than it may be. Its socket stays open for the answer: leaving
- * the loop would otherwise destroy it.
- */
+/** The body as text; undefined where it is longer than it may be. */
 export async function readShort(request: IncomingMessage, mostBytes: number): Promise<string | undefined> {
   const pieces: Buffer[] = [];
   let bytes = 0;
-  for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+  for await (const piece of request as AsyncIterable<Buffer>) {
     bytes += piece.length;
     if (bytes > mostBytes) return undefined;
     pieces.push(piece);

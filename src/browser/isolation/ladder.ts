@@ -75,7 +75,7 @@ async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "run
   const places = await Promise.all(executables.map(directoryOf));
   const [system, libraries, xkbcomp, shell] = await Promise.all([
     findSystemFiles([...new Set([...places, ...readable])]),
-    findLibraries(),
+    findLibraries(readable),
     findTool("xkbcomp"),
     realpath("/bin/sh").catch(() => undefined),
   ]);

@@ -12,7 +12,7 @@ export interface PrivateRoot {
   readonly closesUserNamespaces: boolean;
   /** The host's files that all browsers see alike (`findSystemFiles`). */
   readonly system: readonly string[];
-  /** The part of them that every program needs (`findLibraries`). */
+  /** What every program needs (`findLibraries`). */
   readonly libraries: readonly string[];
   /** The directory with its /etc (`makeEtc`). */
   readonly etc: string;

@@ -49,8 +49,7 @@ const ancestorsOf = (path: string): string[] => {
 export async function findSystemFiles(extra: readonly string[]): Promise<readonly string[]> {
   const paths = await Promise.all([...readable, ...libraries].map(optionsFor));
   const zone = await realpath("/etc/localtime").catch(() => undefined);
-  const inUsr = (path: string): boolean => path.startsWith("/usr/lib/") || path.startsWith("/usr/lib64/");
-  const others = await Promise.all(extra.filter((path) => !inUsr(path)).map(optionsFor));
+  const others = await Promise.all(extra.filter((path) => !isInUsrLib(path)).map(optionsFor));
   const above = passable([...readable, ...extra, "/usr/bin/any"]);
   return [
     ...above,
@@ -60,9 +59,12 @@ export async function findSystemFiles(extra: readonly string[]): Promise<readonl
   ];
 }
 
-/** What a program needs to be started at all: the system's libraries, at their own paths. */
-export async function findLibraries(): Promise<readonly string[]> {
-  const paths = ["/usr/lib", "/usr/lib64", "/usr/lib32", ...libraries, "/etc/ld.so.cache"];
+const isInUsrLib = (path: string): boolean => path.startsWith("/usr/lib/") || path.startsWith("/usr/lib64/");
+
+/** What a program needs to be started at all: the system's libraries, and each `extra` path. */
+export async function findLibraries(extra: readonly string[]): Promise<readonly string[]> {
+  const system = ["/usr/lib", "/usr/lib64", "/usr/lib32", ...libraries, "/etc/ld.so.cache"];
+  const paths = [...system, ...extra.filter((path) => !isInUsrLib(path))];
   return [...passable(paths), ...(await Promise.all(paths.map(optionsFor))).flat()];
 }
 

@@ -75,6 +75,17 @@ test.each([
   expect(browser.bed.counts.refused).toEqual([method, method]);
 });
 
+test.each([
+  ["Browser.crash", {}],
+  ["Target.createBrowserContext", { proxyServer: "direct://" }],
+  ["Target.createTarget", { url: "file:///etc/passwd" }],
+  ["DOM.setFileInputFiles", { files: ["/etc/passwd"], nodeId: 1 }],
+])("raw %s is refused in a long message as in a short one", async (method, params) => {
+  expect(await cdp(method, { ...params, padding: "x".repeat(100_000) })).toMatchObject({ type: "error" });
+  expect(await cdp(method, { ...params, padding: Array(3000).fill(0) })).toMatchObject({ type: "error" });
+  expect(browser.bed.counts.refused).toEqual([method, method]);
+});
+
 test("raw Browser.close disconnects and leaves the browser", async () => {
   expect((await cdp("Browser.close")).type).toBe("success");
   expect((await client.closed).code).toBe(1000);
