@@ -1,17 +1,37 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Of what nothing but the code itself is needed. */
 const pure = ["test/{architecture,base,config,deploy,telemetry/commands}/**/*.test.ts"];
 /**
- * What these keep is in Redis and in objects of their own, so that the files of a worker may share the modules
- * that it has loaded: a process for each costs more than their tests do.
+ * What these keep is in Redis, in objects of their own and in processes that they start, so that the files of a
+ * worker may share the modules that it has loaded: a process for each would take 0.6 s to load them
+ * (DECISIONS.md#175).
  */
-const shared = ["test/{audit,lease,pool,registry,schedule,spec,store}/**/*.test.ts"];
-/** Faults are timed, and what they stop is not to be missed by others. */
+const sharing = [
+  "access,archive,audit,daemon,egress,gateway,http,lease,node,observe,oidc,pool,registry,schedule,spec,store",
+  "system,telemetry",
+];
+const shared = [`test/{${sharing.join(",")}}/**/*.test.ts`];
+/** Faults stop what others would miss, and wait more than they compute. */
 const alone = ["test/faults/**/*.test.ts"];
+
+/** Those that start daemons and browsers come first among their project's, so that no worker ends with one alone. */
+class LongestFirst extends BaseSequencer {
+  override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(specs);
+    const projects = [...new Set(sorted.map(({ project }) => project))];
+    const isLong = ({ moduleId }: TestSpecification): boolean =>
+      /\/test\/(gateway|node|proof|system)\//.test(moduleId);
+    const rank = (spec: TestSpecification): number =>
+      2 * projects.indexOf(spec.project) + (isLong(spec) ? 0 : 1);
+    return sorted.toSorted((one, other) => rank(one) - rank(other));
+  }
+}
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     globalSetup: ["test/support/compile.ts"],
     setupFiles: ["test/support/end-with-run.ts"],
     // What is compiled already is Node.js's to load (compile.ts).
@@ -39,7 +59,7 @@ export default defineConfig({
           name: "processes",
           include: ["test/**/*.test.ts"],
           exclude: [...pure, ...shared, ...alone],
-          // Parent-death signals follow the thread that forked, so tests that start processes need a process of their own.
+          // What a browser is given of its daemon's process is looked at, so each file has one that no other has changed.
           pool: "forks",
           // Tests wait for processes, sockets and timers more than they compute.
           maxWorkers: 3,
@@ -60,7 +80,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 1, sequence: { groupOrder: 2 } },
+        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 2, sequence: { groupOrder: 2 } },
       },
     ],
   },
