@@ -41,13 +41,17 @@ export function onwardHeaders(raw: readonly string[], { host, keepsUpgrade = fal
   return { headers };
 }
 
+/** By it a browser's own way out tells its answers from those of servers, which therefore can not send it. */
+const ofEgress = "x-remuda-egress";
+
 /** The headers of a response as they go back to the browser. */
 export function backwardHeaders(raw: readonly string[]): string[] {
   const headers: string[] = [];
   const listed = connectionOptions(raw);
   for (let place = 0; place < raw.length; place += 2) {
     const name = raw[place] ?? "";
-    if (!isOfConnection(name.toLowerCase(), listed)) headers.push(name, raw[place + 1] ?? "");
+    const lower = name.toLowerCase();
+    if (lower !== ofEgress && !isOfConnection(lower, listed)) headers.push(name, raw[place + 1] ?? "");
   }
   return headers;
 }

@@ -11,7 +11,7 @@ test("path, query and headers go on as they were sent, without those of the conn
   const { bed, url, origin } = await rawSite((socket, text) => {
     head = text;
     socket.end(
-      "HTTP/1.1 200 Fine\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nX-Name: kept\r\nConnection: X-Hop, close\r\nX-Hop: 1\r\nProxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok",
+      "HTTP/1.1 200 Fine\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nX-Name: kept\r\nx-remuda-EGRESS: denied\r\nConnection: X-Hop, close\r\nX-Hop: 1\r\nProxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok",
     );
   });
   const sent = [

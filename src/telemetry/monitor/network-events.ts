@@ -86,7 +86,7 @@ export class NetworkRequests {
       mime_type: cuts.optional(mimeType, 256),
     });
     open.response = { fields, mimeType, wasCut: cuts.wasCut };
-    const code = proxyErrorOf(headers);
+    const code = isOfEgress(open, response) ? proxyErrorOf(headers) : undefined;
     const data = present({ ...requestFields(id, open), status: fields["status"], code });
     return code === undefined ? undefined : { type: "proxy_error", category: "network", data, wasCut: false };
   }
@@ -171,6 +171,13 @@ export function bodyOf(reply: Said, mostBytes: number): Body {
   const cuts = new Cuts();
   return { body: cuts.text(body, mostBytes), wasCut: cuts.wasCut };
 }
+
+/**
+ * The way out answers plain requests and lets no server send its header there (docs/egress.md#rules). What comes
+ * through a tunnel, or from a page's service worker, is not its own.
+ */
+const isOfEgress = ({ url = "" }: OpenRequest, response: Said): boolean =>
+  url.startsWith("http:") && flagIn(response, "fromServiceWorker") !== true;
 
 /** The public code for what the browser's way out says of itself in its answers (docs/egress.md). */
 const proxyErrors: Readonly<Record<string, string>> = {

@@ -108,7 +108,11 @@ test.each([
 let requests: NetworkRequests;
 beforeEach(() => (requests = new NetworkRequests()));
 
-const sent = (id: string, headers: object = {}): ReturnType<NetworkRequests["sent"]> =>
+const sent = (
+  id: string,
+  headers: object = {},
+  url = "https://a:b@example.org/x",
+): ReturnType<NetworkRequests["sent"]> =>
   requests.sent(
     {
       requestId: id,
@@ -117,12 +121,15 @@ const sent = (id: string, headers: object = {}): ReturnType<NetworkRequests["sen
       type: "Fetch",
       documentURL: "https://example.org/",
       initiator: { type: "script" },
-      request: { url: "https://a:b@example.org/x", method: "POST", headers, postData: "a=1" },
+      request: { url, method: "POST", headers, postData: "a=1" },
     },
     3,
   );
-const responded = (id: string, mimeType: string, headers: object = {}): unknown =>
-  requests.responded({ requestId: id, response: { status: 200, statusText: "OK", mimeType, headers } });
+const responded = (id: string, mimeType: string, headers: object = {}, more: object = {}): unknown =>
+  requests.responded({
+    requestId: id,
+    response: { status: 200, statusText: "OK", mimeType, headers, ...more },
+  });
 
 test("headers that let somebody in are told by their length", () => {
   const headers = {
@@ -196,11 +203,19 @@ test("bodies are cut, and binary ones are not told", () => {
 });
 
 test("what the browser's way out has answered is a proxy error", () => {
-  sent("1");
+  sent("1", {}, "http://example.org/x");
   expect(responded("1", "application/json", { "X-Remuda-Egress": "denied" })).toMatchObject({
     type: "proxy_error",
     data: { code: "destination_blocked", request_id: "1", method: "POST" },
   });
+});
+
+test.each([
+  ["a server behind a tunnel", "https://example.org/x", {}],
+  ["a page's service worker", "http://localhost/x", { fromServiceWorker: true }],
+])("%s can not pretend a proxy error", (_, url, more) => {
+  sent("1", {}, url);
+  expect(responded("1", "text/html", { "X-Remuda-Egress": "denied" }, more)).toBeUndefined();
 });
 
 test("a page that opens requests without end fills no memory", () => {
