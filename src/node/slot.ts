@@ -26,6 +26,7 @@ interface SlotParts {
 export interface TelemetryParts {
   readonly browser: BrowserId;
   readonly template: LaunchTemplate;
+  readonly flight: FlightRecorder;
   /** What runs now; a restart puts another pair in its place. */
   running(): RunningPair;
   isRestarting(): boolean;
@@ -103,6 +104,7 @@ export class Slot implements LocalBrowser {
     const telemetry = makeTelemetry({
       browser: this.id,
       template,
+      flight,
       running: () => this.running,
       isRestarting: () => this.#restarting !== undefined,
       hasVisitors: () => this.activity.hasVisitors,

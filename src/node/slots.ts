@@ -212,7 +212,7 @@ export class Slots {
     await this.#endReports.endedBefore(id, { why: "missing", text: "its node has no such browser" });
   }
 
-  /** Ends what could not be ended when it was to be, and reports what could not be reported then. */
+  /** Ends what could not be ended when it was to be, and reports and keeps what Redis did not take then. */
   async retryEnds(): Promise<void> {
     await Promise.all(
       this.all()
@@ -224,6 +224,7 @@ export class Slots {
         ),
     );
     await this.#endReports.retry();
+    await this.#recordings.retry();
   }
 
   /**

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { FlightRecording } from "../../src/spec/flight-recording.js";
 import { processesOf } from "../support/browser/browser-processes.js";
+import { openSite } from "../support/browser/chromium-site.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 import type { Got } from "../support/http/http-server.js";
 import { signal } from "../support/living.js";
+import { openRedisProxy } from "../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 
 let redis: TestRedis;
@@ -88,6 +90,55 @@ test("a holder reads what its browser did last, the next holder nothing of it, a
   for (const secret of secrets) expect(stored).not.toContain(secret);
   const { body } = await daemon.call("GET /browser_pools/flights/flight_recordings");
   expect(body).toMatchObject([{ session_id: second.session_id, reason: "crashed" }]);
+});
+
+test("while a holder captures its console, the hosts of scripts that report errors are there too, and nothing of what they say", async () => {
+  const site = await openSite();
+  await daemon.makePool({ name: "loud" });
+  const lease = await acquire("loud");
+  const client = await connectRaw(lease.cdp_ws_url);
+  const page = await client.attach();
+  await client.send("Page.navigate", { url: `${site.origin}/${secrets[2]}?${secrets[3]}` }, page);
+  const complain = `console.error("${secrets[0]}"); setTimeout(() => { throw new Error("${secrets[1]}") })`;
+  await client.evaluate(complain, page);
+  expect((await told(lease)).console_errors).toEqual([]);
+  const capture = { telemetry: { browser: { console: { enabled: true } } } };
+  expect((await daemon.call(`PATCH /browsers/${lease.session_id}`, capture)).status).toBe(200);
+  const text = await until("errors of both kinds", async () => {
+    await client.evaluate(complain, page);
+    const got = await read(lease);
+    const [first] = (got.body as FlightRecording).console_errors;
+    return first && first.count >= 2 ? got.text : undefined;
+  });
+  expect((JSON.parse(text) as FlightRecording).console_errors[0]?.host).toBe(new URL(site.origin).hostname);
+  for (const secret of secrets) expect(text).not.toContain(secret);
+  await client.close();
+  await daemon.call("POST /browser_pools/loud/release", { session_id: lease.session_id });
+  expect((await told(await acquire("loud"))).console_errors).toEqual([]);
+  await site.close();
+});
+
+test("a browser that crashes while Redis is away has its recording when Redis is back", async () => {
+  const way = await openRedisProxy(redis.url);
+  const patient = {
+    node: { beat_period_ms: 500, lost_after_ms: 60_000 },
+    acquire: { control_beat_period_ms: 500, control_lost_after_ms: 60_000 },
+  };
+  const other = await startDaemon({ redisUrl: way.url, file: patient });
+  const lease = (await other.call("POST /browsers", { headless: true })).body as Lease;
+  const client = await connectRaw(lease.cdp_ws_url);
+  await client.evaluate("1", await client.attach());
+  await way.cut();
+  signal((await processesOf(other.place.scratchDirectory, lease.session_id)).main, "SIGKILL");
+  await until("what could not be kept", () => other.log.includes("flight recording could not be kept yet"));
+  await way.restore();
+  const kept = await until("what was kept at last", async () => {
+    const { body } = await other.call(`GET /browsers/${lease.session_id}/flight_recording`);
+    return body.reason === "crashed" ? (body as FlightRecording) : undefined;
+  });
+  expect(methodsOf(kept).at(-1)).toBe("Runtime.evaluate");
+  await other.stop();
+  await way.close();
 });
 
 test("a browser whose page took all its memory says so", async () => {

@@ -11,6 +11,7 @@ import { startResourceWatch } from "../../node/usage/resource-watch.js";
 import type { TelemetryParts } from "../../node/slot.js";
 import { Slots } from "../../node/slots.js";
 import { BrowserTelemetry } from "../../telemetry/browser-telemetry.js";
+import { scriptHostOf } from "../../telemetry/flight/script-host.js";
 import { Monitor } from "../../telemetry/monitor/monitor.js";
 import { NavigationSpans } from "../../telemetry/traces/navigation-spans.js";
 import type { AssetsPart } from "./browser-assets.js";
@@ -101,9 +102,15 @@ const watchResources = (
 
 function makeTelemetry(
   { clock, log, recorder }: DaemonParts,
-  { browser, template, running, isRestarting, hasVisitors }: TelemetryParts,
+  { browser, template, running, isRestarting, hasVisitors, flight }: TelemetryParts,
 ): BrowserTelemetry {
-  const monitor = new Monitor({ clock, log: log.child({ browser }), isRestarting, hasClients: hasVisitors });
+  const monitor = new Monitor({
+    clock,
+    log: log.child({ browser }),
+    isRestarting,
+    hasClients: hasVisitors,
+    consoleError: (event) => flight.consoleError(scriptHostOf(event)),
+  });
   return new BrowserTelemetry({
     browser,
     launched: template.telemetry,

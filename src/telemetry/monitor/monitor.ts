@@ -13,6 +13,8 @@ interface MonitorParts {
   isRestarting(): boolean;
   /** Whether a client is connected, who may answer dialogs. */
   hasClients(): boolean;
+  /** A page has reported an error on its console. */
+  consoleError?(event: SeenEvent): void;
   /** How much is read; the usual where it is left out. */
   readonly rates?: Rates;
 }
@@ -87,7 +89,7 @@ export class Monitor {
       rates: this.parts.rates,
       categories: () => this.#watched?.categories ?? none,
       hasClients: () => this.parts.hasClients(),
-      emit: (event) => this.#watched?.sink.emit(event),
+      emit: (event) => this.#emit(event),
       onClosed: () => this.#closed(watch),
     });
     this.#watch = watch;
@@ -97,6 +99,12 @@ export class Monitor {
       this.parts.log.warn({ error: textOf(error) }, "browser could not be watched");
       if (this.#watch === watch) await this.#close();
     }
+  }
+
+  #emit(event: SeenEvent): void {
+    if (!this.#watched) return;
+    if (event.type === "console_error") this.parts.consoleError?.(event);
+    this.#watched.sink.emit(event);
   }
 
   #closed(watch: BrowserWatch): void {
