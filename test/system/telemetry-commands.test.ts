@@ -3,21 +3,20 @@ import { readdir, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { chromium as playwright } from "playwright-core";
-import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { TelemetryEvent } from "../../src/telemetry/event.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
+import {
+  drivePlaywright,
+  drivePuppeteer,
+  secret,
+  secretPage,
+  secretPath,
+} from "../support/telemetry/driven-clients.js";
 import { findNewest, readStored } from "../support/telemetry/stored-events.js";
-
-/** What no event may have in it: in what is typed, in addresses, scripts, paths and names of files. */
-const secret = "zqsecretzq";
-const page = `<!doctype html><title>${secret}</title>
-<body onkeydown="window.${secret} = 1"><button onclick="document.title = prompt('${secret}')">press</button>
-<input id=text><input id=file type=file></body>`;
 
 let daemon: Daemon;
 let lease: Lease;
@@ -26,9 +25,9 @@ let file: string;
 let site: Server;
 let siteUrl: string;
 beforeAll(async () => {
-  site = createServer((_, response) => response.setHeader("content-type", "text/html").end(page));
+  site = createServer((_, response) => response.setHeader("content-type", "text/html").end(secretPage));
   await new Promise<void>((resolve) => void site.listen(0, "127.0.0.1", resolve));
-  siteUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}/${secret}?token=${secret}#${secret}`;
+  siteUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}${secretPath}`;
   // Room for the events of all commands.
   daemon = await startDaemon({ file: { telemetry: { max_session_bytes: 64 * 2 ** 20 } } });
   const telemetry = { enabled: true };
@@ -85,20 +84,7 @@ const click = (count: number): string[] => [
 const pointed = ["DOM.scrollIntoViewIfNeeded", "Input.dispatchMouseEvent mouseMoved none"];
 
 test("what Playwright does is told as commands in their order, and nothing secret of it", async () => {
-  const client = await playwright.connectOverCDP(lease.cdp_ws_url);
-  const opened = await (await client.newContext()).newPage();
-  await opened.goto(siteUrl);
-  opened.on("dialog", (dialog) => void dialog.accept(secret));
-  await opened.click("button");
-  await opened.dblclick("#text");
-  await opened.fill("#text", secret);
-  await opened.locator("#text").pressSequentially("ab");
-  await opened.keyboard.press("Enter");
-  await opened.setInputFiles("#file", file);
-  await opened.evaluate(`window.a = "${secret}"`);
-  await opened.screenshot({ type: "jpeg" });
-  await opened.close();
-  await client.close();
+  await drivePlaywright(lease, { url: siteUrl, file });
   const { commands, disconnect, text } = await toldUntilGone();
   expect(commands.map(lineOf)).toEqual([
     "Target.createBrowserContext",
@@ -128,19 +114,7 @@ test("what Playwright does is told as commands in their order, and nothing secre
 });
 
 test("what Puppeteer does is told so, too", async () => {
-  const client = await connectPuppeteer({ browserWSEndpoint: lease.cdp_ws_url });
-  const opened = await (await client.createBrowserContext()).newPage();
-  await opened.goto(siteUrl);
-  opened.on("dialog", (dialog) => void dialog.accept(secret));
-  await opened.click("button");
-  await opened.type("#text", "ab");
-  await opened.keyboard.press("Enter");
-  const input = await opened.$("#file");
-  await (input as unknown as { uploadFile(path: string): Promise<void> }).uploadFile(file);
-  await opened.evaluate(`window.a = "${secret}"`);
-  await opened.screenshot();
-  await opened.browserContext().close();
-  await client.disconnect();
+  await drivePuppeteer(lease, { url: siteUrl, file });
   const { commands, disconnect, text } = await toldUntilGone();
   expect(commands.map(lineOf)).toEqual([
     "Target.createBrowserContext",
