@@ -125,10 +125,10 @@ const sent = (
     },
     3,
   );
-const responded = (id: string, mimeType: string, headers: object = {}, more: object = {}): unknown =>
+const responded = (id: string, mimeType: string, more: object = {}): unknown =>
   requests.responded({
     requestId: id,
-    response: { status: 200, statusText: "OK", mimeType, headers, ...more },
+    response: { status: 200, statusText: "OK", mimeType, headers: {}, ...more },
   });
 
 test("headers that let somebody in are told by their length", () => {
@@ -204,7 +204,7 @@ test("bodies are cut, and binary ones are not told", () => {
 
 test("what the browser's way out has answered is a proxy error", () => {
   sent("1", {}, "http://example.org/x");
-  expect(responded("1", "application/json", { "X-Remuda-Egress": "denied" })).toMatchObject({
+  expect(responded("1", "application/json", { headers: { "X-Remuda-Egress": "denied" } })).toMatchObject({
     type: "proxy_error",
     data: { code: "destination_blocked", request_id: "1", method: "POST" },
   });
@@ -215,7 +215,7 @@ test.each([
   ["a page's service worker", "http://localhost/x", { fromServiceWorker: true }],
 ])("%s can not pretend a proxy error", (_, url, more) => {
   sent("1", {}, url);
-  expect(responded("1", "text/html", { "X-Remuda-Egress": "denied" }, more)).toBeUndefined();
+  expect(responded("1", "text/html", { headers: { "X-Remuda-Egress": "denied" }, ...more })).toBeUndefined();
 });
 
 test("a page that opens requests without end fills no memory", () => {
