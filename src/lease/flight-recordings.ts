@@ -27,7 +27,7 @@ export const makeReadRecording =
   (ports: AskingPorts) =>
   async (ref: string, caller: Caller): Promise<Done<FlightRecording> | Refusal> => {
     const found = await findSession(ports, ref);
-    if (!found) return await findKept(ports, ref);
+    if (!found) return await findKept(ports, ref, caller);
     if (caller.lease && caller.lease !== found.browser.lease.id) return refusal("lease_superseded");
     const answer = await ports.askNode(found.browser, { kind: "recording" });
     if (answer.kind === "silent") return refusal("node_silent", { retryAfterSeconds: 1 });
@@ -36,8 +36,13 @@ export const makeReadRecording =
   };
 
 /** Of a browser whose launch has failed there is no tombstone, and of a holder's commands none but to that holder. */
-async function findKept({ projects }: Ports, ref: string): Promise<Done<FlightRecording> | Refusal> {
+async function findKept(
+  { projects }: Ports,
+  ref: string,
+  caller: Pick<Caller, "lease">,
+): Promise<Done<FlightRecording> | Refusal> {
   const tombstone = await findTombstone(projects, ref);
+  if (tombstone && caller.lease && caller.lease !== tombstone.lease) return refusal("lease_superseded");
   const id = tombstone?.id ?? findBrowserIdIn(projects.project, ref);
   const kept = id && (await projects.findRecording(id));
   if (kept && (kept.lease === undefined || kept.lease === tombstone?.lease)) return done(kept.recording);

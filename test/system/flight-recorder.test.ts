@@ -85,6 +85,12 @@ test("a holder reads what its browser did last, the next holder nothing of it, a
   expect(methodsOf(dead).at(-1)).toBe("Runtime.evaluate");
   expect(dead.commands.count).toBeLessThan(recording.commands.count);
   expect(statesOf(dead).slice(-2)).toEqual(["exited", "crashed"]);
+  const former = { "x-remuda-lease-id": first.lease_id };
+  const kept = `GET /browsers/${second.session_id}/flight_recording`;
+  expect(await daemon.call(kept, undefined, former)).toMatchObject({
+    status: 409,
+    body: { code: "lease_superseded" },
+  });
   const stored = await storedBytes();
   expect(stored).toContain(second.session_id);
   for (const secret of secrets) expect(stored).not.toContain(secret);
