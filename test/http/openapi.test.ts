@@ -159,6 +159,26 @@ test("what the server answers is what the document says it does", async () => {
   }
 });
 
+test("the headers of a trace stand at the calls that read them, with their bounds, and none is required", async () => {
+  const document = await documentOf();
+  const operations = Object.entries<Record<string, { parameters?: { in: string; name: string }[] }>>(
+    document.paths,
+  ).flatMap(([path, methods]) => Object.entries(methods).map(([method, said]) => ({ path, method, said })));
+  const headers = operations.flatMap(({ path, method, said: { parameters = [] } }) =>
+    parameters
+      .filter((parameter) => parameter.in === "header")
+      .map((parameter) => [`${method} ${path}`, parameter]),
+  );
+  const described = (name: string, maxLength: number) =>
+    expect.objectContaining({ name, required: false, schema: { type: "string", maxLength } });
+  const both = [described("traceparent", 256), described("tracestate", 512)];
+  expect(headers).toEqual(
+    ["post /browser_pools/{id_or_name}/acquire", "post /browsers"].flatMap((call) =>
+      both.map((parameter) => [call, parameter]),
+    ),
+  );
+});
+
 test("the page to browse it is served whole from here", async () => {
   const page = await send(`${server().url}/docs`, { headers: { authorization: "" } });
   expect(page.status).toBe(200);

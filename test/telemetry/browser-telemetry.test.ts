@@ -102,3 +102,19 @@ test("pages are watched only while a category needs it, and anew after a restart
     "stop",
   ]);
 });
+
+test("a lease's trace counts whoever brings it, also with a word that changes nothing else", async () => {
+  const { telemetry } = open({ enabled: true });
+  const [lease, next] = [newLeaseId(), newLeaseId()];
+  const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+  // A PATCH is told without it; the client that connects afterwards brings what the record has.
+  telemetry.told(lease, { revision: 3, telemetry: text({ enabled: true }) });
+  expect(telemetry.capture?.sink.trace).toBeUndefined();
+  telemetry.told(lease, { revision: 3, trace });
+  expect(telemetry.capture?.sink.trace).toMatchObject({ traceId: "a".repeat(32) });
+  telemetry.told(lease, { revision: 4, telemetry: text({ enabled: false }) });
+  telemetry.told(lease, { revision: 5, telemetry: text({ enabled: true }) });
+  expect(telemetry.capture?.sink.trace).toMatchObject({ spanId: "b".repeat(16) });
+  telemetry.told(next, { revision: 0 });
+  expect(telemetry.capture?.sink.trace).toBeUndefined();
+});
