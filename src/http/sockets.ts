@@ -60,7 +60,7 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
     guarded(wiring, hosts, route(wiring, api)),
   );
   server.maxConnections = options.maxConnections;
-  server.setTimeout(options.silenceTimeoutMs);
+  server.setTimeout(options.silenceTimeoutMs, cutSilent);
   const refuse = (request: IncomingMessage, refused: Refusal): void => {
     wiring.trail.refused(request, refused);
     refuseOnSocket(request.socket, refused, request);
@@ -82,6 +82,12 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
     upgrade(wiring, request, { socket, head });
   });
   return server;
+}
+
+/** What was sent of a reply would wait in the system for minutes more; a reset throws it away. */
+function cutSilent(socket: Socket): void {
+  if (repliesOn(socket).some(({ headersSent }) => headersSent)) socket.resetAndDestroy();
+  else socket.destroy();
 }
 
 const route =
