@@ -62,7 +62,8 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   const asker = { caller, ...(keyed ? { keyed } : {}) };
   const partition = onDemandIn(ports.projects.project);
   const waiter = {
-    ...waiterOf(ports, body, asker),
+    // The lease's own telemetry is what counts, so it names its destination by its id too.
+    ...waiterOf(ports, { ...body, telemetry: resolved.body.telemetry }, asker),
     timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds,
   };
   const wanted: LeaseRequest = { ...asker, partition, waiter };
