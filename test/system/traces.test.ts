@@ -97,7 +97,8 @@ test("a lease without a trace has no spans, whatever its acquire sent instead, u
 
 test("a session on demand is traced from its creation, through its launch", async () => {
   const caller = callerSpan();
-  const telemetry = { enabled: true, export: await bed.start("created") };
+  await bed.start("created");
+  const telemetry = { enabled: true, export: { otlp: { destination: { name: "created" } } } };
   const body = { headless: true, telemetry };
   const { status, body: session } = await daemon.call("POST /browsers", body, caller.headers);
   expect(status).toBe(200);
