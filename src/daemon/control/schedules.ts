@@ -57,8 +57,8 @@ export async function startSchedules(
   stops.add("ticks", () => started.close());
 }
 
-const sweepEvents = ({ config, stores: { events } }: DaemonParts): Tick["run"] =>
-  makeSweepEvents(events, { maxBytes: config.telemetry.maxTotalBytes });
+const sweepEvents = ({ clock, config, stores: { events } }: DaemonParts): Tick["run"] =>
+  makeSweepEvents(events, { maxBytes: config.telemetry.maxTotalBytes, clock });
 
 const endLeases = ({ config, stores: { apiKeys, poolStore, projects } }: DaemonParts): Tick["run"] =>
   makeEndLeases({ keys: apiKeys, poolStore, projects, isWanted: config.access.endLeasesOfDeletedKeys });

@@ -10,6 +10,7 @@ import { RedisEventStore, type StreamLimits } from "../../../src/store/telemetry
 import type { EventQuery, StreamRef, WrittenEvent } from "../../../src/telemetry/ports.js";
 import { readHistory } from "../../../src/telemetry/read-events.js";
 import { eraseEvents, makeSweepEvents } from "../../../src/telemetry/sweep-events.js";
+import { DrivenClock } from "../../support/driven-clock.js";
 import { onBoth } from "../../support/store/on-both.js";
 
 const limits: StreamLimits = { maxBytes: 100_000, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
@@ -35,6 +36,9 @@ const bound = (events: RedisEventStore) => ({
   clear: events.clear.bind(events),
   drop: events.drop.bind(events),
 });
+
+const sweep = (events: Parameters<typeof makeSweepEvents>[0], maxBytes: number): Promise<void> =>
+  makeSweepEvents(events, { maxBytes, clock: new DrivenClock() })();
 
 onBoth("events of leases", ({ bed }) => {
   const open = (over: Partial<StreamLimits> = {}): RedisEventStore =>
@@ -230,9 +234,9 @@ onBoth("events of leases", ({ bed }) => {
     }
     const [first, second, third] = refs as [StreamRef, StreamRef, StreamRef];
     const total = (await events.streams(0, 10)).reduce((sum, { bytes = 0 }) => sum + bytes, 0);
-    await makeSweepEvents(events, { maxBytes: total })();
+    await sweep(events, total);
     expect(await seqs(events, first)).toEqual([1, 2]);
-    await makeSweepEvents(events, { maxBytes: total / 2 })();
+    await sweep(events, total / 2);
     expect([await seqs(events, first), await seqs(events, second), await seqs(events, third)]).toEqual([
       [],
       [],
@@ -252,9 +256,9 @@ onBoth("events of leases", ({ bed }) => {
     const [key = ""] = await bed().redis.keys(`*streamState:${over.lease}`);
     await bed().redis.unlink(key);
     const later = { ...bound(events), now: async () => (await events.now()) + 2 * 3_600_000 };
-    await makeSweepEvents(events, { maxBytes: 2 ** 30 })();
+    await sweep(events, 2 ** 30);
     expect(await events.has(over)).toBe(true);
-    await makeSweepEvents(later, { maxBytes: 2 ** 30 })();
+    await sweep(later, 2 ** 30);
     expect([await events.has(over), await events.has(kept)]).toEqual([false, true]);
     await eraseEvents(events, other);
     expect([await events.has(kept), await events.has(others), await seqs(events, others)]).toEqual([
@@ -262,6 +266,53 @@ onBoth("events of leases", ({ bed }) => {
       false,
       [],
     ]);
+  });
+
+  test("of more than a page of streams, those that are over go, and as many of the oldest as are too many", async () => {
+    const events = open();
+    const refs = Array.from({ length: 1200 }, stream);
+    await Promise.all(refs.map((ref) => events.append(batchOf(ref, 1, [at(1)]))));
+    const listed = await Promise.all([0, 500, 1000].map((from) => events.streams(from, 500)));
+    const inOrder = listed.flat();
+    const each = inOrder[0]?.bytes ?? 0;
+    const over = inOrder.filter((_, place) => place % 3 === 0);
+    for (const { lease } of over)
+      for (const key of await bed().redis.keys(`*:streamState:${lease}`)) await bed().redis.unlink(key);
+    let cleared = 0;
+    const dying = {
+      ...bound(events),
+      now: async () => (await events.now()) + 2 * 3_600_000,
+      clear: async (ref: StreamRef) => {
+        if ((cleared += 1) > 300) throw new Error("the sweep was killed");
+        await events.clear(ref);
+      },
+    };
+    await expect(sweep(dying, 200 * each)).rejects.toThrow("killed");
+    cleared = -1200;
+    await sweep(dying, 200 * each);
+    const left = (await Promise.all([0, 500].map((from) => events.streams(from, 500)))).flat();
+    expect(left).toHaveLength(800);
+    expect(left.filter(({ bytes }) => bytes === 0)).toHaveLength(600);
+    expect(left.slice(600).every(({ bytes }) => bytes === each)).toBe(true);
+  });
+
+  test("a sweep that took long rests for long", async () => {
+    const clock = new DrivenClock();
+    let sweeps = 0;
+    const slow = {
+      ...bound(open()),
+      now: async () => {
+        sweeps += 1;
+        clock.stand(3000);
+        return 0;
+      },
+    };
+    const sweepOften = makeSweepEvents(slow, { maxBytes: 1, clock });
+    for (let minute = 0; minute < 10; minute += 1) {
+      await sweepOften();
+      clock.stand(30_000);
+    }
+    expect(sweeps).toBe(5);
   });
 
   test("streams are listed as they began, the newest of a browser is found, and a dropped one leaves nothing", async () => {
