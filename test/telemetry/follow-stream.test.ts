@@ -202,3 +202,23 @@ test("after an event that is not there, since the store has lost it or it is ano
   await write(2);
   expect(seqs(await next())).toEqual([3, 4]);
 });
+
+test("a silent stream is asked for its last number, and read when that grows", async () => {
+  let reads = 0;
+  const counted = {
+    last: events.last.bind(events),
+    read: (...args: Parameters<typeof events.read>) => {
+      reads += 1;
+      return events.read(...args);
+    },
+  };
+  await write(1);
+  const { next } = follow("now", { store: counted });
+  await next();
+  // Fifteen seconds of silence, looked at four times a second.
+  expect(seqs(await next())).toEqual([]);
+  expect(reads).toBe(1);
+  await write(2);
+  expect(seqs(await next())).toEqual([2, 3]);
+  expect(reads).toBe(2);
+});

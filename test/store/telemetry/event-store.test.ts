@@ -268,53 +268,6 @@ onBoth("events of leases", ({ bed }) => {
     ]);
   });
 
-  test("of more than a page of streams, those that are over go, and as many of the oldest as are too many", async () => {
-    const events = open();
-    const refs = Array.from({ length: 1200 }, stream);
-    await Promise.all(refs.map((ref) => events.append(batchOf(ref, 1, [at(1)]))));
-    const listed = await Promise.all([0, 500, 1000].map((from) => events.streams(from, 500)));
-    const inOrder = listed.flat();
-    const each = inOrder[0]?.bytes ?? 0;
-    const over = inOrder.filter((_, place) => place % 3 === 0);
-    for (const { lease } of over)
-      for (const key of await bed().redis.keys(`*:streamState:${lease}`)) await bed().redis.unlink(key);
-    let cleared = 0;
-    const dying = {
-      ...bound(events),
-      now: async () => (await events.now()) + 2 * 3_600_000,
-      clear: async (ref: StreamRef) => {
-        if ((cleared += 1) > 300) throw new Error("the sweep was killed");
-        await events.clear(ref);
-      },
-    };
-    await expect(sweep(dying, 200 * each)).rejects.toThrow("killed");
-    cleared = -1200;
-    await sweep(dying, 200 * each);
-    const left = (await Promise.all([0, 500].map((from) => events.streams(from, 500)))).flat();
-    expect(left).toHaveLength(800);
-    expect(left.filter(({ bytes }) => bytes === 0)).toHaveLength(600);
-    expect(left.slice(600).every(({ bytes }) => bytes === each)).toBe(true);
-  });
-
-  test("a sweep that took long rests for long", async () => {
-    const clock = new DrivenClock();
-    let sweeps = 0;
-    const slow = {
-      ...bound(open()),
-      now: async () => {
-        sweeps += 1;
-        clock.stand(3000);
-        return 0;
-      },
-    };
-    const sweepOften = makeSweepEvents(slow, { maxBytes: 1, clock });
-    for (let minute = 0; minute < 10; minute += 1) {
-      await sweepOften();
-      clock.stand(30_000);
-    }
-    expect(sweeps).toBe(5);
-  });
-
   test("streams are listed as they began, the newest of a browser is found, and a dropped one leaves nothing", async () => {
     const events = open();
     const browser = newBrowserId(onDemandPartition);
