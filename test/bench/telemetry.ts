@@ -3,6 +3,7 @@ import { WebSocket } from "ws";
 import { costOf } from "./support/cpu.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { median } from "./support/figures.js";
+import { flightCost } from "./support/flight-cost.js";
 import type { Line } from "./support/line.js";
 import type { Lease } from "./support/load.js";
 import type { Report } from "./support/report.js";
@@ -13,6 +14,8 @@ const commands = 5000;
 const pieces = 4;
 const outstanding = 32;
 const bar = 1.3;
+/** Of what a command costs without telemetry. */
+const flightBar = 0.01;
 const engine = "headless-shell";
 const pool = "bench-telemetry";
 const telemetry = { off: { enabled: false }, on: { browser: { control: { enabled: true } } } } as const;
@@ -104,11 +107,14 @@ function report(found: readonly Costs[]): Report {
     median(found.map((costs) => costs[name][part])).toFixed(1);
   const ratio = median(found.map(({ on, off }) => on.daemon / off.daemon));
   const isMet = ratio <= bar;
+  const flight = flightCost();
+  const share = flight / median(found.map(({ off }) => off.daemon));
   return {
     title: "Telemetry of commands",
     method: [
       `chromium-headless-shell; ${pieces} times ${commands} commands of one client, ${outstanding} outstanding, each of them reported (Target.activateTarget of a target that is not there).`,
       "Processor time of the daemon and its Redis for each command and its answer, in µs: without telemetry, and with `control` on.",
+      `The flight recorder, which is always on, by itself: ${flight.toFixed(3)} µs a command, with it and without it in turns.`,
     ],
     head: ["", "daemon off", "daemon on", "on / off", "redis off", "redis on", "bar"],
     rows: [
@@ -127,6 +133,11 @@ function report(found: readonly Costs[]): Report {
         what: `telemetry: at most ${bar} times the processor time of a command`,
         is: `${ratio.toFixed(2)} times`,
         isMet,
+      },
+      {
+        what: `flight recorder: at most ${flightBar} of the processor time of a command`,
+        is: share.toFixed(4),
+        isMet: share <= flightBar,
       },
     ],
   };
