@@ -157,8 +157,8 @@ async function openDeaf({ url, apiKey }: DaemonClient, session: string): Promise
 const memoryOf = ({ pid }: { readonly pid: number }): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024);
 
-fault("telemetry: 500 readers of a flood read nothing, beside one that reads", async (tell) => {
-  const settings = { telemetry: { max_session_streams: 501, max_streams: 501, max_session_bytes: 2 ** 28 } };
+fault("telemetry: 50 readers of a flood read nothing, beside one that reads", async (tell) => {
+  const settings = { telemetry: { max_session_streams: 51, max_streams: 51, max_session_bytes: 2 ** 28 } };
   const daemon = await bed.start("all", settings);
   const lease = await lend(daemon);
   const follower = new StreamFollower([daemon], lease.session_id);
@@ -166,20 +166,22 @@ fault("telemetry: 500 readers of a flood read nothing, beside one that reads", a
   const client = await connectRaw(lease.cdp_ws_url);
   const deaf: Socket[] = [];
   onTestFinished(() => deaf.forEach((socket) => void socket.destroy()));
-  for (let place = 0; place < 500; place += 1) deaf.push(await openDeaf(daemon, lease.session_id));
+  for (let place = 0; place < 50; place += 1) deaf.push(await openDeaf(daemon, lease.session_id));
   const before = memoryOf(daemon);
-  const commands = 20_000;
+  const commands = 5000;
   for (let sent = 0; sent < commands; sent += 100)
     await Promise.all(
       Array.from({ length: 100 }, () => client.send("Target.activateTarget", { targetId: "there-is-none" })),
     );
   await client.close();
   const watch = startWatch();
-  await until("the end", () => (follower.told.at(-1)?.event.type === "cdp_disconnect" ? true : undefined));
+  await until("the end", () =>
+    follower.told.some(({ event }) => event.type === "cdp_disconnect") ? true : undefined,
+  );
   const recoveryMs = watch.since();
   expect([wrongNumbers(follower.told), gapsIn(follower.told)]).toEqual([[], 0]);
   const grown = memoryOf(daemon) - before;
-  expect(grown).toBeLessThan(300);
+  expect(grown).toBeLessThan(200);
   // Whoever hangs up makes room.
   expect((await daemon.call(`GET /browsers/${lease.session_id}/telemetry/stream`)).status).toBe(429);
   for (const socket of deaf.splice(0)) socket.destroy();
