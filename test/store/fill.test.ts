@@ -90,6 +90,17 @@ onBoth("fill", ({ bed }) => {
       expect(await bed().poolStore.claimLaunches(pool.partition, { candidates, request: id })).toEqual(first);
       expect(await pool.dump()).toEqual(before);
     });
+
+    test("what was granted nothing is granted nothing when it comes again, though there are tokens by then", async () => {
+      const pool = await PoolBed.create(bed(), { size: 50, fill_rate_per_minute: 40 });
+      expect(await pool.claim(30)).toHaveLength(20);
+      const again = { candidates: [candidateOn(pool.partition, nodeA)], request: request() };
+      expect(await bed().poolStore.claimLaunches(pool.partition, again)).toEqual([]);
+      await pool.age(4000);
+      // Whoever asked has given back the room that it had reserved.
+      expect(await bed().poolStore.claimLaunches(pool.partition, again)).toEqual([]);
+      expect(await pool.claim(10)).toHaveLength(1);
+    });
   });
 
   describe("what holds the pool up", () => {

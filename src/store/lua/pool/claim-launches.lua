@@ -25,8 +25,8 @@ local size, rate, credit, backoff, state, unsupported, generation, network, conf
     "launchConfig", "asked", "configKey"
   ))
 local configKey = configKeyOf(generation, keptKey)
-if state ~= "open" or unsupported ~= "" then return plain("none") end
-if A.madeFor ~= "" and A.madeFor ~= configKey then return plain("none") end
+if state ~= "open" or unsupported ~= "" then return finish("none") end
+if A.madeFor ~= "" and A.madeFor ~= configKey then return finish("none") end
 size, credit = tonumber(size), tonumber(credit)
 local tokens = refill(size, tonumber(rate))
 local short = math.max(0, size + redis.call("SCARD", K.replaceable) - liveCount())
@@ -37,11 +37,11 @@ if credit > short then
 end
 if short == 0 then
   redis.call("HSET", K.pool, "hold", "")
-  return plain("none")
+  return finish("none")
 end
 if tonumber(backoff) > now then
   redis.call("HSET", K.pool, "hold", "launch_failing")
-  return plain("none")
+  return finish("none")
 end
 
 local claimed, nodes = {}, failingNodes()
@@ -97,5 +97,5 @@ local function obstacleNow()
 end
 local hold = holdReason()
 redis.call("HSET", K.pool, "hold", hold, "obstacle", obstacleNow())
-if #claimed == 0 then return plain("none") end
+if #claimed == 0 then return finish("none") end
 return finish("claimed", cjson.encode(claimed))
