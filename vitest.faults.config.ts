@@ -7,7 +7,7 @@ export default defineConfig({
     globalSetup: ["test/support/compile.ts"],
     setupFiles: ["test/support/end-with-run.ts"],
     server: { deps: { external: [/\/remuda-test-compiled-/] } },
-    include: ["test/faults/*.{test,fault}.ts"],
+    include: ["test/faults/**/*.{test,fault}.ts"],
     pool: "forks",
     // Recovery times are measured: nothing else is to run meanwhile.
     fileParallelism: false,

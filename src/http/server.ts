@@ -6,8 +6,8 @@ import { listenOn } from "../base/net/listen-on.js";
 import { type App, type AppState, makeApp } from "./app.js";
 import { AuditTrail } from "./audit.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
-import { isDocsPath } from "./docs-path.js";
-import { type Docs, makeDocs } from "./docs.js";
+import { isDocsPath } from "./docs/docs-path.js";
+import { type Docs, makeDocs } from "./docs/docs.js";
 import { makeServer } from "./sockets.js";
 
 export interface Listening {

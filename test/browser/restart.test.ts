@@ -25,7 +25,7 @@ import {
   writeExtension,
   writeInto,
 } from "../support/archive/extension-files.js";
-import { type LoginSite, lookAround, moveIn, openLoginSite } from "../support/browser/login-site.js";
+import { type LoginSite, lookAround, moveIn, openLoginSite } from "../support/browser/sites/login-site.js";
 
 let host: BrowserHost;
 let site: LoginSite;

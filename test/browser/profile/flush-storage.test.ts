@@ -13,7 +13,7 @@ import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { kinds } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
-import { type LoginSite, openLoginSite } from "../../support/browser/login-site.js";
+import { type LoginSite, openLoginSite } from "../../support/browser/sites/login-site.js";
 
 let host: BrowserHost;
 let site: LoginSite;

@@ -13,7 +13,7 @@ import { PipeClient } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { kinds } from "../../support/browser/chromium-kinds.js";
 import { writeExtension } from "../../support/archive/extension-files.js";
-import { type LoginSite, lookAround, moveIn, openLoginSite } from "../../support/browser/login-site.js";
+import { type LoginSite, lookAround, moveIn, openLoginSite } from "../../support/browser/sites/login-site.js";
 import { namesIn, tarOf } from "../../support/archive/tar-bytes.js";
 
 let host: BrowserHost;

@@ -6,7 +6,7 @@ import { PipeClient } from "../../support/browser/chromium-client.js";
 import { kinds } from "../../support/browser/chromium-kinds.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { connectRaw, type RawCdp, type RawReply } from "../../support/gateway/raw-cdp.js";
-import { countRed, openPdfSite, type PdfSite } from "../../support/browser/red-pdf.js";
+import { countRed, openPdfSite, type PdfSite } from "../../support/browser/sites/red-pdf.js";
 
 const viewer = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/index.html";
 const enoughRed = 50_000;

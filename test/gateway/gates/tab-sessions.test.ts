@@ -6,7 +6,7 @@ import { kinds } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { connectRaw, type RawCdp, type RawReply } from "../../support/gateway/raw-cdp.js";
-import { openPdfSite, type PdfSite } from "../../support/browser/red-pdf.js";
+import { openPdfSite, type PdfSite } from "../../support/browser/sites/red-pdf.js";
 
 const viewer = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/index.html";
 /**

@@ -5,7 +5,7 @@ import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemo
 import { askForever } from "../../support/egress/egress-traffic.js";
 import { askThroughProxy } from "../../support/egress/proxy-client.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
-import { openTimingSite, type TimingSite, wallMs } from "../../support/browser/timing-site.js";
+import { openTimingSite, type TimingSite, wallMs } from "../../support/browser/sites/timing-site.js";
 
 let kept: TimingSite;
 let lost: TimingSite;

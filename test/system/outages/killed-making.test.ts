@@ -19,7 +19,7 @@ import { type Lease, uidsIn } from "../../support/daemon/daemon.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { key } from "../../support/http/http-server.js";
-import { openLoginSite, type LoginSite } from "../../support/browser/login-site.js";
+import { openLoginSite, type LoginSite } from "../../support/browser/sites/login-site.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { keysAbout } from "../../support/store/redis-look.js";
 import { extensionZip } from "../../support/archive/zip-bytes.js";

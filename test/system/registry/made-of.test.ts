@@ -3,7 +3,7 @@ import { until } from "../../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
 import { marks } from "../../support/archive/extension-files.js";
 import { key } from "../../support/http/http-server.js";
-import { type LoginSite, lookAround, moveIn, openLoginSite } from "../../support/browser/login-site.js";
+import { type LoginSite, lookAround, moveIn, openLoginSite } from "../../support/browser/sites/login-site.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { extensionZip } from "../../support/archive/zip-bytes.js";
 

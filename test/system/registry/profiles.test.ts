@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { processesOf, workspaceOf } from "../../support/browser/browser-processes.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
-import { lookAround, type LoginSite, moveIn, openLoginSite } from "../../support/browser/login-site.js";
+import { lookAround, type LoginSite, moveIn, openLoginSite } from "../../support/browser/sites/login-site.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { signal } from "../../support/living.js";
 

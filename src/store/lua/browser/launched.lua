@@ -3,7 +3,7 @@
 -- ARGV  browser claim isolation earlyMs eventsKept controlLostMs provisionalMs keyedMs
 -- REPLY launched, stale (the claim is not the record's: the node ends what it has)
 --- @include grants
---- @include failing-nodes
+--- @include node/failing-nodes
 
 local first = earlierAnswer()
 if first then return first end

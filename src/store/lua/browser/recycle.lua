@@ -6,7 +6,7 @@
 -- With `node`, every browser of that node is marked, and none of them lent while others exist: it drains, for
 -- at most `drainMs`.
 --- @include endings
---- @include closed-nodes
+--- @include node/closed-nodes
 --- @include rebuild-index
 --- @include replaceable
 

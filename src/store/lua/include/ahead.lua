@@ -1,8 +1,8 @@
 -- ahead: what is due later than if it were set now was set before Redis's clock went back, as by a failover
 -- to another machine: it is due as if set now.
 --- @include endings
---- @include closed-nodes
---- @include failing-nodes
+--- @include node/closed-nodes
+--- @include node/failing-nodes
 --- @include rebuild-index
 
 -- Few have such a deadline, but for the tick after the clock went back: the rest is left to the next.

@@ -1,7 +1,7 @@
 -- failures: launches that fail, or whose browser dies young, put the pool off that node; where nodes fail one
 -- after the other, off all.
 --- @include moves
---- @include failing-nodes
+--- @include node/failing-nodes
 --- @include refunds
 --- @include messages
 

@@ -1,6 +1,6 @@
 -- grants: who gets a browser that is free.
 --- @include moves
---- @include closed-nodes
+--- @include node/closed-nodes
 --- @include endings
 --- @include replaceable
 --- @include counts

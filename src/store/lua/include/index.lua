@@ -1,7 +1,7 @@
 -- index: browsers by node, generation, age and leases served, so that nobody has to read every record to find
 -- some. A retiring one has a place only.
 --- @include write-record
---- @include node-index
+--- @include node/node-index
 
 local function addToIndexes(browser)
   redis.call("ZADD", K.generationIndex, browser.generation, browser.id)

@@ -1,6 +1,6 @@
 -- replaceable: browsers that go as soon as another has taken their place.
 --- @include moves
---- @include closed-nodes
+--- @include node/closed-nodes
 
 -- Their ranks in line (moves, closed): on closed nodes they come last of all; idle browsers of closed nodes
 -- that are not replaceable come between the two.

@@ -6,7 +6,7 @@
 -- `which`: `idle` (a draining node's), `all` (retired by the node), `lost` (records removed at once).
 --- @include endings
 --- @include failures
---- @include closed-nodes
+--- @include node/closed-nodes
 --- @include removal
 --- @include rebuild-index
 

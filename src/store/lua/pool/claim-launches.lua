@@ -9,7 +9,7 @@
 --- @include index
 --- @include pool
 --- @include tokens
---- @include failing-nodes
+--- @include node/failing-nodes
 --- @include counts
 --- @include events
 --- @include claims

@@ -4,7 +4,7 @@
 -- ARGV  most
 -- REPLY wanted (JSON {count, resting, trying}: nodes on which the pool's launches fail, now left alone, or tried with one)
 --- @include tokens
---- @include failing-nodes
+--- @include node/failing-nodes
 --- @include counts
 
 local size, rate, credit, backoff, state, unsupported, held =
