@@ -94,10 +94,11 @@ function sendAll(socket: WebSocket): Promise<void> {
       answered += 1;
       if (sent < commands) send();
       if (answered < commands) return;
-      socket.off("message", take);
+      socket.off("message", take).off("close", fail);
       resolve();
     };
-    socket.on("message", take).once("close", () => reject(new Error("the client was cut")));
+    const fail = (): void => reject(new Error("the client was cut"));
+    socket.on("message", take).once("close", fail);
     for (let place = 0; place < outstanding; place += 1) send();
   });
 }
