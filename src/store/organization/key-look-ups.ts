@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type ApiKey, apiKeyParser, type ApiKeyStore } from "../../access/api-key.js";
-import type { Clock, Millis } from "../../base/clock.js";
+import type { Millis } from "../../base/clock.js";
 import type { ProjectId } from "../../base/ids.js";
 import { accessKey, type AccessPart, callerRateKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
@@ -33,28 +33,22 @@ interface Remembered {
 
 /** The use of a key is noted this often at most, so that nearly no request writes. */
 const noteMs: Millis = 60_000;
-/** Nobody waits longer for a look-up that answers somebody else: Redis may be slow or away. */
-const shareMs: Millis = 10;
 const noProject = "-";
 
 const sharedKeys = new SharedKeys((key) => (key === "callerRate" ? undefined : accessKey(key as AccessPart)));
 
 /**
  * Looks keys up for the requests that come with them, each time anew. Requests that came with one key in the
- * same turn of the event loop share a look-up, and so do those that came while one of that key was under way:
- * it is made at the end of the turn in which that one was answered, after all of them came.
+ * same turn of the event loop share a look-up, which is made at the end of the turn: after all of them came.
  */
 export class KeyLookUps {
   readonly #turns = new Map<string, Turn>();
-  /** Look-ups that are under way, by the key's digest. */
-  readonly #asked = new Map<string, Promise<unknown>>();
   readonly #remembered = new LRUCache<string, Remembered>({ max: 1000 });
 
   constructor(
     private readonly store: ScriptStore,
     /** Of one key; null: as many as come. */
     private readonly requestsPerMinute: number | null,
-    private readonly clock: Clock = store.clock,
   ) {}
 
   async admit(digest: string, project: ProjectId | undefined): Promise<Admitted> {
@@ -67,11 +61,9 @@ export class KeyLookUps {
   #openTurn(digest: string): Turn {
     const projects: string[] = [];
     const found = new Promise<Found>((resolve) => {
-      this.#whenNoneIsAsked(digest, () => {
+      this.store.atTurnEnd(() => {
         this.#turns.delete(digest);
-        const asked = this.#lookUp(digest, projects);
-        resolve(asked);
-        this.#noteAsked(digest, asked);
+        resolve(this.#lookUp(digest, projects));
       });
     });
     const turn = { projects, found };
@@ -79,32 +71,9 @@ export class KeyLookUps {
     return turn;
   }
 
-  /** Calls back at the end of the turn in which the key's last look-up is answered, or has taken too long. */
-  #whenNoneIsAsked(digest: string, ask: () => void): void {
-    const before = this.#asked.get(digest);
-    if (!before) return this.store.atTurnEnd(ask);
-    let isOver = false;
-    const end = (): void => {
-      if (isOver) return;
-      isOver = true;
-      cancel();
-      this.store.atTurnEnd(ask);
-    };
-    const cancel = this.clock.after(shareMs, end);
-    before.then(end, end);
-  }
-
-  #noteAsked(digest: string, asked: Promise<Found>): void {
-    this.#asked.set(digest, asked);
-    const forget = (): void => {
-      if (this.#asked.get(digest) === asked) this.#asked.delete(digest);
-    };
-    asked.then(forget, forget);
-  }
-
   async #lookUp(digest: string, projects: readonly string[]): Promise<Found> {
     const known = this.#remembered.get(digest);
-    const at = this.clock.monotonic();
+    const at = this.store.clock.monotonic();
     const isNoteDue = known === undefined || at - known.notedAt >= noteMs;
     const { kind, payload } = await this.store.call("admit", {
       keys: { shared: sharedKeys, keyOf: () => callerRateKey(digest) },

@@ -3,14 +3,12 @@ import { expect, test } from "vitest";
 import type { ApiKey } from "../../../src/access/api-key.js";
 import { newApiKeyId, newRequestId, type ProjectId } from "../../../src/base/ids.js";
 import { RedisApiKeyStore } from "../../../src/store/organization/api-key-store.js";
-import { KeyLookUps } from "../../../src/store/organization/key-look-ups.js";
-import { DrivenClock } from "../../support/driven-clock.js";
 import { onBoth } from "../../support/store/on-both.js";
 
 const person = { id: "root", email: "root@remuda.invalid", name: null };
 const elsewhere = "aaaaaaaaaaaa" as ProjectId;
 
-onBoth("look-ups of API keys", ({ bed, server }) => {
+onBoth("look-ups of API keys", ({ bed }) => {
   const storeOf = (requestsPerMinute: number | null): RedisApiKeyStore =>
     new RedisApiKeyStore(bed().store, {
       maxKeys: 9,
@@ -81,34 +79,6 @@ onBoth("look-ups of API keys", ({ bed, server }) => {
         { kind: "unknown" },
       ]);
     });
-    expect(run).toBe(3);
-  });
-
-  test("requests that come while one is under way share the next, as long as that one does not take long", async () => {
-    const key = await make(storeOf(null));
-    const clock = new DrivenClock();
-    const lookUps = new KeyLookUps(bed().store, null, clock);
-    const ask = () => lookUps.admit(key.digest, undefined);
-    const asked: ReturnType<typeof ask>[] = [];
-    // What is asked behind a paused command waits too.
-    const other = server().client();
-    const run = await scriptsRun(async () => {
-      await other.client("PAUSE", 60_000, "WRITE");
-      asked.push(ask());
-      await nextTurn();
-      for (let turn = 0; turn < 5; turn += 1) {
-        asked.push(ask(), ask());
-        await nextTurn();
-      }
-      // The first one takes long, so the second goes, and whoever comes then shares the third.
-      await clock.advance(10);
-      await nextTurn();
-      asked.push(ask(), ask());
-      await nextTurn();
-      await other.client("UNPAUSE");
-      expect(await Promise.all(asked)).toEqual(asked.map(() => ({ kind: "admitted", key })));
-    });
-    other.disconnect();
     expect(run).toBe(3);
   });
 
