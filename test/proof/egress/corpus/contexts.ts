@@ -167,7 +167,7 @@ const throughPlaywright = (
       const context = await browser.newContext({
         proxy: { server: server(work), ...(bypass !== undefined && { bypass }) },
       });
-      await (await context.newPage()).goto(work.url(), { timeout: 3000 }).catch(() => {});
+      await (await context.newPage()).goto(work.url(), { timeout: 8000 }).catch(() => {});
       await context.close();
     } finally {
       await browser.close();
@@ -184,7 +184,7 @@ const throughPuppeteer = (what: string, options: (work: Work) => object): Attemp
     const browser = await puppeteer.connect({ browserWSEndpoint: work.cdpUrl, protocolTimeout: 5000 });
     try {
       const context = await browser.createBrowserContext(options(work));
-      await (await context.newPage()).goto(work.url(), { timeout: 3000 }).catch(() => {});
+      await (await context.newPage()).goto(work.url(), { timeout: 8000 }).catch(() => {});
       await context.close();
     } finally {
       await browser.disconnect();
