@@ -46,7 +46,7 @@ describe("tests", () => {
     const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((path) =>
       path.endsWith(".test.ts"),
     );
-    const offence = /\b(test|it|describe)\.(skip|only|todo|skipIf|fails)\b/;
+    const offence = /\b(test|it|describe|context|ctx|task)\.(skip|only|todo|skipIf|fails)\b/;
     expect(files.filter((path) => offence.test(readFileSync(join(root, "test", path), "utf8")))).toEqual([]);
   });
 });

@@ -1,5 +1,4 @@
-import { once } from "node:events";
-import { WebSocket } from "ws";
+import { openRawSocket, type RawSocket } from "./raw-socket.js";
 
 export interface BidiReply {
   readonly type: "success" | "error" | "event";
@@ -12,57 +11,21 @@ export interface BidiReply {
 }
 
 /** A WebDriver BiDi client of nothing but a WebSocket. */
-export interface RawBidi {
-  readonly socket: WebSocket;
-  readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
+export interface RawBidi extends Omit<RawSocket<BidiReply>, "ask"> {
   send(method: string, params?: object): Promise<BidiReply>;
-  /** The first message, seen or to come, that fits. */
-  message(fits: (message: BidiReply) => boolean): Promise<BidiReply>;
   /** A new session, and the id of its first page. */
   begin(capabilities?: object): Promise<string>;
   /** Navigates the context and waits until it has loaded. */
   open(context: string, url: string): Promise<BidiReply>;
   evaluate(context: string, expression: string): Promise<unknown>;
-  close(): Promise<void>;
 }
 
 export async function connectBidi(url: string, headers: Record<string, string> = {}): Promise<RawBidi> {
-  const socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: 0, headers });
-  const closed = new Promise<{ code: number; reason: string }>((resolve) => {
-    socket.once("close", (code, reason) => resolve({ code, reason: reason.toString() }));
-  });
-  await once(socket, "open");
-  const seen: BidiReply[] = [];
-  const watchers = new Set<(message: BidiReply) => void>();
-  let last = 0;
-  socket.on("message", (data: Buffer) => {
-    const message = JSON.parse(data.toString()) as BidiReply;
-    seen.push(message);
-    for (const watcher of watchers) watcher(message);
-  });
-  const message: RawBidi["message"] = (fits) => {
-    const found = seen.find(fits);
-    if (found) return Promise.resolve(found);
-    return new Promise((resolve) => {
-      const watcher = (each: BidiReply): void => {
-        if (!fits(each)) return;
-        watchers.delete(watcher);
-        resolve(each);
-      };
-      watchers.add(watcher);
-    });
-  };
-  const send: RawBidi["send"] = (method, params = {}) => {
-    last += 1;
-    const id = last;
-    socket.send(JSON.stringify({ id, method, params }));
-    return message((each) => each.id === id);
-  };
+  const { ask, ...raw } = await openRawSocket<BidiReply>(url, headers);
+  const send: RawBidi["send"] = (method, params = {}) => ask({ method, params });
   return {
-    socket,
-    closed,
+    ...raw,
     send,
-    message,
     async begin(capabilities = {}) {
       const { type, message: why } = await send("session.new", { capabilities });
       if (type === "error") throw new Error(`session.new: ${why}`);
@@ -73,10 +36,6 @@ export async function connectBidi(url: string, headers: Record<string, string> =
       const params = { expression, target: { context }, awaitPromise: true };
       const { result } = await send("script.evaluate", params);
       return (result?.["result"] as { value?: unknown } | undefined)?.value;
-    },
-    async close() {
-      socket.close();
-      await closed;
     },
   };
 }

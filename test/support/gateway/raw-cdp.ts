@@ -1,6 +1,5 @@
-import { once } from "node:events";
-import { WebSocket } from "ws";
 import { CdpFailure } from "../browser/chromium-until.js";
+import { openRawSocket, type RawSocket } from "./raw-socket.js";
 
 export interface RawReply {
   readonly id?: number;
@@ -12,56 +11,21 @@ export interface RawReply {
 }
 
 /** A CDP client of nothing but a WebSocket. */
-export interface RawCdp {
-  readonly socket: WebSocket;
-  readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
+export interface RawCdp extends Omit<RawSocket<RawReply>, "ask"> {
   send(method: string, params?: object, sessionId?: string): Promise<RawReply>;
-  /** The first message, seen or to come, that fits. */
-  message(fits: (message: RawReply) => boolean): Promise<RawReply>;
   /** Attaches to a page, the first or the given one; gives its session. */
   attach(target?: string): Promise<string>;
   /** Its value, undefined where it throws; a page that cannot be asked is a `CdpFailure`. */
   evaluate(expression: string, sessionId: string): Promise<unknown>;
-  close(): Promise<void>;
 }
 
 export async function connectRaw(url: string, headers: Record<string, string> = {}): Promise<RawCdp> {
-  const socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: 0, headers });
-  const closed = new Promise<{ code: number; reason: string }>((resolve) => {
-    socket.once("close", (code, reason) => resolve({ code, reason: reason.toString() }));
-  });
-  await once(socket, "open");
-  const seen: RawReply[] = [];
-  const watchers = new Set<(message: RawReply) => void>();
-  let last = 0;
-  socket.on("message", (data: Buffer) => {
-    const message = JSON.parse(data.toString()) as RawReply;
-    seen.push(message);
-    for (const watcher of watchers) watcher(message);
-  });
-  const message: RawCdp["message"] = (fits) => {
-    const found = seen.find(fits);
-    if (found) return Promise.resolve(found);
-    return new Promise((resolve) => {
-      const watcher = (each: RawReply): void => {
-        if (!fits(each)) return;
-        watchers.delete(watcher);
-        resolve(each);
-      };
-      watchers.add(watcher);
-    });
-  };
-  const send: RawCdp["send"] = (method, params = {}, sessionId) => {
-    last += 1;
-    const id = last;
-    socket.send(JSON.stringify({ id, method, params, ...(sessionId === undefined ? {} : { sessionId }) }));
-    return message((each) => each.id === id);
-  };
+  const { ask, ...raw } = await openRawSocket<RawReply>(url, headers);
+  const send: RawCdp["send"] = (method, params = {}, sessionId) =>
+    ask({ method, params, ...(sessionId === undefined ? {} : { sessionId }) });
   return {
-    socket,
-    closed,
+    ...raw,
     send,
-    message,
     async attach(target) {
       const targetId = target ?? (await firstPage(send));
       const { result } = await send("Target.attachToTarget", { targetId, flatten: true });
@@ -75,10 +39,6 @@ export async function connectRaw(url: string, headers: Record<string, string> = 
       );
       if (error) throw new CdpFailure(`Runtime.evaluate: ${error.message}`);
       return (result?.result as { value?: unknown } | undefined)?.value;
-    },
-    async close() {
-      socket.close();
-      await closed;
     },
   };
 }

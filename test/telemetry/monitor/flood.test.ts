@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type MonitoredBrowser, openMonitoredBrowser } from "../../support/telemetry/monitored-browser.js";
-import { openMonitoredSite } from "../../support/telemetry/monitored-site.js";
+import { beforeEach, expect, test } from "vitest";
+import type { MonitoredBrowser } from "../../support/telemetry/monitored-browser.js";
+import { type MonitoredSite, useMonitorBed } from "../../support/telemetry/monitor-bed.js";
 import type { SeenEvents } from "../../support/telemetry/seen-events.js";
-
-let browser: MonitoredBrowser;
-let events: SeenEvents;
-let site: Awaited<ReturnType<typeof openMonitoredSite>>;
 
 /** So little is read that a small flood is one. */
 const rates = {
@@ -13,18 +9,13 @@ const rates = {
   bytes: { most: 4 * 1024 * 1024, perSecond: 1024 * 1024 },
 };
 
-beforeAll(async () => {
-  site = await openMonitoredSite();
-  browser = await openMonitoredBrowser({}, rates);
+const bed = useMonitorBed(rates);
+let browser: MonitoredBrowser;
+let events: SeenEvents;
+let site: MonitoredSite;
+beforeEach(() => {
+  ({ browser, site } = bed());
   ({ events } = browser);
-});
-afterAll(async () => {
-  await browser.close();
-  await site.close();
-});
-beforeEach(async () => {
-  await browser.monitor.stop();
-  events.all.length = 0;
 });
 
 const run = (session: string, expression: string): Promise<unknown> =>

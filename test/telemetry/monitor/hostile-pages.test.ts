@@ -1,30 +1,17 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
-import {
-  type MonitoredBrowser,
-  type MonitoredPage,
-  openMonitoredBrowser,
-} from "../../support/telemetry/monitored-browser.js";
-import { openMonitoredSite } from "../../support/telemetry/monitored-site.js";
+import { type MonitoredBrowser, type MonitoredPage } from "../../support/telemetry/monitored-browser.js";
+import { type MonitoredSite, useMonitorBed } from "../../support/telemetry/monitor-bed.js";
 import type { SeenEvents } from "../../support/telemetry/seen-events.js";
 
-/** What pages try that know they are watched. */
+// What pages try that know they are watched.
+const bed = useMonitorBed();
 let browser: MonitoredBrowser;
 let events: SeenEvents;
-let site: Awaited<ReturnType<typeof openMonitoredSite>>;
-
-beforeAll(async () => {
-  site = await openMonitoredSite();
-  browser = await openMonitoredBrowser({});
+let site: MonitoredSite;
+beforeEach(() => {
+  ({ browser, site } = bed());
   ({ events } = browser);
-});
-afterAll(async () => {
-  await browser.close();
-  await site.close();
-});
-beforeEach(async () => {
-  await browser.monitor.stop();
-  events.all.length = 0;
 });
 
 const run = ({ session }: MonitoredPage, expression: string): Promise<unknown> =>
@@ -117,7 +104,7 @@ test("targets that have gone make room for others, however many there were", asy
   await until("another page is told of", async () => {
     const { target } = await load("/console");
     const isTold = (): boolean =>
-      events.of("console_log", ({ target_id }) => target_id === target).length > 0;
+      events.of("console_log", (data) => data["text"] === "hello" && data["target_id"] === target).length > 0;
     return await until("its console", isTold, 2000).catch(() => false);
   });
 });

@@ -1,29 +1,16 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
-import {
-  type MonitoredBrowser,
-  openMonitoredBrowser,
-  pageCategories,
-} from "../../support/telemetry/monitored-browser.js";
-import { openMonitoredSite } from "../../support/telemetry/monitored-site.js";
+import { type MonitoredBrowser, pageCategories } from "../../support/telemetry/monitored-browser.js";
+import { type MonitoredSite, useMonitorBed } from "../../support/telemetry/monitor-bed.js";
 import type { SeenEvents } from "../../support/telemetry/seen-events.js";
 
+const bed = useMonitorBed();
 let browser: MonitoredBrowser;
 let events: SeenEvents;
-let site: Awaited<ReturnType<typeof openMonitoredSite>>;
-
-beforeAll(async () => {
-  site = await openMonitoredSite();
-  browser = await openMonitoredBrowser({});
+let site: MonitoredSite;
+beforeEach(() => {
+  ({ browser, site } = bed());
   ({ events } = browser);
-});
-afterAll(async () => {
-  await browser.close();
-  await site.close();
-});
-beforeEach(async () => {
-  await browser.monitor.stop();
-  events.all.length = 0;
 });
 
 const run = (session: string, expression: string): Promise<unknown> =>
