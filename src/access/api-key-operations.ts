@@ -56,7 +56,9 @@ const tooMany = refusal("limit_exceeded", {
   message: "The organization has as many API keys as it may have",
 });
 
-/** Whoever manages keys reaches those of its own scope, and gives no wider one. Who may is told by the table. */
+/**
+ * Whoever manages keys reaches those of its own scope, and gives no wider one. Who may is told by the table.
+ */
 const isInScope = ({ projectId }: Pick<ApiKey, "projectId">, { credentialScope }: Principal): boolean =>
   credentialScope === null || credentialScope === projectId;
 

@@ -7,8 +7,8 @@ interface ForgetPorts {
   readonly directory: Pick<ProjectDirectory, "all" | "settle" | "deletedFor" | "forget">;
   readonly limits: Pick<ProjectLimitStore, "setOfProject">;
   /**
-   * Removes what is registered in it. It was empty when it was deleted, so that late requests have made what is
-   * there, and ended before they could take it back.
+   * Removes what is registered in it. It was empty when it was deleted, so that late requests have made what
+   * is there, and ended before they could take it back.
    */
   removeRegistered(project: ProjectId): Promise<void>;
   /** Whether nothing is left of it that anybody looks after or may ask for. */
@@ -21,8 +21,9 @@ interface ForgetPorts {
 const lateMs: Millis = 3_600_000;
 
 /**
- * Opens projects again whose control has died while it closed them, and forgets those that were deleted a while
- * ago and are empty, so that ticks no longer look into them. Killed on the way, the next run does it again.
+ * Opens projects again whose control has died while it closed them, and forgets those that were deleted a
+ * while ago and are empty, so that ticks no longer look into them. Killed on the way, the next run does it
+ * again.
  */
 export const makeForgetProjects =
   ({ directory, limits, removeRegistered, isEmpty, erase }: ForgetPorts): (() => Promise<void>) =>

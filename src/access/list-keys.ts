@@ -9,8 +9,8 @@ interface Search extends Pick<ApiKeyPorts, "store" | "projects"> {
 }
 
 /**
- * One page of the keys that the caller may see. The plain list reads no more than its page; a search reads keys
- * of the caller's scope, a part at a time, until it has the page or there are no more.
+ * One page of the keys that the caller may see. The plain list reads no more than its page; a search reads
+ * keys of the caller's scope, a part at a time, until it has the page or there are no more.
  */
 export async function listKeys(
   { store, projects, gone }: Search,
@@ -101,7 +101,9 @@ async function* eachOf(
 const hasStatus = ({ deletedAt }: ApiKey, status: ApiKeyListQuery["status"]): boolean =>
   status === "all" || (status === "deleted") === (deletedAt !== undefined);
 
-/** `name` is the whole name; `query` a part of the name, the creator or the project, or how id or mask begin. */
+/**
+ * `name` is the whole name; `query` a part of the name, the creator or the project, or how id or mask begin.
+ */
 function makeIsAsked(
   { name, query }: ApiKeyListQuery,
   projects: ApiKeyPorts["projects"],

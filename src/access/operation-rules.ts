@@ -2,9 +2,9 @@ import type { Action, Kind } from "./policy.js";
 
 /**
  * What a key with a policy needs for an operation. `everybody`: nothing. `unrestricted`: such a key may not,
- * whatever its policy says. `administration`: neither may a member. `project`: the actions in the project as a
- * whole. `list`: the actions on each thing that is shown. `thing`: the actions on the one that the path names.
- * What a browser's body names (`attaches`) is asked for as well.
+ * whatever its policy says. `administration`: neither may a member. `project`: the actions in the project as
+ * a whole. `list`: the actions on each thing that is shown. `thing`: the actions on the one that the path
+ * names. What a browser's body names (`attaches`) is asked for as well.
  */
 export type OperationRule =
   | { readonly of: "everybody" }

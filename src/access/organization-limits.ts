@@ -24,8 +24,8 @@ export interface OrganizationLimits {
 
 export interface LimitStore {
   /**
-   * The limit of projects that have none of their own, how many browsers are reserved, and whether any project
-   * has a limit: then sessions are counted.
+   * The limit of projects that have none of their own, how many browsers are reserved, and whether any
+   * project has a limit: then sessions are counted.
    */
   read(): Promise<{
     readonly ofEachProject: number | null;

@@ -135,8 +135,8 @@ const closingMs: Millis = 60_000;
 
 /**
  * It is looked at once more when nobody is let in any more: something may have begun there since the first
- * look, and no request could reach it. Then it is made again what it was, as it is by a tick where this control
- * dies before it has settled that.
+ * look, and no request could reach it. Then it is made again what it was, as it is by a tick where this
+ * control dies before it has settled that.
  */
 async function close(
   { directory }: ProjectPorts,

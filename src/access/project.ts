@@ -53,8 +53,8 @@ export interface ProjectDirectory {
     how: Pick<ProjectPatch, "name"> & { readonly limitMs: Millis },
   ): Promise<"changed" | "missing" | "taken">;
   /**
-   * Ends its closing. `reopened`: it is again what it was; `overdue`: the same, where the limit is over. `kept`:
-   * it is not being closed any more, or that is not overdue.
+   * Ends its closing. `reopened`: it is again what it was; `overdue`: the same, where the limit is over.
+   * `kept`: it is not being closed any more, or that is not overdue.
    */
   settle(id: ProjectId, how: "archived" | "reopened" | "overdue"): Promise<"settled" | "kept">;
   /** `active`: it is not closed, or no longer. */

@@ -2,12 +2,16 @@ import type { S3Client } from "@aws-sdk/client-s3";
 import type { STSClient } from "@aws-sdk/client-sts";
 import { pipeline, Readable, Transform } from "node:stream";
 
-/** An error, or what is answered to a put or for a role, is a page at most and is read whole before it is looked at. */
+/**
+ * An error, or what is answered to a put or for a role, is a page at most and is read whole before it is
+ * looked at.
+ */
 const usualBytes = 64 * 1024;
 
 /**
- * Has a client of Amazon's take no longer answers: it parses them in one piece, for seconds and in hundreds of
- * megabytes where somebody answers with as much. `mostBytes`: of what is answered to a command that is done.
+ * Has a client of Amazon's take no longer answers: it parses them in one piece, for seconds and in hundreds
+ * of megabytes where somebody answers with as much. `mostBytes`: of what is answered to a command that is
+ * done.
  */
 export function takeShortAnswers(
   client: S3Client | STSClient,

@@ -67,8 +67,8 @@ export class SegmentFiles {
   }
 
   /**
-   * One read for all who wait for it. It holds its turn until it has ended, however long nobody waits any more:
-   * a disk that does not answer keeps one of the few threads that a process has for files.
+   * One read for all who wait for it. It holds its turn until it has ended, however long nobody waits any
+   * more: a disk that does not answer keeps one of the few threads that a process has for files.
    */
   async #once<Value extends object>(
     { cache, reading }: Kept<Value>,

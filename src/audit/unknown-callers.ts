@@ -28,9 +28,9 @@ const mostAddresses = 100;
 type Bounded = "unknown" | "limited";
 
 /**
- * Holds to a bound what anybody can put into the log who was not let in, or who is told 429. What comes beyond
- * that in a minute is counted in one entry for each address, user and status, which is recorded when the minute
- * is over.
+ * Holds to a bound what anybody can put into the log who was not let in, or who is told 429. What comes
+ * beyond that in a minute is counted in one entry for each address, user and status, which is recorded when
+ * the minute is over.
  */
 export class UnknownCallers implements AuditRecorder {
   #ofEach = new Map<string, number>();

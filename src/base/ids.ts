@@ -100,7 +100,9 @@ const newIdIn = (project: ProjectId): string => idPrefixOf(project) + randomText
 export const newApiKeyId = (): ApiKeyId => randomText(idLength) as ApiKeyId;
 export const newDestinationId = (): DestinationId => randomText(idLength) as DestinationId;
 
-/** All of the id but what is its own: a slice from the end, since what a project puts in front has a length. */
+/**
+ * All of the id but what is its own: a slice from the end, since what a project puts in front has a length.
+ */
 export const partitionOf = (id: PoolId | BrowserId): Partition =>
   id.slice(0, partitionLength - idLength) as Partition;
 

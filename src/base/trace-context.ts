@@ -30,8 +30,8 @@ const memberFormat =
   /^([a-z0-9][a-z0-9_*/@-]{0,255})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
 /**
- * Reads what a caller says of the trace that it is part of; undefined where that is nothing, or breaks the rules
- * (W3C Trace Context 3.2.2). Of later versions the first four fields are read.
+ * Reads what a caller says of the trace that it is part of; undefined where that is nothing, or breaks the
+ * rules (W3C Trace Context 3.2.2). Of later versions the first four fields are read.
  */
 export function findTrace({ traceparent, tracestate }: TraceHeaders): TraceContext | undefined {
   if (typeof traceparent !== "string" || traceparent.length > longestParent) return undefined;

@@ -44,8 +44,8 @@ interface AgentParts extends CollectorParts {
 type Created = (error: Error | null, socket?: Duplex) => void;
 
 /**
- * Connects to collectors. Each request has a connection of its own, to an address that was judged for it: whatever
- * a name has come to mean, and wherever the collector has been before.
+ * Connects to collectors. Each request has a connection of its own, to an address that was judged for it:
+ * whatever a name has come to mean, and wherever the collector has been before.
  */
 export function makeCollectorAgent(parts: AgentParts, protocol: string): HttpAgent {
   const create = (asked: ClientRequestArgs, created: Created): undefined => {

@@ -213,7 +213,9 @@ function onStart(response: ServerResponse, started: (status: number) => void): v
   };
 }
 
-/** Calls back with the status of the first thing that is written to the socket, which is a response's head. */
+/**
+ * Calls back with the status of the first thing that is written to the socket, which is a response's head.
+ */
 function onFirstWrite(socket: Duplex, answered: (status: number) => void): void {
   const { write, end } = socket;
   const look = (chunk: unknown): void => {

@@ -16,7 +16,9 @@ interface PlatformCallParts {
   readonly log: Log;
 }
 
-/** Tells holders of the calls that manage their browsers, once these are answered (docs/telemetry.md#events). */
+/**
+ * Tells holders of the calls that manage their browsers, once these are answered (docs/telemetry.md#events).
+ */
 export function watchPlatformCalls(app: App, { tellPlatformCall, log }: PlatformCallParts): void {
   const tell = async (
     request: FastifyRequest,

@@ -9,9 +9,9 @@ import { requestIdOf } from "./request-id.js";
 import { isUploading } from "./uploads/uploading.js";
 
 /**
- * Answers on a socket that has no response object (a malformed request, an upgrade) and closes it. Where other
- * replies are under way there the answer would be taken for one of them, or for a part of it: then it is only
- * closed.
+ * Answers on a socket that has no response object (a malformed request, an upgrade) and closes it. Where
+ * other replies are under way there the answer would be taken for one of them, or for a part of it: then it
+ * is only closed.
  */
 export function refuseOnSocket(socket: Duplex, refused: Refusal, request?: IncomingMessage): void {
   if (!socket.writable || isAmidReplies(socket, request)) {

@@ -35,7 +35,10 @@ export const makeReadRecording =
     return done(flightRecordingParser.json(answer.payload));
   };
 
-/** Of a browser whose launch has failed there is no tombstone, and of a holder's commands none but to that holder. */
+/**
+ * Of a browser whose launch has failed there is no tombstone, and of a holder's commands none but to that
+ * holder.
+ */
 async function findKept(
   { projects }: Ports,
   ref: string,

@@ -57,8 +57,9 @@ export const makeEventOperations = (ports: Ports): EventOperations => ({
 });
 
 /**
- * Aborts with the first of them, and calls `ended` then or when `end` is called. Nothing of it stays with signals
- * that live on, unlike with `AbortSignal.any` (Node.js 20.20: 1.3 kB for each that has a listener and never aborts).
+ * Aborts with the first of them, and calls `ended` then or when `end` is called. Nothing of it stays with
+ * signals that live on, unlike with `AbortSignal.any` (Node.js 20.20: 1.3 kB for each that has a listener and
+ * never aborts).
  */
 function untilAny(
   signals: readonly AbortSignal[],

@@ -17,7 +17,10 @@ interface Names {
   readonly wait: "wait" | "launch";
 }
 
-/** Tells an acquire that a caller has in a trace: the wait, and the way of the answer (docs/telemetry.md#traces). */
+/**
+ * Tells an acquire that a caller has in a trace: the wait, and the way of the answer
+ * (docs/telemetry.md#traces).
+ */
 export const traceAcquire =
   (acquire: PoolOperations["acquire"], tracing: Tracing): PoolOperations["acquire"] =>
   async (ref, body, caller) => {
@@ -35,7 +38,9 @@ export const traceCreate =
     return handOut && outcome.kind === "granted" ? handOut(outcome) : outcome;
   };
 
-/** Undefined where the caller wants no spans. The spans are told when it is known how the answer has fared. */
+/**
+ * Undefined where the caller wants no spans. The spans are told when it is known how the answer has fared.
+ */
 function beginCall(
   { clock, tellSpans }: Tracing,
   { trace: from, request }: Caller,

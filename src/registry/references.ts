@@ -42,8 +42,8 @@ interface Referring {
 }
 
 /**
- * `body` with each proxy and OTLP destination named by its id, and the ids of its extensions and profile beside
- * their selectors; a fault for each that is not there.
+ * `body` with each proxy and OTLP destination named by its id, and the ids of its extensions and profile
+ * beside their selectors; a fault for each that is not there.
  */
 export async function resolveReferences<Body extends Referring>(
   refs: References,

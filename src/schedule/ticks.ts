@@ -20,8 +20,8 @@ const scheduleName = "schedule";
 const patience = 3;
 
 /**
- * Repeats the schedules over all controls: each period one of them runs the tick. Ticks are idempotent, and may
- * overlap with those of other controls.
+ * Repeats the schedules over all controls: each period one of them runs the tick. Ticks are idempotent, and
+ * may overlap with those of other controls.
  */
 export async function startTicks(
   options: QueueOptions,

@@ -1,8 +1,8 @@
 import { type Static, Type } from "typebox";
 
 /**
- * The body of POST /browsers/{id}/telemetry/captcha_solve_results (docs/telemetry.md#captchas), and the data of the
- * event that is made of it. Neither the solution nor an address with its query has a field.
+ * The body of POST /browsers/{id}/telemetry/captcha_solve_results (docs/telemetry.md#captchas), and the data
+ * of the event that is made of it. Neither the solution nor an address with its query has a field.
  */
 export const CaptchaResult = Type.Object(
   {

@@ -1,4 +1,7 @@
-/** The commands of CDP of which events are made, and which a configuration may exclude (docs/telemetry.md#clients-and-commands). */
+/**
+ * The commands of CDP of which events are made, and which a configuration may exclude
+ * (docs/telemetry.md#clients-and-commands).
+ */
 export const reportedMethods = [
   "Input.dispatchMouseEvent",
   "Input.dispatchKeyEvent",

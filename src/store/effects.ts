@@ -22,7 +22,9 @@ const Effects = Type.Object({
       why: Type.String(),
       hadClient: Type.Boolean(),
       heldMs: Type.Number(),
-      /** Where it may have captured events: the launch's configuration, and what the lease has changed of it. */
+      /**
+       * Where it may have captured events: the launch's configuration, and what the lease has changed of it.
+       */
       captured: Type.Optional(
         Type.Object({ config: Type.String(), telemetry: Type.Optional(Type.String()) }),
       ),

@@ -82,8 +82,8 @@ export class BrowserTelemetry {
   }
 
   /**
-   * Stops what a lease captures; resolves when nothing of it is left in the browser. Its last events are stored
-   * meanwhile, which nobody waits for.
+   * Stops what a lease captures; resolves when nothing of it is left in the browser. Its last events are
+   * stored meanwhile, which nobody waits for.
    */
   async over(lease: LeaseId): Promise<void> {
     if (this.#present?.lease !== lease) return;

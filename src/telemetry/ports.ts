@@ -22,7 +22,9 @@ export interface EventBatch {
   readonly stream: StreamRef;
   readonly writer: string;
   readonly number: number;
-  /** The last `seq` that the writer was told: those that come have greater ones, whatever the store has lost. */
+  /**
+   * The last `seq` that the writer was told: those that come have greater ones, whatever the store has lost.
+   */
   readonly after: number;
   readonly events: readonly WrittenEvent[];
   readonly isStored: boolean;
@@ -46,8 +48,8 @@ export interface StoredEvent {
 /** The way of one lease's events to a destination. Never throws and never waits. */
 export interface ExportStream {
   /**
-   * `text` is the JSON of a `TelemetryEvent`, which has happened within the span that is given. False where it is
-   * lost, because too much waits already.
+   * `text` is the JSON of a `TelemetryEvent`, which has happened within the span that is given. False where
+   * it is lost, because too much waits already.
    */
   add(text: string, trace?: TraceContext): boolean;
   /** The same of a span. */
@@ -99,8 +101,8 @@ export interface EventStore {
 }
 
 /**
- * Why events are lost: too many came at once, the store was away until their lease was over, or it has lost what
- * it had stored.
+ * Why events are lost: too many came at once, the store was away until their lease was over, or it has lost
+ * what it had stored.
  */
 export type EventLoss = "too_many" | "store_away" | "store_lost";
 export interface EventMeter {

@@ -10,7 +10,9 @@ export type StreamStart = { readonly after: number } | "oldest" | "now";
 /** What a caller may read of a session's events. `ref` is its id or name. */
 export interface EventOperations {
   history(ref: string, query: EventQuery, caller: Caller): Promise<Done<EventPage> | Refusal>;
-  /** Events as they are stored; an empty list now and then, while there are none. It ends with the session. */
+  /**
+   * Events as they are stored; an empty list now and then, while there are none. It ends with the session.
+   */
   stream(
     ref: string,
     ask: { readonly start: StreamStart; readonly filter: EventFilter },

@@ -30,7 +30,9 @@ const comingMs: Millis = 3_600_000;
 /** A sweep looks at every lease of a month: it rests so many times as long as it took. */
 const restFactor = 20;
 
-/** Forgets streams whose time is up, and takes the events of those that began first where all have too many. */
+/**
+ * Forgets streams whose time is up, and takes the events of those that began first where all have too many.
+ */
 export function makeSweepEvents(events: SweptStore, { maxBytes, clock }: SweepParts): () => Promise<void> {
   let restsUntil = -Infinity;
   return async () => {

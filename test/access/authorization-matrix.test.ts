@@ -23,7 +23,10 @@ const things = {
 const server = sharedServer({}, { authenticator, thingsIn: () => things });
 
 type Kind = "browsers" | "profiles" | "proxies";
-/** What each operation needs, as docs/access.md tells it: written once more, so that a slip in the table shows. */
+/**
+ * What each operation needs, as docs/access.md tells it: written once more, so that a slip in the table
+ * shows.
+ */
 const needs: Readonly<
   Record<string, readonly [of: "project" | "list" | "thing", Kind, ...string[]] | "nothing">
 > = {

@@ -9,7 +9,8 @@ const control = (at: number): DaemonProcess => controls[at] as DaemonProcess;
 const root = (at = 0): DaemonClient => new DaemonClient(control(at).url);
 async function open(): Promise<void> {
   fleet = await Fleet.open();
-  // Nobody is lost here: on a busy machine a control that is silent for 2 s would lose its waiters and leases.
+  // Nobody is lost here: on a busy machine a control that is silent for 2 s would lose its waiters and
+  // leases.
   const patient = {
     acquire: { control_lost_after_ms: 60_000, provisional_seconds: 60, max_wait_seconds: 300 },
     node: { lost_after_ms: 60_000 },

@@ -12,7 +12,9 @@ const apart = [
   /^@(mongodb-js|aws-sdk|fastify\/swagger-ui)(\/|$)/,
 ];
 
-/** Modules look for what lies beside them, and that stays where it was; packages in CommonJS say it otherwise. */
+/**
+ * Modules look for what lies beside them, and that stays where it was; packages in CommonJS say it otherwise.
+ */
 const keepPlaces: Plugin = {
   name: "keep-places",
   transform(code, id) {

@@ -47,7 +47,10 @@ export function summarize(frame: Frame): FrameSummary {
   };
 }
 
-/** The lowest message id of a monitor on the pipe (telemetry/monitor); ids of other commands of ours are lower. */
+/**
+ * The lowest message id of a monitor on the pipe (telemetry/monitor); ids of other commands of ours are
+ * lower.
+ */
 export const firstMonitorId = 2 ** 29;
 /** The lowest message id a gateway's client may use on the pipe; our own commands stay below it. */
 export const firstClientId = 2 ** 30;

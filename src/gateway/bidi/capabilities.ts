@@ -149,7 +149,9 @@ export const capabilitiesOf = (
   webSocketUrl,
 });
 
-/** Options in the query of a socket's URL, so that whoever takes the socket need not have seen the request. */
+/**
+ * Options in the query of a socket's URL, so that whoever takes the socket need not have seen the request.
+ */
 export const optionsText = (options: SessionOptions): string =>
   Buffer.from(JSON.stringify(options)).toString("base64url");
 

@@ -8,7 +8,9 @@ const besidesHeapBytes = 640 * 2 ** 20;
 
 const flags = ["--no-addons", "--disallow-code-generation-from-strings"];
 
-/** The command line of a mapper, and the files that it is made of. `script` is the compiled mapper-process.js. */
+/**
+ * The command line of a mapper, and the files that it is made of. `script` is the compiled mapper-process.js.
+ */
 export function mapperProgram(script: URL, heapBytes: number): Sidecar {
   const path = fileURLToPath(script);
   const heap = `--max-old-space-size=${Math.ceil(heapBytes / 2 ** 20)}`;

@@ -38,7 +38,8 @@ const limitMsOf = (bytes: number): Millis => Math.max(1, bytes / (16 * 1024 * 10
 /**
  * V8 ends the whole daemon, not only the thread, where one string is longer than what is left of the heap.
  * A message takes up to 16 times its length: the worst has a character beyond Latin-1 and is carried by four
- * others (Node.js 20.20). A command that comes of a client of WebDriver BiDi may be twice as long as a message.
+ * others (Node.js 20.20). A command that comes of a client of WebDriver BiDi may be twice as long as a
+ * message.
  */
 const heapPerByte = 32;
 const leastHeapMebibytes = 512;

@@ -45,7 +45,10 @@ interface Document {
   readonly paths: Record<string, Record<string, Operation>>;
 }
 
-/** Read by src/base/trace-context.ts. They stand in no schema that validates, since one that is wrong is ignored. */
+/**
+ * Read by src/base/trace-context.ts. They stand in no schema that validates, since one that is wrong is
+ * ignored.
+ */
 const traceHeaders: readonly Parameter[] = [
   header("traceparent", {
     maxLength: 256,

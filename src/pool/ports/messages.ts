@@ -28,8 +28,8 @@ export type AskCurl = (
 ) => Promise<Done<Readable> | Refusal>;
 
 /**
- * `payload`: what was asked for, where the question asks for something. `text`: why it failed, for people; `code`: what that is answered as, where the node can tell whose fault it
- * is.
+ * `payload`: what was asked for, where the question asks for something. `text`: why it failed, for people;
+ * `code`: what that is answered as, where the node can tell whose fault it is.
  */
 export type NodeReply =
   | { readonly kind: "silent" }

@@ -6,7 +6,10 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** RFC 9110, 5.5, without what is not ASCII: receivers read those bytes differently. */
 const headerValue = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/;
 
-/** Those of the request itself, which are the exporter's, and those that speak of the connection (RFC 9110, 7.6.1). */
+/**
+ * Those of the request itself, which are the exporter's, and those that speak of the connection (RFC 9110,
+ * 7.6.1).
+ */
 const ownHeaders = new Set(
   (
     "accept-encoding connection content-encoding content-length content-type expect host keep-alive " +

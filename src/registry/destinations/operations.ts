@@ -140,8 +140,8 @@ const shownSessions = 20;
 const inUseBy = (message: string): Detail => ({ code: "resource_in_use", message });
 
 /**
- * Refused while a pool names it, or a session exports to it. A session that comes to do so at this very moment is left with a
- * destination that is gone: its events are counted as lost.
+ * Refused while a pool names it, or a session exports to it. A session that comes to do so at this very
+ * moment is left with a destination that is gone: its events are counted as lost.
  */
 const makeRemove =
   (ports: OtlpDestinationPorts): OtlpDestinationOperations["remove"] =>

@@ -107,8 +107,9 @@ export const projectIdempotencyKey = (project: ProjectId, digest: string): strin
 
 /**
  * API keys and projects, in a slot of their own: one script admits a request. `keyDigests` leads from a
- * key's digest to its id and the instant at which it expires. `keyEnds` has when keys end or have ended, until
- * that was looked after. `keyOrder`: the keys of everybody and of each project, in the order in which they were made.
+ * key's digest to its id and the instant at which it expires. `keyEnds` has when keys end or have ended,
+ * until that was looked after. `keyOrder`: the keys of everybody and of each project, in the order in which
+ * they were made.
  */
 export type AccessPart =
   | "keyDigests"
@@ -157,7 +158,8 @@ export const ticksKey = `${root}:{nodes}:ticks`;
 
 /**
  * The audit log: its newest entries, their bytes and where the manifest ends, and the manifest of the
- * segments that hold the others. `auditIntents`: changes that are being made. `destinations`: to whom it is delivered.
+ * segments that hold the others. `auditIntents`: changes that are being made. `destinations`: to whom it is
+ * delivered.
  */
 export type AuditPart = "auditStream" | "auditState" | "auditSegments" | "auditIntents" | "destinations";
 export const auditKey = (part: AuditPart): string => `${root}:{audit}:${part}`;

@@ -77,7 +77,9 @@ export const countOfRecords = (path: string): Field => field(path, isRecords, (r
 
 const other = "other";
 
-/** What is none of the protocol's words is told as `other`: a client writes no text of its own into events. */
+/**
+ * What is none of the protocol's words is told as `other`: a client writes no text of its own into events.
+ */
 export function word(path: string, words: readonly string[]): Field {
   const known = new Set(words);
   return field(path, isText, (text) => (known.has(text) ? text : other));

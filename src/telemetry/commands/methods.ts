@@ -73,9 +73,9 @@ const rectangle = (within: string, name: string): Fields =>
   );
 
 /**
- * Every command that is reported and what is told of it (docs/telemetry.md#clients-and-commands). Whatever may be a
- * secret (what was typed, addresses, scripts, templates, paths, what was dragged or filled in) is told as a
- * length, a count, a flag or one of a few words. Arguments that no field names are never read.
+ * Every command that is reported and what is told of it (docs/telemetry.md#clients-and-commands). Whatever
+ * may be a secret (what was typed, addresses, scripts, templates, paths, what was dragged or filled in) is
+ * told as a length, a count, a flag or one of a few words. Arguments that no field names are never read.
  */
 export const reportedCommands = {
   "Input.dispatchMouseEvent": {

@@ -28,9 +28,9 @@ const concurrencyLimit = 8;
 const untrusted = /CERT|^UNABLE_TO_(GET|VERIFY)|^INVALID_(CA|PURPOSE)$|^HOSTNAME_MISMATCH$|^PATH_LENGTH/;
 
 /**
- * Sends batches to one collector by OpenTelemetry's own client, which packs them and repeats what is worth it. What
- * that client would take from the daemon's environment (OTEL_EXPORTER_OTLP_HEADERS) is given here: others' keys
- * are no tenant's to receive.
+ * Sends batches to one collector by OpenTelemetry's own client, which packs them and repeats what is worth
+ * it. What that client would take from the daemon's environment (OTEL_EXPORTER_OTLP_HEADERS) is given here:
+ * others' keys are no tenant's to receive.
  */
 export class Delivery {
   readonly #agents = new Set<Agent>();

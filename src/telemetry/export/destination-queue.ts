@@ -19,8 +19,8 @@ export interface ExportLimits {
 }
 
 /**
- * Why events were not exported: too many waited, the request failed, the collector threw some away, or there is no
- * such destination any more.
+ * Why events were not exported: too many waited, the request failed, the collector threw some away, or there
+ * is no such destination any more.
  */
 export type ExportLoss = "queue_full" | "failed" | "rejected" | "no_destination";
 export interface TelemetryExportMeter {

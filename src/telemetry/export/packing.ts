@@ -12,7 +12,9 @@ import type { Exported, Signal } from "./exported.js";
 import { logRecordOf } from "./log-records.js";
 import { spanRecordOf } from "./span-records.js";
 
-/** What stands behind a destination's endpoint, as the OTLP specification says for an endpoint of all signals. */
+/**
+ * What stands behind a destination's endpoint, as the OTLP specification says for an endpoint of all signals.
+ */
 export const signalPaths: Readonly<Record<Signal, string>> = { logs: "/v1/logs", traces: "/v1/traces" };
 
 type ClientConfig = Parameters<typeof createOtlpHttpExportDelegate>[0];

@@ -19,7 +19,9 @@ interface RecordedEnd {
 /** Recordings that wait for Redis here; each has at most 32 KiB. */
 const mostWaiting = 64;
 
-/** Writes out what browsers have recorded, where they end by a fault; what Redis does not take waits for it. */
+/**
+ * Writes out what browsers have recorded, where they end by a fault; what Redis does not take waits for it.
+ */
 export class Recordings {
   readonly #waiting = new Map<BrowserId, string>();
 

@@ -38,7 +38,9 @@ const limitMs: Millis = 5000;
 /** The longest answer that is asked for is a screenshot in base64; longer ones are not read. */
 const longestReplyBytes = 2 * 1024 * 1024;
 
-/** No id comes again while an answer to it may still come, whichever monitor of whichever browser has sent it. */
+/**
+ * No id comes again while an answer to it may still come, whichever monitor of whichever browser has sent it.
+ */
 let lastId = firstMonitorId;
 function nextId(): number {
   lastId = lastId + 1 < firstClientId ? lastId + 1 : firstMonitorId;

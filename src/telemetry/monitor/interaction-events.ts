@@ -11,7 +11,9 @@ export type Interaction =
 
 const longestPayloadBytes = 4096;
 
-/** `Runtime.bindingCalled`. Undefined where it has another form: only the holder's own client can write it. */
+/**
+ * `Runtime.bindingCalled`. Undefined where it has another form: only the holder's own client can write it.
+ */
 export function interactionOf(params: Said): Interaction | undefined {
   const payload = textIn(params, "payload") ?? "";
   if (payload.length > longestPayloadBytes) return undefined;

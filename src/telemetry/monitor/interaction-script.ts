@@ -7,10 +7,10 @@ export const bindingName = "remudaMonitor";
 
 /**
  * Runs in each document before its own scripts. It only hears what a person or a command of CDP does
- * (`isTrusted`), and never tells what is written: of a key that writes a character, wherever, only that one was
- * pressed, since fields in closed shadow trees and those that pages make by themselves cannot be told from other
- * elements; of a field that takes a password or the like, nothing. Properties are read by the getters of
- * their prototypes, since a form shows its fields as properties of its own.
+ * (`isTrusted`), and never tells what is written: of a key that writes a character, wherever, only that one
+ * was pressed, since fields in closed shadow trees and those that pages make by themselves cannot be told
+ * from other elements; of a field that takes a password or the like, nothing. Properties are read by the
+ * getters of their prototypes, since a form shows its fields as properties of its own.
  */
 export const interactionScript = `(() => {
   // Of the world's own: an element with that id is a property too.

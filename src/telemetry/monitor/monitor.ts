@@ -27,9 +27,9 @@ interface Watched {
 }
 
 /**
- * Tells what happens in the pages of one browser, as its holder has asked (docs/telemetry.md). It costs nothing
- * while no category of its own is on. It is no client: it has sessions of its own on the browser's pipe, which
- * no client may use. Nothing of it ever rejects.
+ * Tells what happens in the pages of one browser, as its holder has asked (docs/telemetry.md). It costs
+ * nothing while no category of its own is on. It is no client: it has sessions of its own on the browser's
+ * pipe, which no client may use. Nothing of it ever rejects.
  */
 export class Monitor {
   #watch: BrowserWatch | undefined;

@@ -173,8 +173,8 @@ export function bodyOf(reply: Said, mostBytes: number): Body {
 }
 
 /**
- * The way out answers plain requests and lets no server send its header there (docs/egress.md#rules). What comes
- * through a tunnel, or from a page's service worker, is not its own.
+ * The way out answers plain requests and lets no server send its header there (docs/egress.md#rules). What
+ * comes through a tunnel, or from a page's service worker, is not its own.
  */
 const isOfEgress = ({ url = "" }: OpenRequest, response: Said): boolean =>
   url.startsWith("http:") && flagIn(response, "fromServiceWorker") !== true;

@@ -39,7 +39,9 @@ export const loadStep = (type: LoadStep, params: Said): Reading => ({
   wasCut: false,
 });
 
-/** `PerformanceTimeline.timelineEventAdded`. Its times are in seconds, those that are told in milliseconds. */
+/**
+ * `PerformanceTimeline.timelineEventAdded`. Its times are in seconds, those that are told in milliseconds.
+ */
 export function timelineEvent(params: Said): Reading | undefined {
   const event = recordIn(params, "event");
   const common = { source_frame_id: textIn(event, "frameId"), time: inMs(event, "time") };

@@ -1,6 +1,8 @@
 import type { Clock, Millis } from "../../base/clock.js";
 
-/** What of a browser's messages is read of each kind: so much at once, and so much a second in the long run. */
+/**
+ * What of a browser's messages is read of each kind: so much at once, and so much a second in the long run.
+ */
 const usualRates = {
   messages: { most: 3000, perSecond: 750 },
   bytes: { most: 4 * 1024 * 1024, perSecond: 1024 * 1024 },

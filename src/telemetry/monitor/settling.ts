@@ -15,7 +15,9 @@ interface RequestOfPage {
   readonly id: string;
   /** The document that it belongs to. */
   readonly loader: string | undefined;
-  /** The CDP session that told of it; a page has several where it has frames in other processes, or workers. */
+  /**
+   * The CDP session that told of it; a page has several where it has frames in other processes, or workers.
+   */
   readonly session: string;
 }
 

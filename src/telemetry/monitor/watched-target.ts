@@ -196,8 +196,8 @@ export class WatchedTarget {
   }
 
   /**
-   * Without a client such a dialog would not have opened, but for the monitor: headless-shell shows one only to
-   * those that hear of it, and the page waits until somebody answers.
+   * Without a client such a dialog would not have opened, but for the monitor: headless-shell shows one only
+   * to those that hear of it, and the page waits until somebody answers.
    */
   dialogOpened(): void {
     if (!this.parts.hasClients()) this.ask("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
@@ -237,7 +237,9 @@ export class WatchedTarget {
     this.tell(navigation({ frame }, this.where), "Page.getFrameTree");
   }
 
-  /** Switched on, Chromium tells again which steps of loading are over; switched off at once, nothing else. */
+  /**
+   * Switched on, Chromium tells again which steps of loading are over; switched off at once, nothing else.
+   */
   #retell(enabled: boolean): Promise<Said | undefined> {
     return this.#attempt("Page.setLifecycleEventsEnabled", { enabled });
   }

@@ -24,8 +24,8 @@ export interface OpenedSpan {
 }
 
 /**
- * Tells that a client was connected. It is part of the trace of its upgrade, else of its lease's; a lease without
- * a trace joins that of the first client who has one. Undefined where it is in no trace.
+ * Tells that a client was connected. It is part of the trace of its upgrade, else of its lease's; a lease
+ * without a trace joins that of the first client who has one. Undefined where it is in no trace.
  */
 export function tellConnected(
   { id, protocol, arrivedAt, trace }: TracedClient,

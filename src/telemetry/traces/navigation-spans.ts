@@ -9,15 +9,18 @@ interface Navigation {
   readonly data: SeenEvent["data"];
 }
 
-/** How a navigation was over: its page is loaded, shows another document, has crashed, or is watched no more. */
+/**
+ * How a navigation was over: its page is loaded, shows another document, has crashed, or is watched no more.
+ */
 type NavigationEnd = "loaded" | "superseded" | "crashed" | "left";
 
 /** More pages than this are not told of at once. */
 const mostPages = 256;
 
 /**
- * Passes a browser's events on, and makes spans of the navigations among them: from when the document is asked for,
- * where that was seen, until it is loaded. So a span says no more than the events of the category `page` do, and is there where they are.
+ * Passes a browser's events on, and makes spans of the navigations among them: from when the document is
+ * asked for, where that was seen, until it is loaded. So a span says no more than the events of the category
+ * `page` do, and is there where they are.
  */
 export class NavigationSpans implements EventSink {
   readonly #open = new Map<unknown, Navigation>();

@@ -122,8 +122,8 @@ export const uidsIn = (log: string): ReadonlySet<number> =>
   new Set([...log.matchAll(/"uid":(\d+)/g)].map(([, uid]) => Number(uid)));
 
 /**
- * An API key, also of those that were made, the cluster secret, the encryption key, or the token of a lease; the log is at its most
- * talkative.
+ * An API key, also of those that were made, the cluster secret, the encryption key, or the token of a lease;
+ * the log is at its most talkative.
  */
 const secretIn = (log: string): boolean =>
   [key, clusterSecret, encryptionKey].some((secret) => log.includes(secret)) ||

@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { WebSocket } from "ws";
 
-/** A client of nothing but a WebSocket whose messages are JSON and whose answers bear the id of their command. */
+/**
+ * A client of nothing but a WebSocket whose messages are JSON and whose answers bear the id of their command.
+ */
 export interface RawSocket<Message> {
   readonly socket: WebSocket;
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;

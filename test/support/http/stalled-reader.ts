@@ -5,7 +5,9 @@ import { connect, type Socket } from "node:net";
 /** Somebody who asks and then reads nothing of the answer. */
 interface StalledReader {
   readonly socket: Socket;
-  /** How much of the answer waits for them in the daemon's system; undefined once the connection is no more. */
+  /**
+   * How much of the answer waits for them in the daemon's system; undefined once the connection is no more.
+   */
   unsent(): Promise<number | undefined>;
 }
 

@@ -16,7 +16,10 @@ interface Driven {
   readonly file: string;
 }
 
-/** Clicks, types, answers a dialog, uploads, evaluates and takes a screenshot, with the secret wherever it goes. */
+/**
+ * Clicks, types, answers a dialog, uploads, evaluates and takes a screenshot, with the secret wherever it
+ * goes.
+ */
 export async function drivePlaywright({ cdp_ws_url }: Lease, { url, file }: Driven): Promise<void> {
   const client = await playwright.connectOverCDP(cdp_ws_url);
   const opened = await (await client.newContext()).newPage();

@@ -7,7 +7,9 @@ import type { Type } from "protobufjs";
 import root from "otlp-messages/build/src/generated/root.js";
 import { until } from "../browser/chromium-until.js";
 
-/** Made of OpenTelemetry's protocol files; later versions of their package have no messages to read any more. */
+/**
+ * Made of OpenTelemetry's protocol files; later versions of their package have no messages to read any more.
+ */
 interface Messages {
   readonly opentelemetry: {
     readonly proto: {

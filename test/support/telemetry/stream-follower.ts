@@ -14,8 +14,8 @@ export interface FollowedEvent {
 }
 
 /**
- * Reads the stream of a session's events, and goes on after its last event at another daemon whenever it is cut,
- * until `stop` or the end of the session.
+ * Reads the stream of a session's events, and goes on after its last event at another daemon whenever it is
+ * cut, until `stop` or the end of the session.
  */
 export class StreamFollower {
   readonly told: FollowedEvent[] = [];
