@@ -17,7 +17,8 @@ interface Asked {
 }
 
 /**
- * Asks through a browser's proxy, as its browser does: the proxy serves that uid alone. Gives what stops it.
+ * Asks through a browser's proxy, as its browser does: the proxy serves that uid alone. Gives what stops it,
+ * which fails where it had ended before.
  */
 export async function askThroughProxy(
   { scratchDirectory, session }: Proxied,
@@ -38,7 +39,10 @@ export async function askThroughProxy(
   });
   const exited = once(child, "exit");
   return async () => {
+    const { exitCode } = child;
     child.kill("SIGKILL");
     await exited;
+    if (exitCode !== null)
+      throw new Error(`what asked through the proxy of ${session} ended with ${exitCode}`);
   };
 }

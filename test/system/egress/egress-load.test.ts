@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { makeFakeChromium, standIn } from "../../support/browser/chromium-fake.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
@@ -14,8 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([kept.close(), lost.close()]));
 
-const of = (site: TimingSite, { session_id: session }: Lease) =>
-  site.requests.filter(({ path }) => path === `/${session}`);
+const of = (site: TimingSite, { session_id: session }: Lease): readonly number[] =>
+  site.arrivals(`/${session}`);
 const acquire = async (daemon: Daemon): Promise<Lease> =>
   (await daemon.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 })).body as Lease;
 
@@ -33,40 +33,44 @@ const narrow = (daemon: Daemon, leases: readonly Lease[]): Promise<readonly numb
   );
 
 async function proveNarrowed(daemon: Daemon, leases: readonly Lease[]): Promise<void> {
+  const counts = (): string =>
+    leases.map((lease) => `${of(lost, lease).length}+${of(kept, lease).length}`).join(" ");
   await until("traffic of all", () =>
     leases.every((lease) => of(lost, lease).length > 3 && of(kept, lease).length > 3),
-  );
+  ).catch((error: unknown) => {
+    throw new Error(`requests so far: ${counts()}`, { cause: error });
+  });
   const repliedAt = await narrow(daemon, leases);
   const after = leases.map((lease) => of(kept, lease).length);
   await until("traffic of all after it", () =>
     leases.every((lease, at) => of(kept, lease).length > (after[at] ?? 0) + 3),
   );
   const late = leases.map(
-    (lease, at) => of(lost, lease).filter((request) => request.at > (repliedAt[at] ?? 0)).length,
+    (lease, at) => of(lost, lease).filter((arrival) => arrival > (repliedAt[at] ?? 0)).length,
   );
   expect(late).toEqual(leases.map(() => 0));
 }
 
 test("under the load of a hundred clients no request that a PATCH has closed arrives after its reply", async () => {
   const fake = await makeFakeChromium();
+  onTestFinished(() => fake.remove());
   const daemon = await startDaemon({ file: { ...standIn(fake), egress: { isolation: "proxy" } } });
+  onTestFinished(() => daemon.stop());
   await daemon.makePool({ name: "herd", size: 20 });
   const leases = await Promise.all(Array.from({ length: 20 }, () => acquire(daemon)));
   const { scratchDirectory } = daemon.place;
   const hosts = [lost, lost, lost, kept, kept].map(({ host }) => host);
-  const stops = await Promise.all(
-    leases.map(({ session_id: session }) =>
-      askThroughProxy({ scratchDirectory, session }, { path: `/${session}`, hosts }),
+  await Promise.all(
+    leases.map(async ({ session_id: session }) =>
+      onTestFinished(await askThroughProxy({ scratchDirectory, session }, { path: `/${session}`, hosts })),
     ),
   );
   await proveNarrowed(daemon, leases);
-  await Promise.all(stops.map((stop) => stop()));
-  await daemon.stop();
-  await fake.remove();
 });
 
 test("nor does one of real browsers", async () => {
   const daemon = await startDaemon();
+  onTestFinished(() => daemon.stop());
   await daemon.makePool({ name: "herd", size: 3 });
   const leases = await Promise.all(Array.from({ length: 3 }, () => acquire(daemon)));
   for (const { session_id: session, cdp_ws_url: url } of leases) {
@@ -78,5 +82,4 @@ test("nor does one of real browsers", async () => {
     );
   }
   await proveNarrowed(daemon, leases);
-  await daemon.stop();
 });

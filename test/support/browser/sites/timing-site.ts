@@ -3,8 +3,8 @@ import { Worker } from "node:worker_threads";
 
 export interface TimingSite {
   readonly host: string;
-  /** Every request so far: its path, and when it came (ms, as `wallMs`). */
-  readonly requests: { readonly path: string; readonly at: number }[];
+  /** When each request of a path has come so far (ms, as `wallMs`). */
+  arrivals(path: string): readonly number[];
   close(): Promise<void>;
 }
 
@@ -14,11 +14,15 @@ export const wallMs = (): number => performance.timeOrigin + performance.now();
 export async function openTimingSite(): Promise<TimingSite> {
   const worker = new Worker(new URL("timing-site.mjs", import.meta.url));
   const [{ port }] = (await once(worker, "message")) as [{ port: number }];
-  const requests: TimingSite["requests"] = [];
-  worker.on("message", (request: TimingSite["requests"][number]) => requests.push(request));
+  const arrivals = new Map<string, number[]>();
+  worker.on("message", ({ path, at }: { path: string; at: number }) => {
+    const known = arrivals.get(path);
+    if (known) known.push(at);
+    else arrivals.set(path, [at]);
+  });
   return {
     host: `127.0.0.1:${port}`,
-    requests,
+    arrivals: (path) => arrivals.get(path) ?? [],
     async close() {
       const exited = once(worker, "exit");
       worker.postMessage("close");
