@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
+import { createReadStream } from "node:fs";
 import { link, open, opendir, rename, rm, stat, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { pipeline as piped, type Readable, Writable } from "node:stream";
@@ -10,12 +10,12 @@ import { findDigest, type Digest } from "../base/ids.js";
 import type { ArchiveEntry } from "./archives.js";
 import {
   cannotLink,
-  fileMode,
   isMissing,
   makeDurableDirectory,
   syncDirectory,
   syncFile,
   unlessMissing,
+  writeNewFile,
 } from "./durable-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 import { verifyDigest } from "./verified.js";
@@ -50,11 +50,7 @@ export class DirectoryArchives implements ArchiveBackend {
     const to = this.#pathOf(digest);
     const beside = await this.#beside(coming, digest);
     try {
-      await pipeline(
-        createReadStream(path),
-        verifyDigest(digest),
-        createWriteStream(beside, { flags: "wx", mode: fileMode }),
-      );
+      await writeNewFile(beside, (file) => pipeline(createReadStream(path), verifyDigest(digest), file));
       await syncFile(beside);
       await makeDurableDirectory(dirname(to));
       await rename(beside, to);
@@ -111,10 +107,8 @@ export class DirectoryArchives implements ArchiveBackend {
     } catch (error) {
       if (isMissing(error)) throw new RemudaError("archive_missing");
       if (!cannotLink(error)) throw error;
-      return await pipeline(
-        await this.open(digest),
-        createWriteStream(path, { flags: "wx", mode: fileMode }),
-      );
+      const archive = await this.open(digest);
+      return await writeNewFile(path, (file) => pipeline(archive, file));
     }
     await pipeline(createReadStream(path), verifyDigest(digest), nowhere());
   }

@@ -1,10 +1,11 @@
-import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { createWriteStream, type WriteStream } from "node:fs";
+import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { errnoOf } from "../base/errno.js";
 
 /** Only the daemon's own user may look. */
 export const directoryMode = 0o700;
-export const fileMode = 0o600;
+const fileMode = 0o600;
 
 async function syncing(path: string, flags: string): Promise<void> {
   let handle: FileHandle | undefined;
@@ -21,6 +22,21 @@ export const syncFile = (path: string): Promise<void> => syncing(path, "r+");
 
 /** A directory's names outlive a loss of power. */
 export const syncDirectory = (path: string): Promise<void> => syncing(path, "r");
+
+/** Makes a file that `write` writes to its end. Where that fails, no file is left. */
+export async function writeNewFile(path: string, write: (file: WriteStream) => Promise<void>): Promise<void> {
+  const file = createWriteStream(path, { flags: "wx", mode: fileMode });
+  const closed = new Promise<void>((resolve) => file.once("close", resolve));
+  try {
+    await write(file);
+  } catch (error) {
+    file.destroy();
+    // It may still be being opened, and would be there after it was removed.
+    await closed;
+    if (errnoOf(error) !== "EEXIST") await rm(path, { force: true });
+    throw error;
+  }
+}
 
 /** Makes a directory and those above it; all of them are durable. */
 export async function makeDurableDirectory(path: string): Promise<void> {

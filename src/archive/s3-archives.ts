@@ -11,7 +11,7 @@ import {
   S3Client,
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
-import { createReadStream, createWriteStream } from "node:fs";
+import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { pipeline as piped, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -21,7 +21,7 @@ import { findDigest, type Digest } from "../base/ids.js";
 import type { Secret } from "../base/crypto/secret.js";
 import type { ArchiveEntry } from "./archives.js";
 import { takeShortAnswers } from "./aws-answers.js";
-import { fileMode } from "./durable-files.js";
+import { writeNewFile } from "./durable-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 import { verifyDigest, WrongDigest } from "./verified.js";
 
@@ -148,7 +148,8 @@ export class S3Archives implements ArchiveBackend {
   }
 
   async place(digest: Digest, path: string): Promise<void> {
-    await pipeline(await this.open(digest), createWriteStream(path, { flags: "wx", mode: fileMode }));
+    const archive = await this.open(digest);
+    await writeNewFile(path, (file) => pipeline(archive, file));
   }
 
   #keptOf({ Key = "", Size = 0, LastModified }: _Object): ArchiveEntry[] {

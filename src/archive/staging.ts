@@ -1,12 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
-import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { findDigest, type Digest } from "../base/ids.js";
 import type { StagedArchive, Staging } from "./archives.js";
-import { directoryMode, fileMode } from "./durable-files.js";
+import { directoryMode, writeNewFile } from "./durable-files.js";
 import { limitBytes } from "./pipe-through.js";
 
 const emptied = async (directory: string): Promise<void> => {
@@ -39,12 +38,11 @@ async function takeInto(
   const discard = (): Promise<void> => rm(path, { force: true });
   const summed = sum();
   try {
-    const file = createWriteStream(path, { flags: "wx", mode: fileMode });
-    await pipeline(source, limitBytes(maxBytes), summed.stream, file, signal ? { signal } : {});
+    const options = signal ? { signal } : {};
+    await writeNewFile(path, (file) => pipeline(source, limitBytes(maxBytes), summed.stream, file, options));
     return { path, ...summed.result(), discard };
   } catch (error) {
     source.destroy();
-    await discard();
     throw signal?.aborted ? signal.reason : error;
   }
 }

@@ -41,6 +41,15 @@ test("what is too large is refused, its stream ended and nothing left", async ()
   expect(await readdir(directory)).toEqual([]);
 });
 
+test("nor is anything left where its file was still being opened when it was refused", async () => {
+  const refused = () => staging.take(streamOf(Buffer.alloc(5000)), { maxBytes: 4999 });
+  for (let round = 0; round < 500; round += 1) {
+    const takes = await Promise.allSettled([refused(), refused(), refused(), refused()]);
+    expect(takes.map(({ status }) => status)).toEqual(Array(4).fill("rejected"));
+  }
+  expect(await readdir(directory)).toEqual([]);
+});
+
 test("a stream that fails gives its own error, and nothing is left", async () => {
   const source = new PassThrough();
   const taken = staging.take(source, { maxBytes: 10_000 });
