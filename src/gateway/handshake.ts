@@ -129,6 +129,7 @@ export class Handshake implements Visitor {
     );
     if (registered.kind === "gone") return goneBecause(registered.reason);
     if (!this.#visit?.confirm()) return overBecause(target.browser, target.lease);
+    await registered.inForce;
     await this.#ready(registered.ready);
     return undefined;
   }

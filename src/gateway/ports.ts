@@ -78,6 +78,8 @@ export interface Registration {
 export type RegistrationReply =
   | {
       readonly kind: "connected";
+      /** Settles when what the lease captures of pages is in force, or after a limit; never rejects. */
+      readonly inForce?: Promise<void> | undefined;
       /** Settles when the acquire's start_url was dispatched; absent where there is none. */
       readonly ready?: Promise<unknown>;
     }

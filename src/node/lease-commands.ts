@@ -79,7 +79,7 @@ export class LeaseCommands {
     { lease, url, telemetry, trace }: Extract<NodeMessage, { kind: "start" }>,
   ): Promise<void> {
     if (!(await this.ports.handover.begin(slot, lease))) return;
-    slot.captures(lease, { telemetry, trace });
+    void slot.captures(lease, { telemetry, trace });
     if (url !== undefined) await this.start(slot, lease, url);
   }
 
@@ -90,7 +90,10 @@ export class LeaseCommands {
   start(slot: Slot, lease: LeaseId, url: string): Promise<void> {
     if (slot.started?.lease === lease) return slot.started.dispatched;
     if (slot.activity.isOver(lease) || slot.activity.registrations > 0) return Promise.resolve();
-    const dispatched = runAsVisitor(slot, lease, (signal) => navigate(slot, url, signal)).then(
+    const dispatched = runAsVisitor(slot, lease, async (signal) => {
+      await slot.telemetry.inForce;
+      await navigate(slot, url, signal);
+    }).then(
       () => {},
       (error: unknown) => {
         this.ports.log.debug({ browser: slot.id, error: textOf(error) }, "start page not dispatched");
@@ -149,7 +152,7 @@ export class LeaseCommands {
       case "recording":
         return { isDone: true, payload: JSON.stringify(slot.flight.recording("requested", { lease })) };
       case "telemetry":
-        slot.captures(lease, { telemetry: what.telemetry, telemetryRevision: what.revision });
+        await slot.captures(lease, { telemetry: what.telemetry, telemetryRevision: what.revision });
         return succeeded;
       case "change":
         return await this.ports.changeSession.change(slot, lease, what);

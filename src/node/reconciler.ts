@@ -163,7 +163,7 @@ export class Reconciler {
     const { activity } = slot;
     if (activity.isOver(lease.id)) return await this.#endForgotten(slot, lease.id);
     if (!(await handover.begin(slot, lease.id, at - lease.grantedAt))) return;
-    slot.captures(lease.id, lease);
+    void slot.captures(lease.id, lease);
     const used = slot.leaseUsage.unreported(lease.id);
     if (used) await reports.used(slot.id, used);
     const since = activity.inactiveSinceMs;

@@ -144,9 +144,17 @@ export class Slot implements LocalBrowser {
     this.telemetry.restarted();
   }
 
-  /** Captures what the lease that holds it wants; one that is over wants nothing. */
-  captures(lease: LeaseId, { telemetry, telemetryRevision: revision = 0, trace }: LeaseCapture): void {
-    if (this.activity.lease === lease) this.telemetry.told(lease, { revision, telemetry, trace });
+  /**
+   * Captures what the lease that holds it wants; one that is over wants nothing. The result settles when that
+   * is in force on its pages, or after a limit; undefined where nothing is captured of pages.
+   */
+  captures(
+    lease: LeaseId,
+    { telemetry, telemetryRevision: revision = 0, trace }: LeaseCapture,
+  ): Promise<void> | undefined {
+    if (this.activity.lease !== lease) return undefined;
+    this.telemetry.told(lease, { revision, telemetry, trace });
+    return this.telemetry.inForce;
   }
 
   /** Asks its Chromium to stop. Where it throws, nothing is left but what is being removed. */

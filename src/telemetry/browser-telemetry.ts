@@ -24,8 +24,10 @@ export interface Capture {
 
 /** Watches the pages of a browser from inside for one lease. */
 export interface PageMonitor {
-  /** Other categories are wanted from now on. */
-  apply(categories: ReadonlySet<EventCategory>): void;
+  /** Settles when what it was started with is in force, or after a limit. Never rejects. */
+  readonly started: Promise<void>;
+  /** Other categories are wanted from now on; settles as `started` does. */
+  apply(categories: ReadonlySet<EventCategory>): Promise<void>;
   /** Resolves when nothing of it is left in the browser. Never rejects, and takes no longer than a limit. */
   stop(): Promise<void>;
 }
@@ -54,6 +56,7 @@ export class BrowserTelemetry {
   #capture: Capture | undefined;
   #recorder: LeaseRecorder | undefined;
   #monitor: PageMonitor | undefined;
+  #inForce: Promise<void> | undefined;
   #ending: Promise<unknown> = Promise.resolve();
   readonly #watchers = new Set<(capture: Capture | undefined) => void>();
 
@@ -62,6 +65,11 @@ export class BrowserTelemetry {
   /** Undefined while nothing is captured. */
   get capture(): Capture | undefined {
     return this.#capture;
+  }
+
+  /** Settles when what is captured of pages is in force, or after a limit; undefined where nothing of them is. */
+  get inForce(): Promise<void> | undefined {
+    return this.#inForce;
   }
 
   /** Calls back now and with each change of what is captured; the result stops that. */
@@ -113,13 +121,17 @@ export class BrowserTelemetry {
   #watchPages(capture: Capture): void {
     const { startMonitor } = this.parts;
     if (!isMonitored(capture.settings)) return this.#stopMonitor();
-    if (this.#monitor) this.#monitor.apply(capture.settings.categories);
-    else this.#monitor = startMonitor?.(capture);
+    if (this.#monitor) this.#inForce = this.#monitor.apply(capture.settings.categories);
+    else {
+      this.#monitor = startMonitor?.(capture);
+      this.#inForce = this.#monitor?.started;
+    }
   }
 
   #stopMonitor(): void {
     const monitor = this.#monitor;
     this.#monitor = undefined;
+    this.#inForce = undefined;
     if (monitor) this.#ending = Promise.all([this.#ending, monitor.stop()]);
   }
 

@@ -19,7 +19,8 @@ function open(launched?: Telemetry) {
     startMonitor: ({ settings }) => {
       monitor.push(`start ${[...settings.categories].toSorted().join(" ")}`);
       return {
-        apply: (categories) => void monitor.push(`apply ${[...categories].toSorted().join(" ")}`),
+        started: Promise.resolve(),
+        apply: async (categories) => void monitor.push(`apply ${[...categories].toSorted().join(" ")}`),
         stop: async () => void monitor.push("stop"),
       };
     },

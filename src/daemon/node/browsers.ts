@@ -117,9 +117,9 @@ function makeTelemetry(
     recorder,
     startMonitor({ sink: leaseSink, settings: { categories } }) {
       const sink = new NavigationSpans(leaseSink, clock);
-      void monitor.start({ pipe: running().chromium.pipe, sink, categories });
       return {
-        apply: (changed) => void monitor.apply(changed),
+        started: monitor.start({ pipe: running().chromium.pipe, sink, categories }),
+        apply: (changed) => monitor.apply(changed),
         stop() {
           sink.close();
           return monitor.stop();

@@ -92,7 +92,7 @@ export const openNodeGateway = (shared: DaemonParts, parts: NodeGatewayParts): G
 
 /**
  * Clients of an earlier lease are cut first; the first client of a lease waits for the dispatch of its start
- * page.
+ * page. Each waits until what its lease captures is in force.
  */
 async function register(
   { stores }: DaemonParts,
@@ -106,7 +106,7 @@ async function register(
   if (!slot) return { kind: "gone", reason: "the browser is over" };
   if (!(await handover.begin(slot, lease)))
     return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
-  slot.captures(lease, reply);
-  if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected" };
-  return { kind: "connected", ready: leaseCommands.start(slot, lease, reply.startUrl) };
+  const inForce = slot.captures(lease, reply);
+  if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected", inForce };
+  return { kind: "connected", inForce, ready: leaseCommands.start(slot, lease, reply.startUrl) };
 }

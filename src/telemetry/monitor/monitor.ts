@@ -1,4 +1,5 @@
 import type { Clock, Millis } from "../../base/clock.js";
+import { within } from "../../base/deadline.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import type { EventCategory, EventSink, SeenEvent } from "../event.js";
@@ -41,11 +42,11 @@ export class Monitor {
   constructor(private readonly parts: MonitorParts) {}
 
   /**
-   * Resolves when the categories are in force on every page that answers within a second. To be called again
-   * for another Chromium that has taken the place of the first.
+   * Resolves when the categories are in force on every page that answers within a second, or after
+   * `inForceLimitMs`. To be called again for another Chromium that has taken the place of the first.
    */
   start(watched: Watched): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#soon(async () => {
       await this.#close();
       const lost = this.#lost?.sink === watched.sink ? this.#lost : undefined;
       this.#lost = undefined;
@@ -57,7 +58,7 @@ export class Monitor {
 
   /** Other categories from now on; resolves as `start` does. */
   apply(categories: ReadonlySet<EventCategory>): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#soon(async () => {
       if (!this.#watched) return;
       this.#watched = { ...this.#watched, categories };
       if (this.#watch && this.#isWanted) await this.#watch.apply();
@@ -134,10 +135,20 @@ export class Monitor {
     this.#watched?.sink.emit({ type, category: "monitor", source: { kind: "local_process" }, data });
   }
 
+  /** Whoever waits does not wait longer than a limit; the work goes on. */
+  async #soon(work: () => Promise<void>): Promise<void> {
+    const limit = { what: "the watch over a browser's pages", limitMs: inForceLimitMs };
+    await within(this.parts.clock, limit, this.#inTurn(work)).catch((error: unknown) =>
+      this.parts.log.warn({ error: textOf(error) }, "browser is not watched yet"),
+    );
+  }
+
   #inTurn(work: () => Promise<void>): Promise<void> {
     this.#work = this.#work.then(work, work);
     return this.#work;
   }
 }
 
+/** Clients and calls wait at most so long for a Chromium that does not answer. */
+const inForceLimitMs: Millis = 5000;
 const none: ReadonlySet<EventCategory> = new Set();
