@@ -73,7 +73,7 @@ export class Restarts {
   async #startChanged(slot: Slot, keptWorkspace: KeptWorkspace, change: RestartChange): Promise<void> {
     const { log } = this.ports;
     try {
-      await this.ports.slots.runAgain(slot, keptWorkspace, change.fillWorkspace(keptWorkspace));
+      await this.#runAgain(slot, keptWorkspace, change.fillWorkspace(keptWorkspace));
     } catch (error) {
       if (slot.isEnding) throw error;
       slot.flight.state("restart_failed");
@@ -89,12 +89,17 @@ export class Restarts {
   async #startAsBefore(slot: Slot, keptWorkspace: KeptWorkspace, change: RestartChange): Promise<void> {
     try {
       await change.undo(keptWorkspace);
-      await this.ports.slots.runAgain(slot, keptWorkspace, async () => keptWorkspace.extensions);
+      await this.#runAgain(slot, keptWorkspace, async () => keptWorkspace.extensions);
       await this.#restoreViewport(slot);
     } catch (error) {
       this.#over(slot, `it could not be started again: ${textOf(error)}`);
       throw error;
     }
+  }
+
+  async #runAgain(slot: Slot, ...how: [KeptWorkspace, FillWorkspace]): Promise<void> {
+    await this.ports.slots.runAgain(slot, ...how);
+    await slot.telemetry.inForce;
   }
 
   /** It could take this viewport before. */

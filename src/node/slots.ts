@@ -170,7 +170,6 @@ export class Slots {
     const chromium = await this.#launching.again(slot, keptWorkspace, fillWorkspace);
     slot.runs(this.#run(chromium, slot.flight));
     this.#watch(slot, chromium);
-    await slot.telemetry.inForce;
   }
 
   #watch(slot: Slot, chromium: Chromium): void {
