@@ -59,7 +59,8 @@ const proxied = [
 async function launch(executable: string, directory: string, reach: Reach): Promise<ClientAccess> {
   const switches = [...plain, ...(reach === "proxied" ? proxied : []), `--user-data-dir=${directory}`];
   const [program = "", ...words] = bound(executable, ...switches, "about:blank");
-  const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"], detached: true });
+  const env = { ...process.env, TMPDIR: directory };
+  const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"], detached: true, env });
   const close = async (): Promise<void> => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");

@@ -105,7 +105,7 @@ export async function tryLeftoversPlain(): Promise<Part> {
   ];
   const starter = spawn("sh", ["-c", '"$0" "$@" & wait', executable, ...switches, "about:blank"], {
     stdio: "ignore",
-    env: { PATH: process.env["PATH"] ?? "", HOME: directory },
+    env: { PATH: process.env["PATH"] ?? "", HOME: directory, TMPDIR: directory },
   });
   try {
     await until(

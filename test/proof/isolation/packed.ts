@@ -32,7 +32,10 @@ export async function packedFiles(
       `--pack-extension=${source}`,
     ];
     // It may end with a failure and have packed all the same.
-    await run(chromium, switches, { timeout: limitMs }).catch(() => access(join(directory, "source.crx")));
+    const env = { ...process.env, TMPDIR: directory };
+    await run(chromium, switches, { timeout: limitMs, env }).catch(() =>
+      access(join(directory, "source.crx")),
+    );
     return {
       ...inner,
       "manifest.json": manifest,

@@ -73,7 +73,10 @@ export async function packExtension({
       () => true,
       () => false,
     );
-  await promisify(execFile)(chromium, switches, { timeout: 60_000 }).catch(async (error: unknown) => {
+  await promisify(execFile)(chromium, switches, {
+    timeout: 60_000,
+    env: { ...process.env, TMPDIR: root },
+  }).catch(async (error: unknown) => {
     if (!(await isPacked())) throw error;
   });
   await cp(source, path, { recursive: true });

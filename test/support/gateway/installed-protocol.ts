@@ -52,7 +52,8 @@ export async function findProtocol(engine: Engine): Promise<readonly ProtocolDom
     `--user-data-dir=${directory}`,
     "about:blank",
   );
-  const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"], detached: true });
+  const env = { ...process.env, TMPDIR: directory };
+  const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"], detached: true, env });
   const listening = new Promise<string>((resolve, reject) => {
     child.once("error", reject).once("exit", (code) => reject(new Error(`${engine} ended with ${code}`)));
     createInterface({ input: child.stderr }).on("line", (line) => {
