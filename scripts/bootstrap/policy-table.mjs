@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Refusal, say } from "./say.mjs";
 import { tools } from "./system.mjs";
 
@@ -110,7 +110,8 @@ function spawnChromium(executable, { profile, configuration }) {
     "--disable-background-networking",
   ];
   const args = [...apart, ...bound, executable, ...switches, `--user-data-dir=${profile}`, "about:blank"];
-  return spawn("unshare", args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+  const env = { ...process.env, TMPDIR: dirname(profile) };
+  return spawn("unshare", args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], env });
 }
 
 /** Rejects when the Chromium ends, or has not answered in time. */
