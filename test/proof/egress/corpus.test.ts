@@ -10,12 +10,15 @@ import { mayHaveOwnNetwork } from "../../support/egress/egress-world.js";
 import { isRoot } from "../isolation/programs.js";
 import type { Attempt } from "./corpus/attempt.js";
 import { corpus } from "./corpus/all.js";
+import { controls, namespaceNames, quick, quickByKind, unknown } from "./corpus/quick.js";
 import type { Part } from "./report.js";
 import type { Outcome } from "./outcome.js";
 
 /** The limit of one run of the corpus, on a machine that is busy with other tests. */
 const limitMs = 900_000;
 const hasOwnNetwork = await mayHaveOwnNetwork();
+/** As whom the daemon runs where nothing else is given. */
+const user = isRoot ? "root" : "ordinary";
 
 let directory: string;
 beforeAll(async () => {
@@ -51,127 +54,91 @@ async function proveAll(options: readonly string[]): Promise<readonly Part[]> {
   return parts;
 }
 
-/** The same with these attempts alone. */
-async function prove(attempts: readonly Attempt[], options: readonly string[]): Promise<Part> {
-  const names = join(directory, `names-${randomBytes(6).toString("hex")}`);
-  await writeFile(names, attempts.map(({ name }) => name).join("\n"));
-  const [part] = await proveAll(["--names", names, ...options]);
-  return part as Part;
+/** The same in headless Chromium, with these attempts alone. */
+async function prove(attempts: readonly Attempt[], options: readonly string[]): Promise<readonly Part[]> {
+  const names = await writeNames(attempts);
+  return await proveAll(["--names", names, "--browser", "headless", "--user", user, ...options]);
 }
 
-const outcomeIn = (part: Part, name: string): Outcome | undefined =>
-  part.outcomes.find((outcome) => outcome.name === name);
+async function writeNames(attempts: readonly Attempt[]): Promise<string> {
+  const file = join(directory, `names-${randomBytes(6).toString("hex")}`);
+  await writeFile(file, attempts.map(({ name }) => name).join("\n"));
+  return file;
+}
 
-test("attempts have names of their own", () => {
-  expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
+describe("the quick part", () => {
+  test("attempts have names of their own", () => {
+    expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
+  });
+  test("each name in it is that of an attempt", () => expect(unknown).toEqual([]));
+  test.each([...quickByKind])("of %s there are some, one of them with a control", (_, attempts) => {
+    expect(attempts.some((attempt) => controls.includes(attempt))).toBe(true);
+  });
+
+  const domainOf = ({ name }: Attempt): string | undefined => /^command: ([A-Z]\w+)\./.exec(name)?.[1];
+  test.each([
+    ["domain of the protocol whose commands are tried", domainOf],
+    ["client library", ({ name }: Attempt) => /^(Playwright|Puppeteer)'s/.exec(name)?.[1]],
+    [
+      "interface of extensions that changes a setting",
+      ({ name }: Attempt) => /chrome\.(proxy|privacy)/.exec(name)?.[1],
+    ],
+  ])("of each %s there is one", (_, sortOf) => {
+    expect(new Set(quick.map(sortOf))).toEqual(new Set(corpus.map(sortOf)));
+  });
+  test("of each thing that an attempt may need there is one", () => {
+    const needsOf = (attempts: readonly Attempt[]) => new Set(attempts.flatMap(({ needs = [] }) => needs));
+    expect(needsOf(quick)).toEqual(needsOf(corpus));
+  });
 });
 
-/** A sixth of those that have to succeed without a guard: `npm run prove:egress` tries them all. */
-const able = corpus.filter(({ reachesPlain }) => reachesPlain === true).filter((_, at) => at % 6 === 0);
-
-interface Guarded {
+interface Tier {
   readonly title: string;
-  readonly options: readonly string[];
-  readonly isFull: boolean;
-  readonly needsRoot: boolean;
-}
-
-/** The user as whom a daemon runs where nothing else is given. */
-const asOne = ["--user", isRoot ? "root" : "ordinary"];
-
-const guarded: readonly Guarded[] = [
-  {
-    title: "headless Chromium, proxy tier",
-    options: ["--browser", "headless", "--tier", "proxy", ...asOne],
-    isFull: true,
-    needsRoot: false,
-  },
-  {
-    title: "headless-shell, proxy tier",
-    options: ["--browser", "headless-shell", "--tier", "proxy", ...asOne],
-    isFull: false,
-    needsRoot: false,
-  },
-  {
-    title: "headful Chromium, namespace tier",
-    options: ["--browser", "headful", "--tier", "namespace", ...asOne],
-    isFull: true,
-    needsRoot: true,
-  },
-];
-
-const needsFull = ({ needs }: Attempt): boolean => needs?.includes("chromium") ?? false;
-
-/**
- * Each attempt behind one guard: the one that has fewest of those behind which it can be tried; first those
- * that cannot be tried behind all. `npm run prove:egress` tries each behind all of them.
- */
-function spread(kinds: readonly Guarded[]): ReadonlyMap<Guarded, readonly Attempt[]> {
-  const shares = new Map<Guarded, Attempt[]>(kinds.map((kind) => [kind, []]));
-  const ordered = [...corpus.filter(needsFull), ...corpus.filter((attempt) => !needsFull(attempt))];
-  for (const attempt of ordered) {
-    const fitting = [...shares].filter(([{ isFull }]) => isFull || !needsFull(attempt));
-    const [share] = fitting
-      .map(([, attempts]) => attempts)
-      .toSorted((one, other) => one.length - other.length);
-    share?.push(attempt);
-  }
-  return shares;
-}
-
-const shares = spread(guarded.filter(({ needsRoot }) => !needsRoot || hasOwnNetwork));
-
-/** A run of the program that tests below look at. */
-interface Run {
-  readonly title: string;
+  readonly attempts: readonly Attempt[];
   run(): Promise<readonly Part[]>;
 }
 
-const unguarded: Run = {
-  title: "without a guard",
-  run: async () => [await prove(able, ["--browser", "headless", "--tier", "none"])],
+/** The control runs first, in the same process: what that has asked for is not held against the guarded. */
+const proxy: Tier = {
+  title: "headless Chromium, proxy tier",
+  attempts: quick,
+  run: async () => await prove(quick, ["--tier", "proxy", "--control-names", await writeNames(controls)]),
 };
-const both: Run = {
-  title: "without a guard, then with one",
-  run: () =>
-    proveAll(["--browser", "headless", "--tier", "proxy", "--only", "DevTools fetch their own", ...asOne]),
+const passing = quick.filter(({ name }) => namespaceNames.has(name));
+const namespace: Tier = {
+  title: "headless Chromium, namespace tier",
+  attempts: passing,
+  run: () => prove(passing, ["--tier", "namespace", "--no-control"]),
 };
-const guardedRuns = [...shares].map(([{ title, options }, attempts]): Run => ({
-  title,
-  run: async () => [await prove(attempts, ["--no-control", ...options])],
-}));
+const tiers = hasOwnNetwork ? [proxy, namespace] : [proxy];
 
-/** They wait more than they compute; yet each starts a daemon and browsers beside those of other tests. */
-const atOnce = 2;
+/** Begun at once: each waits more than it computes. */
 const results = new Map<string, Promise<readonly Part[]>>();
-
-/** Begins them in this order, each when the one that many places before it has ended. */
-function beginAll(runs: readonly Run[]): void {
-  const ended: Promise<unknown>[] = [];
-  for (const [at, { title, run }] of runs.entries()) {
-    const result = (ended[at - atOnce] ?? Promise.resolve()).then(run);
-    results.set(title, result);
+beforeAll(() => {
+  for (const { title, run } of tiers) {
+    const result = run();
     // Whoever waits for it is told; until then nobody does.
-    ended.push(result.catch(() => {}));
+    result.catch(() => {});
+    results.set(title, result);
   }
-}
-beforeAll(() => beginAll([unguarded, ...guardedRuns, both]));
+});
 
-const resultOf = async ({ title }: { readonly title: string }): Promise<readonly Part[]> =>
-  (await results.get(title)) ?? [];
-async function partOf(of: { readonly title: string }): Promise<Part> {
-  const [part] = await resultOf(of);
-  if (!part) throw new Error(`${of.title}: nothing was run`);
+async function partOf({ title }: Tier, isPlain = false): Promise<Part> {
+  const parts = (await results.get(title)) ?? [];
+  const part = parts.find((each) => each.isPlain === isPlain);
+  if (!part) throw new Error(`${title}: nothing was run`);
   return part;
 }
+const outcomeIn = (part: Part, name: string): Outcome | undefined =>
+  part.outcomes.find((outcome) => outcome.name === name);
 
-describe("without a guard", () => {
+describe("headless Chromium without a guard", () => {
   let part: Part;
   beforeAll(async () => {
-    part = await partOf(unguarded);
+    part = await partOf(proxy, true);
   }, limitMs);
 
-  test.for(able.map(({ name }) => name))("%s: gets out", (name) => {
+  test.for(controls.map(({ name }) => name))("%s: gets out", (name) => {
     const outcome = outcomeIn(part, name);
     // On a network that is not our own there are addresses and names that cannot be made.
     if (hasOwnNetwork || outcome?.verdict !== "not tried")
@@ -179,38 +146,17 @@ describe("without a guard", () => {
   });
 });
 
-test("every attempt is tried behind one guard, and each guard is tried by its part of them", () => {
-  const all = [...shares.values()];
-  expect(new Set(all.flat()).size).toBe(corpus.length);
-  for (const attempts of all) expect(attempts.length).toBeGreaterThan(corpus.length / shares.size - 2);
+describe.each(tiers)("$title", (tier) => {
+  let part: Part;
+  beforeAll(async () => {
+    part = await partOf(tier);
+  }, limitMs);
+
+  test.for(tier.attempts.map(({ name }) => name))("%s: nothing arrives", (name) => {
+    const outcome = outcomeIn(part, name);
+    expect(["held", "not tried"], JSON.stringify(outcome ?? part)).toContain(outcome?.verdict);
+  });
+  test("nothing goes anywhere else either", () => {
+    expect(part.faults).toEqual([]);
+  });
 });
-
-describe.each([...shares].map(([{ title }, attempts]) => ({ title, attempts })))(
-  "$title",
-  ({ title, attempts }) => {
-    let part: Part;
-    beforeAll(async () => {
-      part = await partOf({ title });
-    }, limitMs);
-
-    test.for(attempts.map(({ name }) => name))("%s: nothing arrives", (name) => {
-      const outcome = outcomeIn(part, name);
-      expect(["held", "not tried"], JSON.stringify(outcome ?? part)).toContain(outcome?.verdict);
-    });
-    test("nothing goes anywhere else either", () => {
-      expect(part.faults).toEqual([]);
-    });
-  },
-);
-
-test(
-  "what a browser without a guard has asked for is not held against one that has one",
-  async () => {
-    const parts = await resultOf(both);
-    expect(parts.map(({ isPlain, isGood, faults }) => [isPlain, isGood, faults])).toEqual([
-      [true, true, []],
-      [false, true, []],
-    ]);
-  },
-  limitMs,
-);

@@ -18,6 +18,8 @@ export interface Options {
   readonly only?: string;
   /** Only attempts that are called so. */
   readonly names?: ReadonlySet<string>;
+  /** Of those, the ones that are tried without a guard too. */
+  readonly controlNames?: ReadonlySet<string>;
   /** A file for the results. */
   readonly json?: string;
   /** A file for the log of the daemons that are started. */
@@ -37,6 +39,7 @@ Runs every known way out of a browser against one of Remuda's and looks whether 
   --browser <names>        headless, headful, headless-shell (all)
   --only <text>            attempts whose name has this in it
   --names <file>           attempts whose names are its lines
+  --control-names <file>   attempts that are tried without a guard too (all)
   --no-control             leaves out the runs without a guard, which show that the attempts can succeed
   --json <file>            writes the results there
   --log <file>             takes the log of the daemon that is started
@@ -46,6 +49,7 @@ const tiers: Readonly<Record<string, Tier>> = { proxy: "proxy", namespace: "name
 const users: Readonly<Record<string, User>> = { ...(isRoot && { root: "root" }), ordinary: "ordinary" };
 
 const given = new ProofArguments(usage);
+const linesOf = (file: string): ReadonlySet<string> => new Set(readFileSync(file, "utf8").split("\n"));
 
 /** Throws with the usage where the arguments are not understood. */
 export function readOptions(args: readonly string[]): Options {
@@ -58,12 +62,22 @@ export function readOptions(args: readonly string[]): Options {
     browser: text,
     only: text,
     names: text,
+    "control-names": text,
     json: text,
     "no-control": flag,
     log: text,
     quiet: flag,
   });
-  const { url, "key-file": keyFile, "sink-address": sinkAddress, only, names, json, log } = values;
+  const {
+    url,
+    "key-file": keyFile,
+    "sink-address": sinkAddress,
+    "control-names": controlNames,
+    only,
+    names,
+    json,
+    log,
+  } = values;
   return {
     tiers: values.tier === "none" ? [] : given.pick("--tier", values.tier, tiers),
     users: given.pick("--user", values.user, users),
@@ -72,7 +86,8 @@ export function readOptions(args: readonly string[]): Options {
     isQuiet: values.quiet === true,
     ...(sinkAddress !== undefined && { sinkAddress }),
     ...(only !== undefined && { only }),
-    ...(names !== undefined && { names: new Set(readFileSync(names, "utf8").split("\n")) }),
+    ...(names !== undefined && { names: linesOf(names) }),
+    ...(controlNames !== undefined && { controlNames: linesOf(controlNames) }),
     ...(json !== undefined && { json }),
     ...(log !== undefined && { log }),
     ...(url !== undefined && { daemon: foreign(url, keyFile) }),

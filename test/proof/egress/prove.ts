@@ -126,7 +126,9 @@ type Around = Omit<Proving, "source" | "isPlain">;
 async function run({ title, isPlain, open }: Plan, options: Options, around: Around): Promise<Part> {
   const wanted = corpus.filter(
     ({ name }: Attempt) =>
-      (options.only === undefined || name.includes(options.only)) && (options.names?.has(name) ?? true),
+      (options.only === undefined || name.includes(options.only)) &&
+      (options.names?.has(name) ?? true) &&
+      (!isPlain || (options.controlNames?.has(name) ?? true)),
   );
   console.log(`\n${title}\n${"=".repeat(title.length)}`);
   const onOutcome = (outcome: Outcome): void => {

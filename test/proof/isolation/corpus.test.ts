@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bound } from "../../support/bound.js";
 import { compiled } from "../../support/compiled.js";
-import { corpus } from "./corpus/all.js";
+import { corpus, corpusByKind } from "./corpus/all.js";
+import type { Attempt } from "./corpus/attempt.js";
 import { isRoot } from "./programs.js";
 import type { Part } from "./report.js";
 import type { Outcome } from "./outcome.js";
@@ -61,6 +62,53 @@ const outcomeIn = (part: Part, name: string): Outcome | undefined =>
 
 test("attempts have names of their own", () => {
   expect(new Set(corpus.map(({ name }) => name)).size).toBe(corpus.length);
+});
+
+const isIn = (name: string): boolean => quick.some((attempt) => attempt.name === name);
+
+describe("the quick part", () => {
+  test.each(Object.entries<readonly Attempt[]>(corpusByKind))("of %s there are some", (_, attempts) => {
+    expect(attempts.some(({ isQuick }) => isQuick)).toBe(true);
+  });
+  test("of each vector there are some", () => {
+    const vectorsOf = (attempts: readonly Attempt[]) => new Set(attempts.map(({ vector }) => vector));
+    expect(vectorsOf(quick)).toEqual(vectorsOf(corpus));
+  });
+
+  // Each was open once.
+  test.each<readonly [string, ...(readonly string[])]>([
+    [
+      "an extension's downloads of files",
+      "extension: downloads of files, read back by DOM.setFileInputFiles",
+    ],
+    [
+      "a packed extension that is not looked into",
+      "extension: packed, with more in it than its manifest says",
+    ],
+    [
+      "pages of the browser's own, over CDP",
+      "own pages: Target.createTarget",
+      "own pages: Browser.executeBrowserCommand",
+      "own pages: chrome.tabs of the PDF viewer, and a directory of the host packed",
+    ],
+    ["one long or deep message", "flood: a message of 20 MiB", "flood: a message of 300,000 values"],
+    [
+      "many clients, and messages that are not finished",
+      "flood: 40 clients of one browser",
+      "flood: 96 MiB of messages that are not finished",
+    ],
+    ["denied requests that fill the log", "flood: 1000 denied requests and the log"],
+    ["no limit of what a browser uses", "1500 processes at once"],
+    ["the host's loopback", "ports of the host's loopback"],
+    [
+      "what others of the machine see and ask",
+      "flood: /metrics under another name",
+      "flood: sessions in command lines",
+      "outside: the bounding set of its first process",
+    ],
+  ])("%s is in it", (_, ...names) => {
+    expect(names.filter((name) => !isIn(name))).toEqual([]);
+  });
 });
 
 const plain = ["--tier", "none", "--browser", "headless"];

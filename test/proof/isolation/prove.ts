@@ -185,14 +185,17 @@ const failed = (title: string, error: unknown): Part => ({
 const isShortIn = ({ context }: Tier, { isQuick, only }: Options): boolean =>
   isQuick || (context !== undefined && !context.isShipped && only === undefined);
 
+/** The short part tries without walls only what succeeds there: nothing else would show anything. */
 async function run(
   title: string,
   source: BrowserSource,
   { options, site, isPlain, isShort }: Running & { readonly isShort: boolean },
 ): Promise<Part> {
+  const isWanted = ({ isQuick, succeedsPlain }: Attempt): boolean =>
+    isQuick === true && (!isPlain || succeedsPlain === true || succeedsPlain === "as root");
   const wanted = corpus.filter(
-    ({ name, isQuick }: Attempt) =>
-      (options.only === undefined || name.includes(options.only)) && (!isShort || isQuick === true),
+    (attempt) =>
+      (options.only === undefined || attempt.name.includes(options.only)) && (!isShort || isWanted(attempt)),
   );
   const startedAt = performance.now();
   console.error(`\n${title}\n${"=".repeat(title.length)}`);

@@ -10,7 +10,7 @@ const redirect = (name: string, status: number, script: string): Attempt =>
 const never = (because: string): Partial<Attempt> => ({ reachesPlain: { because } });
 
 /** Ways to go somewhere. */
-const navigations: readonly Attempt[] = [
+export const navigations: readonly Attempt[] = [
   { name: "plain navigation", reachesPlain: true, run: async (work) => (await work.open()).goto(work.url()) },
   {
     name: "new tab at once",
@@ -73,7 +73,7 @@ const element = (what: string, tag: string, given: string): Attempt =>
   inPage(`subresource: ${what}`, `await put("${tag}", ${given})`);
 
 /** What a document brings along. */
-const subresources: readonly Attempt[] = [
+export const subresources: readonly Attempt[] = [
   element("image", "img", "{ src: url }"),
   element("image of a set", "img", `{ srcset: url + " 1x" }`),
   element("script", "script", "{ src: url }"),
@@ -141,7 +141,7 @@ const subresources: readonly Attempt[] = [
 ];
 
 /** Requests of scripts. */
-const requests: readonly Attempt[] = [
+export const requests: readonly Attempt[] = [
   inPage("fetch", `await soon(fetch(url, { mode: "no-cors" })).catch(() => {})`),
   inPage(
     "fetch that outlives its page",
@@ -197,7 +197,7 @@ const workerScript = (work: { url(): string }): string =>
 const javaScript = { "content-type": "text/javascript" };
 
 /** Requests from where there is no document. */
-const workers: readonly Attempt[] = [
+export const workers: readonly Attempt[] = [
   inPage(
     "worker",
     (work) =>
@@ -249,7 +249,7 @@ const speculate = (what: string): Attempt =>
   );
 
 /** What a browser fetches before anybody asks. */
-const hints: readonly Attempt[] = [
+export const hints: readonly Attempt[] = [
   hint("prefetch"),
   hint("preload", `, as: "script"`),
   hint("modulepreload"),
@@ -278,5 +278,3 @@ const hints: readonly Attempt[] = [
       work.open(work.serve("/linked", { headers: { link: `<${work.url()}>; rel=preload; as=script` } })),
   },
 ];
-
-export const pages: readonly Attempt[] = [...navigations, ...subresources, ...requests, ...workers, ...hints];

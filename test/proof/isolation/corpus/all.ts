@@ -10,16 +10,18 @@ import { ownPages } from "./internal-pages.js";
 import { pages } from "./pages.js";
 import { processes } from "./processes.js";
 
-/** Every attempt that is known against one browser. */
-export const corpus: readonly Attempt[] = [
-  ...outside,
-  ...pages,
-  ...commands,
-  ...walks,
-  ...processes,
-  ...extensions,
-  ...archives,
-  ...ownPages,
-  ...floods,
-  ...appetites,
-];
+/** Every attempt that is known against one browser, by what it goes at. */
+export const corpusByKind = {
+  outside,
+  pages,
+  commands,
+  walks,
+  processes,
+  extensions,
+  archives,
+  ownPages,
+  floods,
+  appetites,
+} satisfies Readonly<Record<string, readonly Attempt[]>>;
+
+export const corpus: readonly Attempt[] = Object.values(corpusByKind).flat();

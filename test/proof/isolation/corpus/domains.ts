@@ -18,6 +18,7 @@ interface Judged {
   /** Its commands alter the whole browser, or might end it. */
   readonly isAlone?: true;
   readonly needsChromium?: true;
+  readonly isQuick?: true;
   /** What shows that a command has done something. */
   after?(work: Work): Promise<unknown>;
 }
@@ -133,7 +134,7 @@ export const domains: Readonly<Record<string, Judged>> = {
   PWA: never("a launcher is made for a site with a manifest alone", alone),
   Browser: { succeedsPlain: true, ...alone, after: saves },
   DOM: { succeedsPlain: true, ...alone },
-  Extensions: { succeedsPlain: true, ...alone, needsChromium: true, after: loadsBait },
+  Extensions: { succeedsPlain: true, ...alone, needsChromium: true, isQuick: true, after: loadsBait },
   Input: never(
     "a drop of files has to come in an order, which the attempt Input.dispatchDragEvent of files keeps",
     alone,
