@@ -17,7 +17,7 @@ import { launchChromium } from "../../src/browser/launch.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
-import { kinds } from "../support/browser/chromium-kinds.js";
+import { engines } from "../support/browser/chromium-kinds.js";
 import {
   marks,
   nextRoom,
@@ -70,7 +70,7 @@ async function open(chromium: Chromium, path: string): Promise<{ client: PipeCli
   return { client, session };
 }
 
-describe.each(kinds)("%s", (_, given) => {
+describe.each(engines)("%s", (_, given) => {
   test("leaves its directories and uid, and nothing else; started again it keeps login, storage and databases", async () => {
     const spec = launchSpec(given);
     const first = await start(spec);

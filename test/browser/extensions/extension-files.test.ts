@@ -6,7 +6,7 @@ import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { openSite } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
@@ -117,7 +117,7 @@ function expectNothing(tries: Record<string, string>): void {
   expect(Object.keys(others)).toHaveLength(9);
 }
 
-describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))(
+describe.each(engines.filter(([, { engine }]) => engine === "chromium"))(
   "in %s, an extension reads no file of the host",
   (_, given) => {
     test.each([

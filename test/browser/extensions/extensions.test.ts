@@ -11,7 +11,7 @@ import { launchChromium } from "../../../src/browser/launch.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { PipeClient, type Target } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { openSite, type Site } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
@@ -37,7 +37,7 @@ afterAll(async () => {
 });
 
 const limitMs = 100_000;
-const withExtensions = kinds.filter(([, { engine }]) => engine === "chromium");
+const withExtensions = engines.filter(([, { engine }]) => engine === "chromium");
 const startingWith = (...names: readonly string[]) => ({
   fillWorkspace: ({ directories }: { directories: Chromium["directories"] }) =>
     Promise.all(names.map((name) => writeExtension(directories.extensions, name))),

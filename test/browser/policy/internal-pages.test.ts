@@ -5,7 +5,7 @@ import { whyNotOpened } from "../../../src/gateway/gates/internal-pages.js";
 import { openPlain } from "../../proof/egress/plain.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { openTestHost } from "../../support/browser/chromium-host.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { internalPages } from "../../support/browser/internal-pages.js";
 import { until } from "../../support/browser/chromium-until.js";
@@ -87,11 +87,12 @@ interface Visit {
   readonly powers: unknown;
 }
 
+const withPolicy = engines.filter(([, { engine }]) => engine === "chromium");
 /** Tabs that visit at once: a visit waits for Chromium's processes more than it computes. */
 const tabs = 4;
 
 // Past the gate, as an extension's chrome.tabs is.
-describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("in %s policy closes", (_, given) => {
+describe.each(withPolicy)("in %s policy closes", (_, given) => {
   let client: PipeClient;
   beforeAll(async () => {
     client = new PipeClient(await launch(given));

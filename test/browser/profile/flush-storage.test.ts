@@ -11,7 +11,7 @@ import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type LoginSite, openLoginSite } from "../../support/browser/sites/login-site.js";
 
@@ -47,7 +47,7 @@ async function findProcesses({ pid }: Chromium, word: string): Promise<number[]>
   return tree.filter((each) => readFileSync(`/proc/${each}/cmdline`, "latin1").includes(word));
 }
 
-test.each(kinds)(
+test.each(engines)(
   "%s: what a page stored is kept however slow the process is that writes it down",
   async (_, given) => {
     const first = await start(launchSpec(given));

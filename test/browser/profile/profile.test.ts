@@ -11,7 +11,7 @@ import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { writeExtension } from "../../support/archive/extension-files.js";
 import { type LoginSite, lookAround, moveIn, openLoginSite } from "../../support/browser/sites/login-site.js";
 import { namesIn, tarOf } from "../../support/archive/tar-bytes.js";
@@ -69,7 +69,7 @@ async function livedIn(spec: LaunchSpec): Promise<{ tar: Buffer; uid: number | n
   return { tar: await buffer(packProfile(keptWorkspace)), uid: keptWorkspace.uid };
 }
 
-describe.each(kinds)("%s", (_, given) => {
+describe.each(engines)("%s", (_, given) => {
   test("a profile that was packed is logged in when another browser, as another uid, starts from it", async () => {
     const { tar, uid } = await livedIn(launchSpec(given));
     const second = await start(launchSpec({ ...given, fillWorkspace: from(tar) }));

@@ -13,7 +13,7 @@ import { findTraces } from "../../../src/browser/reset/origin-traces.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { type Dirt, dirt, type Work } from "../../support/browser/chromium-dirt.js";
 import { openTestHost } from "../../support/browser/chromium-host.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines, kinds } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { type Site, openSite } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
@@ -67,7 +67,7 @@ describe.each(kinds)("%s after a reset", (_name, given) => {
   });
 });
 
-describe.each(kinds)("%s is not clean when a reset has left", (_name, given) => {
+describe.each(engines)("%s is not clean when a reset has left", (_name, given) => {
   let chromium: Chromium;
   let client: PipeClient;
   let fingerprint: (first: string) => Promise<Fingerprint>;

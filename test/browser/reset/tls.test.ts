@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { openTestHost } from "../../support/browser/chromium-host.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { openSecureSite, type SecureSite } from "../../support/egress/egress-secure-site.js";
@@ -39,7 +39,7 @@ async function visit(client: PipeClient, isIgnoring: boolean): Promise<string | 
 
 const invalid = "net::ERR_CERT_AUTHORITY_INVALID";
 
-describe.each(kinds)("%s after a reset", (_name, given) => {
+describe.each(engines)("%s after a reset", (_name, given) => {
   afterAll(killAll);
 
   test("a site is met by no TLS session of before, and keeps those of now", async () => {
@@ -83,7 +83,7 @@ async function accept(client: PipeClient): Promise<boolean> {
   return Boolean(hasLink);
 }
 
-describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("%s", (_name, given) => {
+describe.each(engines.filter(([, { engine }]) => engine === "chromium"))("%s", (_name, given) => {
   afterAll(killAll);
 
   test("remembers a certificate that was accepted, so nobody can where another holder comes", async () => {

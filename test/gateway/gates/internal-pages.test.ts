@@ -3,7 +3,7 @@ import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { connectRaw, type RawCdp, type RawReply } from "../../support/gateway/raw-cdp.js";
 import { countRed, openPdfSite, type PdfSite } from "../../support/browser/sites/red-pdf.js";
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => site.close());
 
-describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("clients of %s", (_, given) => {
+describe.each(engines.filter(([, { engine }]) => engine === "chromium"))("clients of %s", (_, given) => {
   let browser: GatewayBrowser;
   /** Past the gate. */
   let pipe: PipeClient;

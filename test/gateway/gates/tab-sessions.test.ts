@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PipeClient } from "../../support/browser/chromium-client.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { connectRaw, type RawCdp, type RawReply } from "../../support/gateway/raw-cdp.js";
@@ -61,7 +61,7 @@ interface Attached {
   readonly info: Info;
 }
 
-describe.each(kinds.filter(([, { engine }]) => engine === "chromium"))("tabs of %s", (_, given) => {
+describe.each(engines.filter(([, { engine }]) => engine === "chromium"))("tabs of %s", (_, given) => {
   let browser: GatewayBrowser;
   /** Past the gate. */
   let pipe: PipeClient;
