@@ -18,7 +18,7 @@ let origin: string;
 let directory: string;
 let neighbour: Lease;
 /** Files of the host, each with words of its own that must not come through. */
-let files: { readonly path: string; readonly words: string }[];
+let files: { readonly path: string; readonly words: string; readonly mayOnlyDaemon?: true }[];
 /** A page at the site, which is none of those that other tests have just closed. */
 const openPage = async (client: RawCdp): Promise<string> => {
   const { result } = await client.send("Target.createTarget", { url: origin });
@@ -49,7 +49,11 @@ beforeAll(async () => {
   await writeFile(open, marker, { mode: 0o644 });
   const { dataDir } = daemon.place;
   files = [
-    { path: join(dataDir, "api-key"), words: readFileSync(join(dataDir, "api-key"), "utf8").trim() },
+    {
+      path: join(dataDir, "api-key"),
+      words: readFileSync(join(dataDir, "api-key"), "utf8").trim(),
+      mayOnlyDaemon: true,
+    },
     {
       path: join(
         dataDir,
@@ -58,6 +62,7 @@ beforeAll(async () => {
         readdirSync(join(dataDir, "redis/appendonlydir")).find((name) => name.endsWith(".aof")) ?? "",
       ),
       words: "remuda:schema",
+      mayOnlyDaemon: true,
     },
     { path: profileFile, words: marker },
     // Readable for every uid: only the rules for files keep it.
@@ -85,20 +90,37 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
       .body as Lease;
   });
 
+  const tryAll = (name: string, wanted: typeof files): Promise<unknown> =>
+    Promise.all(
+      wanted.map(async ({ path, words }) => {
+        const client = await connectRaw(session.cdp_ws_url);
+        const { result } = await client.send("Target.createTarget", { url: "about:blank" });
+        const page = await client.attach(String(result?.targetId));
+        await client.send("Page.enable", {}, page);
+        const given = JSON.stringify(await attempts[name]?.(client, page, { path, origin }));
+        for (const text of [given, await shown(client)]) expect(text.includes(words) && path).toBe(false);
+        await client.send("Target.closeTarget", { targetId: result?.targetId });
+        await client.close();
+      }),
+    );
+
   test.each(Object.keys(attempts))(
-    "no client reads the keys, a neighbour's profile, Redis or other files of the host: %s",
+    "no client reads a neighbour's profile or other files of the host: %s",
     async (name) => {
-      await Promise.all(
-        files.map(async ({ path, words }) => {
-          const client = await connectRaw(session.cdp_ws_url);
-          const { result } = await client.send("Target.createTarget", { url: "about:blank" });
-          const page = await client.attach(String(result?.targetId));
-          await client.send("Page.enable", {}, page);
-          const given = JSON.stringify(await attempts[name]?.(client, page, { path, origin }));
-          for (const text of [given, await shown(client)]) expect(text.includes(words) && path).toBe(false);
-          await client.send("Target.closeTarget", { targetId: result?.targetId });
-          await client.close();
-        }),
+      await tryAll(
+        name,
+        files.filter(({ mayOnlyDaemon }) => !mayOnlyDaemon),
+      );
+    },
+  );
+
+  // What cannot reach a file that every uid may read reaches none of the daemon's own: one of each sort will do.
+  test.each(["Page.navigate", "Target.createTarget", "DOM.setFileInputFiles"])(
+    "no client reads the keys or Redis: %s",
+    async (name) => {
+      await tryAll(
+        name,
+        files.filter(({ mayOnlyDaemon }) => mayOnlyDaemon),
       );
     },
   );
