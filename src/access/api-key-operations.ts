@@ -15,7 +15,7 @@ import {
   type Repeatable,
   type ShownKey,
 } from "./api-key.js";
-import { isKeySearch, listKeys, mostSearched } from "./list-keys.js";
+import { isKeySearch, listKeys, mostSearched, SearchTurns } from "./list-keys.js";
 import { nameIn } from "./name.js";
 import { policyFaults, type PolicyTargets } from "./policy.js";
 import { type Principal, whoIs } from "./principal.js";
@@ -171,13 +171,16 @@ async function issued(
   return done({ ...(await shown(ports, got.key)), text });
 }
 
-const makeList =
-  (ports: ApiKeyPorts): ApiKeyOperations["list"] =>
-  async (query, principal, gone) => {
-    if (isKeySearch(query) && query.offset > mostSearched) return tooFar;
-    const page: Page<ApiKey> = await listKeys({ ...ports, gone }, query, principal);
+function makeList(ports: ApiKeyPorts): ApiKeyOperations["list"] {
+  const turns = new SearchTurns();
+  return async (query, principal, gone) => {
+    const isSearch = isKeySearch(query);
+    if (isSearch && query.offset > mostSearched) return tooFar;
+    const list = (): Promise<Page<ApiKey>> => listKeys({ ...ports, gone }, query, principal);
+    const page = isSearch ? await turns.take(whoIs(principal), list) : await list();
     return done({ ...page, items: await Promise.all(page.items.map((key) => shown(ports, key))) });
   };
+}
 
 const makeGet =
   (ports: ApiKeyPorts): ApiKeyOperations["get"] =>

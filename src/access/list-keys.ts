@@ -31,6 +31,29 @@ export async function listKeys(
   return pageOf(found.keys(), query);
 }
 
+/**
+ * Searches of one caller, one after the other: each keeps what it has found, and takes its part of the event
+ * loop. Those of others go on beside it.
+ */
+export class SearchTurns {
+  /** The end of each caller's last search. */
+  readonly #last = new Map<string, Promise<void>>();
+
+  async take<Found>(who: string, search: () => Promise<Found>): Promise<Found> {
+    const found = (this.#last.get(who) ?? Promise.resolve()).then(search);
+    const over = found.then(
+      () => {},
+      () => {},
+    );
+    this.#last.set(who, over);
+    try {
+      return await found;
+    } finally {
+      if (this.#last.get(who) === over) this.#last.delete(who);
+    }
+  }
+}
+
 /** A search holds what comes before its page: so much of it is shown, and no more is read for it. */
 export const mostSearched = 10_000;
 

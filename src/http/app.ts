@@ -167,6 +167,13 @@ function addAdmission(app: App, deps: HttpDeps, tooOften: TooOften): void {
     if (got instanceof Promise) got.then(settle, next);
     else settle(got);
   });
+  app.addHook("preValidation", (_request, reply, next) => {
+    const judged = open.endedBeforeBody(reply.raw);
+    if (judged === undefined) return next();
+    const settle = (hasEnded: boolean): void =>
+      hasEnded ? void sendRefusal(reply, refusal("unauthorized")) : next();
+    judged.then(settle, next);
+  });
   app.addHook("preHandler", ({ routeOptions: { config } }, reply, next) => {
     if (config.mayEndItsKey) open.leave(reply.raw);
     next();

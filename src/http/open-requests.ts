@@ -32,6 +32,8 @@ export class OpenRequests {
   readonly #open = new Map<ServerResponse, Principal>();
   /** Linux takes up to 4 MiB of an answer (tcp(7), tcp_wmem), which is over for Node.js then. */
   readonly #sent = new Map<Socket, Sent>();
+  /** Let in before their bodies were whole. */
+  readonly #early = new WeakSet<ServerResponse>();
   #stop: (() => void) | undefined;
   #isLooking = false;
 
@@ -43,7 +45,8 @@ export class OpenRequests {
     if (response.destroyed) return;
     this.#stop ??= this.parts.clock.every(lookMs, () => void this.#look());
     this.#open.set(response, principal);
-    const { socket } = response.req;
+    const { socket, complete: isWhole } = response.req;
+    if (!isWhole) this.#early.add(response);
     const before = socket.bytesWritten;
     response.once("close", () => {
       const wasOpen = this.#open.delete(response);
@@ -58,16 +61,28 @@ export class OpenRequests {
     this.#open.delete(response);
   }
 
+  /**
+   * Whether the credential has ended while the body was still to come; undefined where that had come first.
+   * Whoever keeps requests ready but for their last byte could else make them with a key that is deleted.
+   */
+  endedBeforeBody(response: ServerResponse): Promise<boolean> | undefined {
+    const principal = this.#early.delete(response) ? this.#open.get(response) : undefined;
+    return principal && this.#hasEnded(principal);
+  }
+
   close(): void {
     this.#stop?.();
   }
 
+  /** Sessions first: to know that one is over nobody has to be asked, who may not answer. */
   async #look(): Promise<void> {
-    this.#forgetRead();
-    if (this.#isLooking || this.#open.size + this.#sent.size === 0) return;
+    this.#cut((principal) => this.#isOver(principal));
+    const ids = this.#openKeys();
+    if (this.#isLooking || ids.length === 0) return;
     this.#isLooking = true;
     try {
-      this.#cut(await this.#judge());
+      const ended = new Set(await this.parts.endedAmong(ids));
+      this.#cut((principal) => ended.has(keyOf(principal) ?? ""));
     } catch (error) {
       this.parts.log.warn({ error: textOf(error) }, "open requests were not looked at");
     } finally {
@@ -92,12 +107,17 @@ export class OpenRequests {
     for (const [response, principal] of this.#open) if (isOver(principal)) end(response);
   }
 
-  async #judge(): Promise<(principal: Principal) => boolean> {
+  async #hasEnded(principal: Principal): Promise<boolean> {
+    const id = keyOf(principal);
+    if (id === undefined) return this.#isOver(principal);
+    return (await this.parts.endedAmong([id])).length > 0;
+  }
+
+  readonly #isOver = ({ expiresAt = Infinity }: Principal): boolean => expiresAt <= this.parts.clock.now();
+
+  #openKeys(): readonly string[] {
     const open = [...this.#open.values(), ...[...this.#sent.values()].map(({ principal }) => principal)];
-    const ids = new Set(open.flatMap((principal) => keyOf(principal) ?? []));
-    const ended = new Set(ids.size > 0 ? await this.parts.endedAmong([...ids]) : []);
-    const now = this.parts.clock.now();
-    return (principal) => (principal.expiresAt ?? Infinity) <= now || ended.has(keyOf(principal) ?? "");
+    return [...new Set(open.flatMap((principal) => keyOf(principal) ?? []))];
   }
 }
 

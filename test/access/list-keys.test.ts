@@ -1,6 +1,6 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { ApiKey, ApiKeyListQuery, Issued } from "../../src/access/api-key.js";
-import { listKeys } from "../../src/access/list-keys.js";
+import { listKeys, SearchTurns } from "../../src/access/list-keys.js";
 import { rootPrincipal } from "../../src/access/principal.js";
 import { newApiKeyId, newRequestId, type ProjectId } from "../../src/base/ids.js";
 import { RedisApiKeyStore } from "../../src/store/organization/api-key-store.js";
@@ -27,10 +27,10 @@ onBoth("lists of API keys", ({ bed }) => {
       idempotencyMs: 60_000,
       requestsPerMinute: null,
     });
-  const make = async (name: string, projectId?: ProjectId): Promise<ApiKey> => {
+  const make = async (name: string, projectId?: ProjectId, policy?: ApiKey["policy"]): Promise<ApiKey> => {
     const drawn = { id: newApiKeyId(), digest: `d${(count += 1)}`, mask: "rmd_...wxyz", createdBy: person };
     const got: Issued = await store().create(
-      { ...drawn, name, ...(projectId && { projectId }) },
+      { ...drawn, name, ...(projectId && { projectId }), ...(policy && { policy }) },
       { salt: "s" },
     );
     if (got.kind !== "issued") throw new Error(got.kind);
@@ -111,4 +111,47 @@ onBoth("lists of API keys", ({ bed }) => {
       paged.push(...(await names({ status: "all", sort_by: "name", limit: 2, offset }, null)));
     expect(paged).toEqual(["key 5", "key 4", "key 3", "key 2", "key 1"]);
   });
+
+  test("a search parses keys with long policies in turns of the event loop", async () => {
+    const resource = `projects/default/browsers/${"a".repeat(230)}`;
+    const statements = Array.from({ length: 100 }, () => ({ action: "browsers:use", resource }));
+    for (let at = 0; at < 40; at += 1) await make(`key ${at}`, undefined, { statements });
+    const { parse } = JSON;
+    const perTurn: number[] = [0];
+    let immediate = setImmediate(function tick() {
+      perTurn.push(0);
+      immediate = setImmediate(tick);
+    });
+    const spy = vi.spyOn(JSON, "parse").mockImplementation((text: string) => {
+      perTurn[perTurn.length - 1] = (perTurn.at(-1) ?? 0) + text.length;
+      return parse(text) as unknown;
+    });
+    expect((await list({ query: "none of them" }, null)).names).toEqual([]);
+    spy.mockRestore();
+    clearImmediate(immediate);
+    expect(perTurn.reduce((sum, bytes) => sum + bytes, 0)).toBeGreaterThan(1_000_000);
+    // One record more than fills a turn.
+    expect(Math.max(...perTurn)).toBeLessThan(200_000);
+  });
+});
+
+test("searches of one caller go one after the other, beside those of another, and past one that fails", async () => {
+  const turns = new SearchTurns();
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  const search = (name: string, error?: Error) => async (): Promise<string> => {
+    begun.push(name);
+    await new Promise<void>((end) => ends.push(end));
+    if (error) throw error;
+    return name;
+  };
+  const first = turns.take("ada", search("first", new Error("broken off")));
+  const second = turns.take("ada", search("second"));
+  const foreign = turns.take("bob", search("foreign"));
+  await expect.poll(() => begun).toEqual(["first", "foreign"]);
+  ends[0]?.();
+  await expect(first).rejects.toThrow("broken off");
+  await expect.poll(() => begun).toEqual(["first", "foreign", "second"]);
+  for (const end of ends) end();
+  expect(await Promise.all([second, foreign])).toEqual(["second", "foreign"]);
 });

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { rootPrincipal } from "../../src/access/principal.js";
 import { authenticator, knownKey } from "../support/access/principals.js";
@@ -5,6 +7,8 @@ import { failed, key as rootKey, rootPerson, sharedServer } from "../support/htt
 
 const ended = new Set<string>();
 const asked: (readonly string[])[] = [];
+/** Set while nobody can say which keys have ended. */
+let silence: Promise<void> | undefined;
 /** The token of somebody whose session is nearly over whenever they come. */
 const brief = "brief";
 const session = { ...rootPrincipal(rootPerson), credentialId: null };
@@ -19,6 +23,7 @@ const server = sharedServer(
     },
     async endedAmong(ids) {
       asked.push(ids);
+      await silence;
       return ids.filter((id) => ended.has(id));
     },
   },
@@ -57,6 +62,55 @@ test("a wait ends with the key that has begun it, and its caller is taken for go
 
 test("a wait ends with the session that has begun it", async () => {
   expect(await failed(wait(brief).answer)).toBeInstanceOf(TypeError);
+});
+
+test("a session ends also while nobody can say which keys have ended", async () => {
+  let speak = (): void => {};
+  asked.length = 0;
+  silence = new Promise((resolve) => (speak = resolve));
+  const other = wait(knownKey());
+  await other.begun;
+  await expect.poll(() => asked.length, { timeout: 10_000 }).toBe(1);
+  expect(await failed(wait(brief).answer)).toBeInstanceOf(TypeError);
+  silence = undefined;
+  speak();
+  other.end();
+});
+
+/** A request of which the last byte is still to come; `finish` sends it and gives the status of the answer. */
+async function beginCreation(bearer: string) {
+  const { hostname, port } = new URL(server().url);
+  const socket = connect(Number(port), hostname);
+  const head = [
+    "POST /org/api_keys HTTP/1.1",
+    `Host: ${hostname}:${port}`,
+    `Authorization: Bearer ${bearer}`,
+  ];
+  const body = JSON.stringify({ name: "next" });
+  head.push("Content-Type: application/json", `Content-Length: ${body.length}`, "Expect: 100-continue");
+  socket.write(`${head.join("\r\n")}\r\n\r\n`);
+  expect(String(await once(socket, "data"))).toContain("100 Continue");
+  socket.write(body.slice(0, -1));
+  return async (): Promise<string> => {
+    socket.write(body.slice(-1));
+    const [status] = /\d{3}/.exec(String(await once(socket, "data")).slice(8)) ?? [];
+    socket.destroy();
+    return status ?? "";
+  };
+}
+
+test("a request is judged again where its body was still to come when it was let in", async () => {
+  const bearer = knownKey();
+  const living = await beginCreation(bearer);
+  asked.length = 0;
+  expect(await living()).toBe("201");
+  const [id = ""] = asked[0] ?? [];
+  const dead = await beginCreation(bearer);
+  server().operations.reset();
+  ended.add(id);
+  expect(await dead()).toBe("401");
+  expect(server().operations.calls).toEqual([]);
+  ended.delete(id);
 });
 
 test("the root key never ends, and nobody is asked about it", async () => {

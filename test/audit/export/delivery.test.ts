@@ -5,6 +5,7 @@ import { valueOf } from "../../support/audit/export-bed.js";
 import { deliveryOf, exportWorlds, hourMs, paths } from "../../support/audit/export-world.js";
 
 const inWorld = exportWorlds();
+const inCluster = exportWorlds({ cluster: true });
 
 test("each entry is in one object, which names its window, its entries and the hour they were received in", () =>
   inWorld(async ({ log, cloud, exports }) => {
@@ -134,3 +135,17 @@ test("a store of one's own is written to with its own credentials, and nobody's 
     },
     { cloudOf: { needsSession: false }, exportsOf: { assumesRoles: false, serviceRoleArn: null } },
   ));
+
+test("a log that is kept in a Redis Cluster is delivered, sealed entries and others, and its cursor moves on", () =>
+  inCluster(async ({ log, cloud, exports }) => {
+    await log.oldEntries(paths(5, "early"), 3 * hourMs);
+    await log.seal();
+    await log.oldEntries(paths(4, "late"), hourMs);
+    const { id } = await exports.trusting();
+    const { cursor } = await exports.activate(id, 4 * hourMs);
+    const { deliver, counted } = deliveryOf({ exports, log });
+    await deliver(id);
+    expect(cloud.lines().map(({ path }) => path)).toEqual([...paths(5, "early"), ...paths(4, "late")]);
+    expect(counted).toEqual({ entries: 9, failed: [], gaps: 0 });
+    expect(valueOf(await exports.operations.get(id)).cursor).not.toBe(cursor);
+  }));

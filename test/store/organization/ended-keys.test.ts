@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ApiKey } from "../../../src/access/api-key.js";
-import { newApiKeyId, newRequestId } from "../../../src/base/ids.js";
+import { defaultProject, newApiKeyId, newRequestId, type ProjectId } from "../../../src/base/ids.js";
 import { makeEndLeases } from "../../../src/lease/end-leases.js";
 import { RedisApiKeyStore } from "../../../src/store/organization/api-key-store.js";
 import { onBoth } from "../../support/store/on-both.js";
@@ -38,6 +38,17 @@ onBoth("keys that have ended", ({ bed }) => {
     expect((await store().ended()).ids.size).toBe(0);
     // Those that are still to end are not forgotten.
     expect(await bed().redis.zrange("remuda:{access}:keyEnds", "0", "-1")).toEqual([graced.id]);
+  });
+
+  test("a key has ended while its project is not active, and one of the default project never for that", async () => {
+    const active = "remuda:{access}:activeProjects";
+    const project = "a".repeat(12) as ProjectId;
+    const [own, standard] = [await make({ projectId: project }), await make({ projectId: defaultProject })];
+    const ids = [own.id, standard.id];
+    await bed().redis.sadd(active, project);
+    expect(await store().endedAmong(ids)).toEqual([]);
+    await bed().redis.srem(active, project);
+    expect(await store().endedAmong(ids)).toEqual([own.id]);
   });
 
   test("where leases are to outlive keys, nothing is looked at, and ended keys are forgotten", async () => {

@@ -21,11 +21,14 @@ interface Wishes {
 }
 
 /** Gives each test a log, a cloud and destinations of its own, over one Redis of its file. */
-export function exportWorlds(): (work: (world: World) => Promise<void>, wishes?: Wishes) => Promise<void> {
+export function exportWorlds({ cluster = false } = {}): (
+  work: (world: World) => Promise<void>,
+  wishes?: Wishes,
+) => Promise<void> {
   let server: TestRedis;
   let stores: StoreBed;
   beforeAll(async () => {
-    server = await startRedis();
+    server = await startRedis({ cluster });
     stores = await openStoreBed(server, { project: "exports" });
   });
   afterAll(async () => {
