@@ -57,6 +57,17 @@ onBoth("export destinations", ({ bed }) => {
     expect(String(resumed.cursor) >= String(active.cursor)).toBe(true);
   });
 
+  test("a change that is asked for again, since its answer was lost, is answered the same and made once", async () => {
+    const { make, operations, destinations } = open();
+    const made = await make();
+    const { status, region, prefix } = made;
+    const change = { status, region, prefix, roleArn, bucket: "other" };
+    const first = await destinations.change(made, change);
+    expect(first).toMatchObject({ bucket: "other", revision: 2 });
+    expect(await destinations.change(made, change)).toEqual(first);
+    expect(valueOf(await operations.get(made.id))).toEqual(first);
+  });
+
   test("a change that others have overtaken is a conflict, and changes nothing", async () => {
     const { make, operations, destinations } = open();
     const made = await make();

@@ -19,6 +19,17 @@ onBoth("limits that the API sets", ({ bed }) => {
     expect(await bed().redis.exists("remuda:{organization}:limits")).toBe(0);
   });
 
+  test("a change that is asked for again, since its answer was lost, is answered the same", async () => {
+    const limits = new RedisLimitStore(bed().store);
+    for (const [before, after] of [
+      [null, 5],
+      [5, null],
+    ] as const) {
+      expect(await limits.setOfEachProject(before, after)).toBe("set");
+      expect(await limits.setOfEachProject(before, after)).toBe("set");
+    }
+  });
+
   test("what is used is told where single projects have limits alone, too", async () => {
     const { project, redis, store } = bed();
     const limits = new RedisLimitStore(store);

@@ -11,6 +11,15 @@ import { onBoth } from "../../support/store/on-both.js";
 const root = rootPrincipal({ id: "root", email: "root@remuda.invalid", name: null });
 
 onBoth("which projects there are", ({ bed }) => {
+  test("a removal that is asked for again, since its answer was lost, is answered the same", async () => {
+    const directory = new RedisProjectDirectory(bed().store);
+    const id = newProjectId();
+    await directory.create({ id, name: "gone", most: 9 });
+    await directory.change(id, { status: "archived" });
+    expect([await directory.remove(id), await directory.remove(id)]).toEqual(["removed", "removed"]);
+    expect(await directory.remove(newProjectId())).toBe("missing");
+  });
+
   test("a project that somebody makes active again while it is being deleted stays", async () => {
     const { store } = bed();
     const directory = new RedisProjectDirectory(store);

@@ -6,7 +6,8 @@
 --- @include base
 
 local text = redis.call("HGET", K.projects, A.id)
-if not text then return plain("missing") end
+-- The same again, whose first answer was lost on its way; or another's, that came a moment later.
+if not text then return plain(redis.call("ZSCORE", K.deletedProjects, A.id) and "removed" or "missing") end
 local project = cjson.decode(text)
 if project.status == "active" then return plain("active") end
 redis.call("HDEL", K.projectNames, project.name)

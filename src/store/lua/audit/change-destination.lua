@@ -10,8 +10,14 @@
 
 local destination = readDestination(A.id)
 if not destination or destination.deletedAt then return plain("missing") end
-if destination.revision ~= tonumber(A.revision) then return plain("stale") end
 local change = cjson.decode(A.change)
+local fields = { "region", "bucket", "prefix", "roleArn", "kmsKeyId", "status" }
+local isSame = true
+for _, field in ipairs(fields) do isSame = isSame and destination[field] == change[field] end
+-- The same change again, whose first answer was lost on its way.
+local isDone = isSame and destination.revision == A.revision + 1
+if isDone then return plain("changed", cjson.encode(destination)) end
+if destination.revision ~= tonumber(A.revision) then return plain("stale") end
 if change.status == "paused" then
   destination.cursor = nil
 elseif destination.status == "paused" then
@@ -21,9 +27,7 @@ elseif destination.status == "paused" then
   destination.cursor = string.format("%013.0f-999999", through)
   destination.failures = 0
 end
-for _, field in ipairs({ "region", "bucket", "prefix", "roleArn", "kmsKeyId", "status" }) do
-  destination[field] = change[field]
-end
+for _, field in ipairs(fields) do destination[field] = change[field] end
 -- What has failed may work now.
 destination.nextAttemptAt = nil
 destination.revision, destination.updatedAt = destination.revision + 1, now
