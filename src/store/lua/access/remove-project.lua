@@ -7,7 +7,8 @@
 
 local text = redis.call("HGET", K.projects, A.id)
 -- The same again, whose first answer was lost on its way; or another's, that came a moment later.
-if not text then return plain(redis.call("ZSCORE", K.deletedProjects, A.id) and "removed" or "missing") end
+if not text and redis.call("ZSCORE", K.deletedProjects, A.id) then return plain("removed") end
+if not text then return plain("missing") end
 local project = cjson.decode(text)
 if project.status == "active" then return plain("active") end
 redis.call("HDEL", K.projectNames, project.name)
