@@ -109,12 +109,16 @@ test("a control that was cut from Redis lets nobody in meanwhile, and ends what 
   await expect.poll(() => statusesOf(taken)).toEqual([401, 401]);
 });
 
-test("where leases end with their keys, a socket that another control sends on is closed", async () => {
+test("where leases end with their keys, that of a node that stands still ends too, and its sockets when it goes on", async () => {
   await start({ end_leases_of_deleted_keys: true });
   const taken = await takeLease();
   const socket = await connectRaw(taken.lease.cdp_ws_url);
   expect(new URL(taken.lease.cdp_ws_url).host).toBe(new URL(controls[1].url).host);
+  node.daemon.signal("SIGSTOP");
   expect((await controls[0].call(`DELETE /org/api_keys/${taken.id}`)).status).toBe(204);
+  const get = `GET /browsers/${taken.lease.session_id}`;
+  await expect.poll(async () => (await controls[0].call(get)).status).toBe(404);
+  node.daemon.signal("SIGCONT");
   expect((await socket.closed).code).toBe(4410);
   const own = taken.lease.cdp_ws_url.replace(/^ws/, "http").replace("/cdp?", "/curl?");
   const late = await fetch(own, { method: "POST", body: JSON.stringify({ url: origin }) });
