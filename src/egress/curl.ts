@@ -9,6 +9,7 @@ import type { CurlAnswer, CurlRequest, EgressSettings } from "./parts.js";
 import type { DeniedBy, TargetHost } from "./rules.js";
 import { hostHeaderOf, parseAuthority } from "./target.js";
 import type { OpenConnection } from "./connections.js";
+import { awaitHandshake } from "./dial.js";
 import type { TunnelParts } from "./tunnel.js";
 
 /** Why `fetch` has no answer of the origin's. */
@@ -93,6 +94,8 @@ async function ask(
   parts: CurlParts & { readonly connection: OpenConnection },
 ): Promise<Omit<CurlAnswer, "durationMs">> {
   const { connection, settings } = parts;
+  // What is sent through a socket that was destroyed before would be waited for until the time is over.
+  if (connection.isCut) throw new Error("it was cut before anything was sent");
   const isSecure = url.protocol === "https:";
   const socket = isSecure
     ? await secure(connection.connection.socket, target.host)
@@ -134,9 +137,7 @@ async function secure(plain: Socket, host: string): Promise<Socket> {
     ALPNProtocols: ["http/1.1"],
     ...(isIP(host) ? {} : { servername: host }),
   });
-  // A socket may break with the last bytes of the handshake, before anybody else listens to it.
-  socket.on("error", () => {});
-  await once(socket, "secureConnect");
+  await awaitHandshake(socket);
   return socket;
 }
 

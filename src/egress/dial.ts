@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Clock, Millis } from "../base/clock.js";
 
 interface DialLimits {
@@ -70,6 +71,18 @@ function dialOne(
     socket.once("connect", () => settle());
   });
 }
+
+/**
+ * Resolves when TLS is spoken. A socket whose connection we have destroyed ourselves closes without an error.
+ */
+export const awaitHandshake = (socket: TLSSocket): Promise<void> =>
+  new Promise((resolve, reject) => {
+    // This listener stays: the socket may break with the last bytes of the handshake, before anybody else
+    // listens to it.
+    socket.on("error", reject);
+    socket.once("close", () => reject(new Error("it was closed")));
+    socket.once("secureConnect", resolve);
+  });
 
 /** The TCP socket under a TLS one. */
 const wires = new WeakMap<Socket, Socket>();

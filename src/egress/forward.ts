@@ -64,8 +64,9 @@ class Forwarding {
     );
     if (entry.kind !== "open") return refuseProxied(response, egressRefusalOf(entry));
     const { connection } = entry;
-    // The rules may have changed since it was entered, and the browser may have gone.
-    if (connection.isCut || response.destroyed) return connection.cut();
+    if (response.destroyed) return connection.cut();
+    // The rules have changed since it was entered, and nothing was sent.
+    if (connection.isCut) return this.#again();
     try {
       this.#send(connection);
     } catch (error) {

@@ -71,10 +71,10 @@ export class Origins extends Agent {
     }
   }
 
-  /** Ends the connections that nobody uses. */
+  /** Ends the connections that nobody uses; one that is about to be used belongs to whoever was given it. */
   purge(): void {
-    for (const sockets of Object.values(this.freeSockets)) {
-      for (const socket of sockets ?? []) socket.destroy();
+    for (const socket of Object.values(this.freeSockets).flatMap((sockets) => sockets ?? [])) {
+      if (!this.#given.has(socket)) socket.destroy();
     }
   }
 }

@@ -1,5 +1,4 @@
 import { lookup } from "node:dns/promises";
-import { once } from "node:events";
 import { request } from "node:http";
 import { isIP, type Socket } from "node:net";
 import { connect as connectTls, createSecureContext, type SecureContext } from "node:tls";
@@ -7,7 +6,7 @@ import { SocksClient } from "socks";
 import { errnoOf } from "../base/errno.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
-import { destroySocket, dial, setRawSocket } from "./dial.js";
+import { awaitHandshake, destroySocket, dial, setRawSocket } from "./dial.js";
 import type { Resolve } from "./resolve.js";
 import type { ReservedEndpoints, TargetHost } from "./rules.js";
 import type { Upstream } from "../registry/proxies/proxy.js";
@@ -143,8 +142,7 @@ async function secure(plain: Socket, upstream: Upstream): Promise<Socket> {
     ...(isIP(host) ? {} : { servername: host }),
   });
   setRawSocket(socket, plain);
-  socket.on("error", () => {});
-  await once(socket, "secureConnect");
+  await awaitHandshake(socket);
   return socket;
 }
 

@@ -1,8 +1,10 @@
 import { afterEach, expect, test } from "vitest";
+import { once } from "node:events";
 import type { Socket } from "node:net";
+import type { Rules } from "../../src/egress/rules.js";
 import { type EgressBed, openEgress, resolveBy, rulesFor } from "../support/egress/egress-bed.js";
 import { ask, closeOf, openSocket, openTunnel, readText } from "../support/egress/egress-client.js";
-import { openRawOrigin } from "../support/egress/egress-origin.js";
+import { lossOf, openRawOrigin } from "../support/egress/egress-origin.js";
 import { until } from "../support/browser/chromium-until.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];
@@ -129,10 +131,46 @@ test("a request that waits for its answer is cut, and told of the new rules", as
   closing.push(() => origin.close());
   const bed = await openBed();
   const answer = ask(bed.port, `http://${denied}:${origin.port}/`);
-  await until("the origin has it", () => origin.accepted.length === 1);
+  const [socket] = (await once(origin.server, "connection")) as [Socket];
+  await once(socket, "data");
   await bed.egress.apply(onlyAllowed);
   expect(await answer).toMatchObject({ status: 403, headers: { "x-remuda-egress": "denied" } });
-  await until("the origin has lost it", () => origin.accepted[0]?.destroyed);
+  await lossOf(socket);
+});
+
+/** Changes the rules so many turns after the name of a request is resolved that finds a kept connection. */
+async function askBesideChange(turns: number, url: string, rules: Rules): Promise<number> {
+  let held: Promise<void> | undefined;
+  let questions = 0;
+  const resolve = async () => {
+    questions += 1;
+    await held;
+    return ["127.0.0.1"];
+  };
+  const bed = await openEgress(openAll, { parts: { resolve } });
+  closing.push(() => bed.egress.close());
+  expect(await ask(bed.port, url)).toMatchObject({ status: 200 });
+  let release = (): void => {};
+  held = new Promise((resolved) => (release = resolved));
+  const answer = ask(bed.port, url);
+  await until("the name is asked for", () => questions === 2);
+  held = undefined;
+  release();
+  for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+  await bed.egress.apply(rules);
+  return (await answer).status;
+}
+
+test.each([
+  ["denies", onlyAllowed, 403],
+  ["allows", openAll, 200],
+] as const)("whenever a change that %s it meets a request, that is answered", async (_, rules, status) => {
+  const origin = await openListener();
+  for (let turns = 0; turns < 40; turns += 1)
+    expect([turns, await askBesideChange(turns, `http://${denied}:${origin.port}/`, rules)]).toEqual([
+      turns,
+      status,
+    ]);
 });
 
 test("an answer that is coming is broken off", async () => {

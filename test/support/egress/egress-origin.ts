@@ -7,6 +7,7 @@ import {
   type Server as NetServer,
   type Socket,
 } from "node:net";
+import { until } from "../browser/chromium-until.js";
 import { testCertificate, testKey } from "./egress-certificate.js";
 
 /** Something on loopback that is listened at. */
@@ -52,3 +53,15 @@ export const openSecureOrigin = (listener: RequestListener): Promise<TestServer>
 /** An origin that is given its sockets as they are. */
 export const openRawOrigin = (listener: (socket: Socket) => void): Promise<TestServer> =>
   listenOn(createNetServer({ allowHalfOpen: true }, listener));
+
+/**
+ * Resolves when nobody holds the other end of a connection any more. A reset that is noticed together with data
+ * is read as an end (libuv 1.46, `uv__stream_io`); a half-open socket then reads nothing more, and learns the
+ * rest by writing.
+ */
+export async function lossOf(socket: Socket): Promise<void> {
+  await until("the connection is lost", () => {
+    if (socket.readableEnded) socket.write("?");
+    return socket.destroyed;
+  });
+}
