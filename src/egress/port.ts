@@ -4,10 +4,14 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import type { Listener } from "./parts.js";
 import { findPeerUid } from "./peer.js";
 
-const live = new Set<number>();
+interface ProxyEndpoint {
+  readonly host: string;
+  readonly port: number;
+}
+const live = new Set<ProxyEndpoint>();
 
-/** The ports of this process on which an egress of the proxy tier listens. */
-export const proxyPorts: ReadonlySet<number> = live;
+/** Where the proxies of this process listen that are of the proxy tier. */
+export const proxyEndpoints: ReadonlySet<ProxyEndpoint> = live;
 
 /**
  * The part of loopback in which every daemon's proxies listen, and which therefore no daemon lets a browser
@@ -31,7 +35,7 @@ interface PortOptions {
  * browser: others are strangers.
  */
 export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions = {}): Listener {
-  let port = 0;
+  let endpoint: ProxyEndpoint | undefined;
   let owner: number | undefined;
   const admits = async (socket: Socket): Promise<boolean> => {
     const uid = await findPeerUid(socket).catch(() => undefined);
@@ -42,17 +46,17 @@ export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions =
   return {
     tier: "proxy",
     get proxyUrl() {
-      if (port === 0) throw new Error("the egress does not listen yet");
-      return `http://${host}:${port}`;
+      if (!endpoint) throw new Error("the egress does not listen yet");
+      return `http://${host}:${endpoint.port}`;
     },
     async listen(server: Server) {
       server.listen(0, host);
       await once(server, "listening");
-      ({ port } = server.address() as AddressInfo);
-      live.add(port);
+      endpoint = { host, port: (server.address() as AddressInfo).port };
+      live.add(endpoint);
     },
     close() {
-      live.delete(port);
+      if (endpoint) live.delete(endpoint);
     },
     ...(mayConnect && { admits }),
   };

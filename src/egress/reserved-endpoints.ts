@@ -1,6 +1,6 @@
 import { networkInterfaces } from "node:os";
 import { isIPv4 } from "node:net";
-import { isProxyAddress, proxyPorts } from "./port.js";
+import { isProxyAddress, proxyEndpoints } from "./port.js";
 import type { ReservedEndpoints } from "./rules.js";
 
 /** A place where Remuda itself listens. */
@@ -29,7 +29,8 @@ const isThisMachine = (address: string): boolean =>
 /**
  * The addresses and ports that no browser may reach, whatever its rules say: API and gateway, Redis, every
  * live proxy, those of other daemons on this machine included. A place on this machine is closed on all of
- * its addresses; hosts are given as addresses (`localhost` for loopback).
+ * its addresses; hosts are given as addresses (`localhost` for loopback). Proxies of the block are reached by
+ * their own addresses alone: whatever else has such a port is a host as any other.
  */
 export function makeReservedEndpoints(places: readonly Endpoint[]): ReservedEndpoints {
   const isAt = (place: Endpoint, address: string): boolean => {
@@ -39,8 +40,11 @@ export function makeReservedEndpoints(places: readonly Endpoint[]): ReservedEndp
   return {
     isOwn(address, port) {
       if (isProxyAddress(address)) return true;
-      if (proxyPorts.has(port)) return isThisMachine(address);
-      return places.some((place) => place.port === port && isAt(place, address));
+      const isThere = (place: Endpoint): boolean => place.port === port && isAt(place, address);
+      return (
+        [...proxyEndpoints].some((place) => !isProxyAddress(place.host) && isThere(place)) ||
+        places.some(isThere)
+      );
     },
   };
 }

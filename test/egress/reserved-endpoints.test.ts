@@ -1,9 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import type { Listener } from "../../src/egress/parts.js";
+import { openPort } from "../../src/egress/port.js";
 import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { EndpointWatch, redisEndpoints } from "../../src/daemon/reserved-endpoints.js";
 import { connect } from "../../src/store/redis/connect.js";
@@ -55,6 +58,34 @@ test("endpoints that a source names are closed by their addresses; a source or a
   await own.refresh();
   expect(own.places.length).toBeLessThanOrEqual(1000);
   expect(makeReservedEndpoints(own.places).isOwn("10.1.0.1", 12_999)).toBe(true);
+});
+
+test("a proxy's port is closed where the proxy is reached, and is anybody else's on other addresses", async () => {
+  const { isOwn } = makeReservedEndpoints([]);
+  const open = async (listener: Listener): Promise<URL> => {
+    const server = createServer();
+    await listener.listen(server);
+    onTestFinished(() => {
+      listener.close();
+      server.close();
+    });
+    return new URL(listener.proxyUrl);
+  };
+  const inBlock = await open(openPort());
+  const port = Number(inBlock.port);
+  expect(["127.0.0.1", "::1", "10.1.0.1"].map((address) => isOwn(address, port))).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect([isOwn(inBlock.hostname, port), isOwn(inBlock.hostname, port + 1)]).toEqual([true, true]);
+  const elsewhere = Number((await open(openPort({ host: "127.0.0.1" }))).port);
+  expect(["127.0.0.1", "127.0.0.2", "::1"].map((address) => isOwn(address, elsewhere))).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  expect(isOwn("10.1.0.1", elsewhere)).toBe(false);
 });
 
 async function startRedisAt(...args: string[]): Promise<number> {

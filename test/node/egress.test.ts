@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { proxyPorts } from "../../src/egress/port.js";
+import { proxyEndpoints } from "../../src/egress/port.js";
 import { until } from "../support/browser/chromium-until.js";
 import { isLiving } from "../support/living.js";
 import { NetworkBed } from "../support/node/network-bed.js";
@@ -18,7 +18,7 @@ afterEach(() => bed.close());
 
 test("every browser has a way out of its own, which goes with it: at its retirement, its crash and the node's stop", async () => {
   const { pool, slot } = await bed.launch();
-  expect(proxyPorts.size).toBe(1);
+  expect(proxyEndpoints.size).toBe(1);
   expect(JSON.parse((await pool.record(slot?.id as never)).isolation ?? "{}")).toMatchObject({
     network: "proxy",
     attested: expect.stringMatching(/^\d{4}-/),
@@ -30,24 +30,24 @@ test("every browser has a way out of its own, which goes with it: at its retirem
     browser: slot?.id as never,
     claim: claimOf(await pool.record(slot?.id as never)),
   });
-  expect(proxyPorts.size).toBe(0);
+  expect(proxyEndpoints.size).toBe(0);
   const crashing = await bed.launch();
   for (const { pid } of node.launched) if (isLiving(pid)) process.kill(pid, "SIGKILL");
   await until("the crash", async () => (await crashing.pool.state(crashing.browser.id)) === "gone");
-  expect(proxyPorts.size).toBe(0);
+  expect(proxyEndpoints.size).toBe(0);
   await bed.launch();
 });
 
 test("a launch that fails or is given up leaves no way out behind", async () => {
   await node.fake.turn({ failWithCode: 3 });
   expect((await bed.launch()).slot).toBeUndefined();
-  expect(proxyPorts.size).toBe(0);
+  expect(proxyEndpoints.size).toBe(0);
   await node.fake.turn({ delayMs: 60_000 });
   const pool = await PoolBed.create(node.bed, { size: 1 });
   const [browser] = await pool.claim(1);
   if (!browser) throw new Error("nothing was claimed");
   const launching = node.launch(browser);
-  await until("its way out", () => proxyPorts.size === 1);
+  await until("its way out", () => proxyEndpoints.size === 1);
   await node.slots.close();
   await launching;
 });
@@ -58,7 +58,7 @@ test("a browser whose barrier cannot be proved is never idle", async () => {
   const [browser] = await pool.claim(1);
   if (!browser) throw new Error("nothing was claimed");
   const launching = node.launch(browser);
-  await until("its way out", () => proxyPorts.size === 1);
+  await until("its way out", () => proxyEndpoints.size === 1);
   await node.slots.close();
   await launching;
   expect(await pool.moves()).not.toContain("launching idle launched");

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { CurlFailure } from "../../../src/egress/curl.js";
-import { proxyPorts } from "../../../src/egress/port.js";
+import { proxyEndpoints } from "../../../src/egress/port.js";
 import type { Slot } from "../../../src/node/slot.js";
 import { openSite, type Site } from "../browser/chromium-site.js";
 import { until } from "../browser/chromium-until.js";
@@ -32,7 +32,7 @@ export class NetworkBed {
   async close(): Promise<void> {
     await this.node.close();
     await this.site.close();
-    expect([...proxyPorts]).toEqual([]);
+    expect([...proxyEndpoints]).toEqual([]);
   }
 
   /** A pool of one; without a slot where its browser could not be launched. */

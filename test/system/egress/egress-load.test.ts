@@ -32,13 +32,18 @@ const narrow = (daemon: Daemon, leases: readonly Lease[]): Promise<readonly numb
     }),
   );
 
+/** What the way out of a browser says of a site. */
+const askByCurl = async (daemon: Daemon, lease: Lease | undefined, { host }: TimingSite): Promise<string> =>
+  (await daemon.call(`POST /browsers/${lease?.session_id}/curl`, { url: `http://${host}/` })).text;
+
 async function proveNarrowed(daemon: Daemon, leases: readonly Lease[]): Promise<void> {
   const counts = (): string =>
     leases.map((lease) => `${of(lost, lease).length}+${of(kept, lease).length}`).join(" ");
   await until("traffic of all", () =>
     leases.every((lease) => of(lost, lease).length > 3 && of(kept, lease).length > 3),
-  ).catch((error: unknown) => {
-    throw new Error(`requests so far: ${counts()}`, { cause: error });
+  ).catch(async (error: unknown) => {
+    const answers = await Promise.all([lost, kept].map((site) => askByCurl(daemon, leases[0], site)));
+    throw new Error(`requests so far: ${counts()}; by curl: ${answers.join(" ")}`, { cause: error });
   });
   const repliedAt = await narrow(daemon, leases);
   const after = leases.map((lease) => of(kept, lease).length);
