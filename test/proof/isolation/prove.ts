@@ -2,7 +2,7 @@ import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findContexts, whyNoContainers } from "./container.js";
 import type { Attempt } from "./corpus/attempt.js";
-import { corpus } from "./corpus/all.js";
+import { corpus, quickControls } from "./corpus/all.js";
 import type { Tier } from "./daemon.js";
 import type { Kind } from "../arguments.js";
 import { openGround, type OpenMachine } from "./machine.js";
@@ -185,14 +185,13 @@ const failed = (title: string, error: unknown): Part => ({
 const isShortIn = ({ context }: Tier, { isQuick, only }: Options): boolean =>
   isQuick || (context !== undefined && !context.isShipped && only === undefined);
 
-/** The short part tries without walls only what succeeds there: nothing else would show anything. */
 async function run(
   title: string,
   source: BrowserSource,
   { options, site, isPlain, isShort }: Running & { readonly isShort: boolean },
 ): Promise<Part> {
-  const isWanted = ({ isQuick, succeedsPlain }: Attempt): boolean =>
-    isQuick === true && (!isPlain || succeedsPlain === true || succeedsPlain === "as root");
+  const isWanted = (attempt: Attempt): boolean =>
+    isPlain ? quickControls.includes(attempt) : attempt.isQuick === true;
   const wanted = corpus.filter(
     (attempt) =>
       (options.only === undefined || attempt.name.includes(options.only)) && (!isShort || isWanted(attempt)),
