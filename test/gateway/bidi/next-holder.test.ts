@@ -2,7 +2,7 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openSite } from "../../support/browser/chromium-site.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { connectBidi, type RawBidi } from "../../support/gateway/raw-bidi.js";
@@ -37,7 +37,7 @@ async function soil(client: RawBidi, context: string, site: string): Promise<voi
   await must("network.addIntercept", { phases: ["beforeRequestSent"] });
 }
 
-test.each(kinds)("%s: of a client of BiDi nothing reaches the next holder", async (_, spec) => {
+test.each(engines)("%s: of a client of BiDi nothing reaches the next holder", async (_, spec) => {
   const [browser, site] = await Promise.all([openGatewayBrowser(spec), openSite()]);
   onTestFinished(async () => {
     await browser.close();
@@ -68,7 +68,7 @@ test.each(kinds)("%s: of a client of BiDi nothing reaches the next holder", asyn
   await next.close();
 });
 
-test.each(kinds)(
+test.each(engines)(
   "%s: downloads land in the session's own once whoever chose otherwise is gone",
   async (_, spec) => {
     const [browser, site] = await Promise.all([openGatewayBrowser(spec), openSite()]);

@@ -10,10 +10,7 @@ import { extensionZip } from "../../support/archive/zip-bytes.js";
 let daemon: Daemon;
 let site: LoginSite;
 beforeAll(async () => {
-  [daemon, site] = await Promise.all([
-    startDaemon({ file: { browser: { engine: "chromium" } } }),
-    openLoginSite(),
-  ]);
+  [daemon, site] = await Promise.all([startDaemon(), openLoginSite()]);
 });
 afterAll(async () => {
   await daemon.stop();

@@ -12,10 +12,7 @@ import { signal } from "../../support/living.js";
 let daemon: Daemon;
 let site: LoginSite;
 beforeAll(async () => {
-  [daemon, site] = await Promise.all([
-    startDaemon({ file: { browser: { engine: "chromium" } } }),
-    openLoginSite(),
-  ]);
+  [daemon, site] = await Promise.all([startDaemon(), openLoginSite()]);
 });
 afterAll(async () => {
   await site.close();
@@ -100,7 +97,7 @@ test("a browser whose Chromium is killed saves nothing: the profile is as it was
 });
 
 test("a daemon that stops saves what is held", async () => {
-  const stopping = await startDaemon({ file: { browser: { engine: "chromium" } } });
+  const stopping = await startDaemon();
   await stopping.call("POST /profiles", { name: "stopped" });
   const lease = (
     await stopping.call("POST /browsers", {
