@@ -34,7 +34,7 @@ export class ObservedClient {
   }
 
   command(command: Command): void {
-    this.#hasChosenDownloads ||= command.method.endsWith(".setDownloadBehavior");
+    this.#hasChosenDownloads ||= choosesDownloads(command);
     const { clientObserver } = this.browser;
     if (!clientObserver) return;
     // What another thread has written out cannot be read here.
@@ -48,4 +48,16 @@ export class ObservedClient {
     this.#isOpen = false;
     this.browser.clientObserver?.closed(this.identity, end);
   }
+}
+
+const choice = ".setDownloadBehavior";
+
+/**
+ * Also within messages to targets, which the gate has written out itself, so that the name stands there
+ * letter by letter.
+ */
+function choosesDownloads({ method, params, written }: Command): boolean {
+  if (method !== "Target.sendMessageToTarget") return method.endsWith(choice);
+  if (written) return Buffer.from(written.buffer, written.byteOffset, written.length).includes(choice);
+  return String(params["message"]).includes(choice);
 }

@@ -6,7 +6,7 @@ import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { connectBidi, type RawBidi } from "../../support/gateway/raw-bidi.js";
-import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import { connectRaw, type RawCdp, type RawReply } from "../../support/gateway/raw-cdp.js";
 
 /** Leaves behind what a client of BiDi can leave. */
 async function soil(client: RawBidi, context: string, site: string): Promise<void> {
@@ -97,10 +97,29 @@ test.each(engines)(
       await until("it is gone", () => browser.bed.counts.opened === browser.bed.counts.closed);
       await downloadFile();
     }
-    const client = await connectRaw(browser.url());
-    await client.send("Browser.setDownloadBehavior", { behavior: "deny" });
-    await client.close();
-    await until("it is gone", () => browser.bed.counts.opened === browser.bed.counts.closed);
-    await downloadFile();
+    for (const deny of [denyDownloads, denyWithinMessages]) {
+      const client = await connectRaw(browser.url());
+      expect(await deny(client)).toHaveProperty("result");
+      await client.close();
+      await until("it is gone", () => browser.bed.counts.opened === browser.bed.counts.closed);
+      await downloadFile();
+    }
   },
 );
+
+const denial = { method: "Browser.setDownloadBehavior", params: { behavior: "deny" } };
+const denyDownloads = (client: RawCdp): Promise<RawReply> => client.send(denial.method, denial.params);
+
+/** By a session that is not flat, so that the command comes inside others. */
+async function denyWithinMessages(client: RawCdp): Promise<RawReply> {
+  const { result } = await client.send("Target.getTargets");
+  const [{ targetId } = { targetId: "" }] = (
+    result?.targetInfos as { targetId: string; type: string }[]
+  ).filter(({ type }) => type === "page");
+  const attached = await client.send("Target.attachToTarget", { targetId, flatten: false });
+  const message = JSON.stringify({ id: 1, ...denial });
+  return await client.send("Target.sendMessageToTarget", {
+    sessionId: attached.result?.["sessionId"],
+    message,
+  });
+}
