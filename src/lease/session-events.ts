@@ -13,6 +13,8 @@ interface Ports {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly events: EventStore;
+  /** The same, for those who follow streams. */
+  readonly followed: Pick<EventStore, "read" | "last">;
   /** How many may read the events of one session at once. */
   readonly streams: Seats;
   readonly pages: Seats;
@@ -51,7 +53,7 @@ export const makeEventOperations = (ports: Ports): EventOperations => ({
     const { until, end } = untilAny([caller.gone, ports.stopping], leave);
     const isHeld = async (): Promise<boolean> =>
       (await ports.poolStore.heldAmong(partitionOf(browser), [lease.id])).length > 0;
-    const parts = { store: ports.events, clock: ports.clock, isHeld, until };
+    const parts = { store: ports.followed, clock: ports.clock, isHeld, until };
     return done(seated(followStream(parts, { browser, lease: lease.id }, ask), end));
   },
 });

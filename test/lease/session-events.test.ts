@@ -4,6 +4,7 @@ import { systemClock } from "../../src/base/clock.js";
 import { makeEventOperations } from "../../src/lease/session-events.js";
 import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
 import { Seats } from "../../src/telemetry/seats.js";
+import { StreamReads } from "../../src/telemetry/stream-reads.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { filledPool, lendFrom } from "../support/daemon/control-pools.js";
 
@@ -19,10 +20,12 @@ const goneCaller = (gone: AbortSignal) => callerOf({ gone });
 function open(stopping = new AbortController().signal) {
   const { bed } = control;
   const limits = { maxBytes: 2 ** 20, maxAgeMs: 60_000, keepMs: 60_000 };
+  const events = new RedisEventStore(bed.store, { unnamed: bed.project, limits });
   return makeEventOperations({
     poolStore: bed.poolStore,
     projects: bed.projects,
-    events: new RedisEventStore(bed.store, { unnamed: bed.project, limits }),
+    events,
+    followed: new StreamReads(events),
     streams: new Seats({ ofBrowser: 2, ofAll: 2 }),
     pages: new Seats({ ofBrowser: 2, ofAll: 2 }),
     clock: systemClock,

@@ -36,6 +36,7 @@ import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
 import { extensionCheck } from "../registries.js";
 import type { DaemonParts } from "../shared.js";
 import { Seats } from "../../telemetry/seats.js";
+import { StreamReads } from "../../telemetry/stream-reads.js";
 import { makeTellSpans } from "../../telemetry/traces/tell-spans.js";
 import type { ProjectStores } from "../../store/project/projects.js";
 
@@ -74,6 +75,7 @@ export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): Ht
 const openEventPorts = ({ config: { telemetry }, stores, clock, stopping }: DaemonParts) => ({
   poolStore: stores.poolStore,
   events: stores.events,
+  followed: new StreamReads(stores.events),
   streams: new Seats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
   pages: new Seats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
   clock,

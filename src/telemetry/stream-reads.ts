@@ -1,0 +1,90 @@
+import { RemudaError } from "../base/errors.js";
+import type { LeaseId } from "../base/ids.js";
+import type { EventPage, EventQuery, EventStore, StreamRef } from "./ports.js";
+
+/**
+ * Questions of all readers together: each takes Redis up to 3 ms (256 KiB of events, Redis 7.0), and whoever
+ * asks it something else meanwhile waits for them.
+ */
+const mostAtOnce = 4;
+
+interface Question {
+  readonly ask: () => Promise<unknown>;
+  readonly answer: Promise<unknown>;
+  readonly settle: (answer: Promise<unknown>) => void;
+}
+
+/**
+ * What those who follow streams ask the store. Each stream has one question under way, and streams take
+ * turns, so that the readers of one hold up neither those of another nor anything else. Who asks what is
+ * asked already and still waits for its turn gets that answer, which brings the readers of one stream into
+ * step.
+ */
+export class StreamReads implements Pick<EventStore, "read" | "last"> {
+  /** What waits, by what is asked; those streams come first whose turn was longest ago. */
+  readonly #waiting = new Map<LeaseId, Map<string, Question>>();
+  readonly #asking = new Set<LeaseId>();
+
+  constructor(private readonly store: Pick<EventStore, "read" | "last">) {}
+
+  read(stream: StreamRef, query: EventQuery): Promise<EventPage> {
+    const ask = (): Promise<EventPage> => this.store.read(stream, query);
+    return this.#enqueue(stream, JSON.stringify(query), ask) as Promise<EventPage>;
+  }
+
+  last(stream: StreamRef): Promise<number> {
+    return this.#enqueue(stream, "last", () => this.store.last(stream)) as Promise<number>;
+  }
+
+  #enqueue({ lease }: StreamRef, name: string, ask: Question["ask"]): Promise<unknown> {
+    const questions = this.#waiting.get(lease) ?? new Map<string, Question>();
+    this.#waiting.set(lease, questions);
+    const question = questions.get(name) ?? newQuestion(ask);
+    questions.set(name, question);
+    this.#proceed();
+    return question.answer;
+  }
+
+  #proceed(): void {
+    for (const [lease, questions] of this.#waiting) {
+      if (this.#asking.size >= mostAtOnce) return;
+      if (this.#asking.has(lease)) continue;
+      this.#waiting.delete(lease);
+      this.#ask(lease, takeFirst(questions));
+      if (questions.size > 0) this.#waiting.set(lease, questions);
+    }
+  }
+
+  #ask(lease: LeaseId, question: Question | undefined): void {
+    if (!question) return;
+    this.#asking.add(lease);
+    const answer = question.ask().finally(() => {
+      this.#asking.delete(lease);
+      this.#proceed();
+    });
+    question.settle(answer);
+    answer.catch((error: unknown) => this.#failed(error));
+  }
+
+  /** Where the store is away, nobody waits for the limits of all who came before. */
+  #failed(error: unknown): void {
+    if (!(error instanceof RemudaError) || error.code !== "store_unavailable") return;
+    const waiting = [...this.#waiting.values()].flatMap((questions) => [...questions.values()]);
+    this.#waiting.clear();
+    for (const { settle } of waiting) settle(Promise.reject(error));
+  }
+}
+
+function takeFirst(questions: Map<string, Question>): Question | undefined {
+  for (const [name, question] of questions) {
+    questions.delete(name);
+    return question;
+  }
+  return undefined;
+}
+
+function newQuestion(ask: Question["ask"]): Question {
+  let settle: Question["settle"] = () => {};
+  const answer = new Promise<unknown>((resolve) => (settle = resolve));
+  return { ask, answer, settle };
+}
