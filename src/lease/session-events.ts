@@ -13,8 +13,8 @@ interface Ports {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly events: EventStore;
-  /** The same, for those who follow streams. */
-  readonly followed: Pick<EventStore, "read" | "last">;
+  /** The same, for readers, who take turns. */
+  readonly reads: Pick<EventStore, "read" | "last">;
   /** How many may read the events of one session at once. */
   readonly streams: Seats;
   readonly pages: Seats;
@@ -33,7 +33,7 @@ export const makeEventOperations = (ports: Ports): EventOperations => ({
     try {
       const { lease, browser } = found.value;
       if (lease === undefined) return done({ events: [], next: 0, hasMore: false });
-      return done(await readHistory(ports.events, { browser, lease }, query));
+      return done(await readHistory(ports.reads, { browser, lease }, query));
     } finally {
       leave();
     }
@@ -53,7 +53,7 @@ export const makeEventOperations = (ports: Ports): EventOperations => ({
     const { until, end } = untilAny([caller.gone, ports.stopping], leave);
     const isHeld = async (): Promise<boolean> =>
       (await ports.poolStore.heldAmong(partitionOf(browser), [lease.id])).length > 0;
-    const parts = { store: ports.followed, clock: ports.clock, isHeld, until };
+    const parts = { store: ports.reads, clock: ports.clock, isHeld, until };
     return done(seated(followStream(parts, { browser, lease: lease.id }, ask), end));
   },
 });

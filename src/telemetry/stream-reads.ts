@@ -1,3 +1,4 @@
+import type { Clock, Millis } from "../base/clock.js";
 import { RemudaError } from "../base/errors.js";
 import type { LeaseId } from "../base/ids.js";
 import type { EventPage, EventQuery, EventStore, StreamRef } from "./ports.js";
@@ -7,25 +8,33 @@ import type { EventPage, EventQuery, EventStore, StreamRef } from "./ports.js";
  * asks it something else meanwhile waits for them.
  */
 const mostAtOnce = 4;
+/** A question that takes longer gives its place up: a part of the store that hangs holds up no other. */
+const placeMs: Millis = 50;
 
 interface Question {
   readonly ask: () => Promise<unknown>;
   readonly answer: Promise<unknown>;
   readonly settle: (answer: Promise<unknown>) => void;
 }
+/** By what is asked, in the order of asking. */
+type Questions = Map<string, Question>;
 
 /**
- * What those who follow streams ask the store. Each stream has one question under way, and streams take
- * turns, so that the readers of one hold up neither those of another nor anything else. Who asks what is
- * asked already and still waits for its turn gets that answer, which brings the readers of one stream into
- * step.
+ * What readers of streams and of their history ask the store. Each stream has one question under way, and
+ * streams take turns, so that the readers of one hold up neither those of another nor anything else. Who
+ * asks what is asked already and still waits for its turn gets that answer, which brings the readers of one
+ * stream into step.
  */
 export class StreamReads implements Pick<EventStore, "read" | "last"> {
-  /** What waits, by what is asked; those streams come first whose turn was longest ago. */
-  readonly #waiting = new Map<LeaseId, Map<string, Question>>();
+  /** Those streams come first whose turn was longest ago. */
+  readonly #waiting = new Map<LeaseId, Questions>();
   readonly #asking = new Set<LeaseId>();
+  #places = mostAtOnce;
 
-  constructor(private readonly store: Pick<EventStore, "read" | "last">) {}
+  constructor(
+    private readonly store: Pick<EventStore, "read" | "last">,
+    private readonly clock: Pick<Clock, "after">,
+  ) {}
 
   read(stream: StreamRef, query: EventQuery): Promise<EventPage> {
     const ask = (): Promise<EventPage> => this.store.read(stream, query);
@@ -37,7 +46,7 @@ export class StreamReads implements Pick<EventStore, "read" | "last"> {
   }
 
   #enqueue({ lease }: StreamRef, name: string, ask: Question["ask"]): Promise<unknown> {
-    const questions = this.#waiting.get(lease) ?? new Map<string, Question>();
+    const questions: Questions = this.#waiting.get(lease) ?? new Map();
     this.#waiting.set(lease, questions);
     const question = questions.get(name) ?? newQuestion(ask);
     questions.set(name, question);
@@ -47,7 +56,7 @@ export class StreamReads implements Pick<EventStore, "read" | "last"> {
 
   #proceed(): void {
     for (const [lease, questions] of this.#waiting) {
-      if (this.#asking.size >= mostAtOnce) return;
+      if (this.#places === 0) return;
       if (this.#asking.has(lease)) continue;
       this.#waiting.delete(lease);
       this.#ask(lease, takeFirst(questions));
@@ -58,24 +67,41 @@ export class StreamReads implements Pick<EventStore, "read" | "last"> {
   #ask(lease: LeaseId, question: Question | undefined): void {
     if (!question) return;
     this.#asking.add(lease);
+    const giveUp = this.#takePlace();
     const answer = question.ask().finally(() => {
       this.#asking.delete(lease);
+      giveUp();
       this.#proceed();
     });
     question.settle(answer);
-    answer.catch((error: unknown) => this.#failed(error));
+    answer.catch((error: unknown) => this.#failed(lease, error));
+  }
+
+  /** Gives what gives it up, which may be called twice. */
+  #takePlace(): () => void {
+    this.#places -= 1;
+    let isHeld = true;
+    const giveUp = (): void => {
+      cancel();
+      if (!isHeld) return;
+      isHeld = false;
+      this.#places += 1;
+      this.#proceed();
+    };
+    const cancel = this.clock.after(placeMs, giveUp);
+    return giveUp;
   }
 
   /** Where the store is away, nobody waits for the limits of all who came before. */
-  #failed(error: unknown): void {
+  #failed(lease: LeaseId, error: unknown): void {
     if (!(error instanceof RemudaError) || error.code !== "store_unavailable") return;
-    const waiting = [...this.#waiting.values()].flatMap((questions) => [...questions.values()]);
-    this.#waiting.clear();
+    const waiting = this.#waiting.get(lease)?.values() ?? [];
+    this.#waiting.delete(lease);
     for (const { settle } of waiting) settle(Promise.reject(error));
   }
 }
 
-function takeFirst(questions: Map<string, Question>): Question | undefined {
+function takeFirst(questions: Questions): Question | undefined {
   for (const [name, question] of questions) {
     questions.delete(name);
     return question;

@@ -25,7 +25,7 @@ function open(stopping = new AbortController().signal) {
     poolStore: bed.poolStore,
     projects: bed.projects,
     events,
-    followed: new StreamReads(events),
+    reads: new StreamReads(events, systemClock),
     streams: new Seats({ ofBrowser: 2, ofAll: 2 }),
     pages: new Seats({ ofBrowser: 2, ofAll: 2 }),
     clock: systemClock,

@@ -4,6 +4,7 @@ import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.
 import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
 import type { EventStore, StreamRef } from "../../src/telemetry/ports.js";
 import { StreamReads } from "../../src/telemetry/stream-reads.js";
+import { DrivenClock } from "../support/driven-clock.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 
@@ -22,10 +23,11 @@ beforeEach(async () => {
   const limits = { maxBytes: 2 ** 20, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
   events = new RedisEventStore(bed.store, { unnamed: bed.project, limits });
   asked = { all: 0, underWay: 0, most: 0 };
-  reads = new StreamReads({
-    read: (stream, query) => counted(() => events.read(stream, query)),
-    last: (stream) => counted(() => events.last(stream)),
-  });
+  const store = {
+    read: (...of: Parameters<EventStore["read"]>) => counted(() => events.read(...of)),
+    last: (stream: StreamRef) => counted(() => events.last(stream)),
+  };
+  reads = new StreamReads(store, new DrivenClock());
 });
 afterEach(() => bed.close());
 
@@ -86,19 +88,45 @@ test("a stream with many readers holds up no other, and four questions are under
   expect(asked).toEqual({ all: 508, underWay: 0, most: 4 });
 });
 
-test("a question that fails is its own askers' only; where the store is away all who wait are told so", async () => {
-  const [broken, sound] = [newStream(), newStream()];
-  const failing = new StreamReads({
-    read: ({ lease }) =>
-      Promise.reject(lease === broken.lease ? new Error("broken") : new RemudaError("store_unavailable")),
-    last: (stream) => counted(() => events.last(stream)),
-  });
-  const first = failing.read(broken, after(0));
-  const [same, other] = [failing.last(broken), failing.last(sound)];
-  await expect(first).rejects.toThrow("broken");
-  expect(await Promise.all([same, other])).toEqual([0, 0]);
-  const asking = Array.from({ length: 50 }, (_, cursor) => failing.read(sound, after(cursor)));
+test("a part of the store that hangs holds up the readers of no other", async () => {
+  const clock = new DrivenClock();
+  const sound = newStream();
+  await write(sound, 3);
+  const hanging = new Set<(answer: number) => void>();
+  const partly = new StreamReads(
+    {
+      read: (stream, query) => events.read(stream, query),
+      last: () => new Promise((resolve) => hanging.add(resolve)),
+    },
+    clock,
+  );
+  const hung = Array.from({ length: 8 }, () => partly.last(newStream()));
+  const page = partly.read(sound, after(0));
+  expect(hanging.size).toBe(4);
+  await clock.advance(50);
+  expect(hanging.size).toBe(8);
+  await clock.advance(50);
+  expect((await page).events).toHaveLength(3);
+  for (const answer of hanging) answer(7);
+  expect(await Promise.all(hung)).toEqual(hung.map(() => 7));
+});
+
+test("where the store is away all who wait for one stream are told so, and nobody else", async () => {
+  const [lost, sound] = [newStream(), newStream()];
+  await write(sound, 3);
+  const partly = new StreamReads(
+    {
+      read: (stream, query) =>
+        stream === lost ? Promise.reject(new RemudaError("store_unavailable")) : events.read(stream, query),
+      last: (stream) => events.last(stream),
+    },
+    new DrivenClock(),
+  );
+  const asking = Array.from({ length: 50 }, (_, cursor) => partly.read(lost, after(cursor)));
+  const other = partly.read(sound, after(0));
   const told = await Promise.allSettled(asking);
   const away = { status: "rejected", reason: expect.objectContaining({ code: "store_unavailable" }) };
   expect(told).toEqual(asking.map(() => away));
+  expect((await other).events).toHaveLength(3);
+  expect(await partly.last(lost)).toBe(0);
 });

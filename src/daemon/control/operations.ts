@@ -75,7 +75,7 @@ export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): Ht
 const openEventPorts = ({ config: { telemetry }, stores, clock, stopping }: DaemonParts) => ({
   poolStore: stores.poolStore,
   events: stores.events,
-  followed: new StreamReads(stores.events),
+  reads: new StreamReads(stores.events, clock),
   streams: new Seats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
   pages: new Seats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
   clock,
