@@ -113,9 +113,8 @@ const denyDownloads = (client: RawCdp): Promise<RawReply> => client.send(denial.
 /** By a session that is not flat, so that the command comes inside others. */
 async function denyWithinMessages(client: RawCdp): Promise<RawReply> {
   const { result } = await client.send("Target.getTargets");
-  const [{ targetId } = { targetId: "" }] = (
-    result?.targetInfos as { targetId: string; type: string }[]
-  ).filter(({ type }) => type === "page");
+  const targets = (result?.targetInfos ?? []) as { targetId: string; type: string }[];
+  const targetId = targets.find(({ type }) => type === "page")?.targetId;
   const attached = await client.send("Target.attachToTarget", { targetId, flatten: false });
   const message = JSON.stringify({ id: 1, ...denial });
   return await client.send("Target.sendMessageToTarget", {
