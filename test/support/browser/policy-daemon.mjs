@@ -13,7 +13,10 @@ const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const host = await openHost({ scratchDirectory, launchLimitMs: 60_000 }, { clock: systemClock, log });
 const say = (what) => process.stdout.write(`${typeof what === "string" ? what : JSON.stringify(what)}\n`);
 
-/** Whether scripts run, as the policy says: the page's own script gives it its title. */
+/**
+ * Whether scripts run, as the policy says: the page's own script gives it its title. It is looked at when it has
+ * loaded: on a busy machine the parser rests between the text and the script after it.
+ */
 async function titleOf(chromium) {
   const cdp = new Cdp(chromium.pipe, systemClock);
   const { targetInfos } = await cdp.send("Target.getTargets", {});
@@ -28,10 +31,11 @@ async function titleOf(chromium) {
   for (;;) {
     const { result } = await cdp.send(
       "Runtime.evaluate",
-      { expression: "[document.body?.innerText, document.title]", returnByValue: true },
+      { expression: "[document.readyState, document.body?.innerText, document.title]", returnByValue: true },
       { session },
     );
-    if (result.value?.[0] === "shown") return result.value[1];
+    const [state, text, title] = result.value ?? [];
+    if (state === "complete" && text === "shown") return title;
   }
 }
 
