@@ -23,7 +23,7 @@ export interface Proving extends TestNetwork {
   readonly dns: readonly Dns[];
   /** Absent where the network is shared with others. */
   readonly multicast?: MulticastListener;
-  /** Waits for contacts instead of for the allowed request after the attempt: a browser without a guard. */
+  /** A browser without a guard, out of which attempts have to get. */
   readonly isPlain: boolean;
   /**
    * How many names each server had been asked for before this corpus, by browsers without a guard perhaps.

@@ -75,7 +75,7 @@ async function launch(executable: string, directory: string, reach: Reach): Prom
     });
   });
   try {
-    const cdpUrl = await within(systemClock, { what: "starting Chromium", limitMs: 30_000 }, listening);
+    const cdpUrl = await within(systemClock, { what: "starting Chromium", limitMs: 120_000 }, listening);
     return { cdpUrl, close, upload: async (files) => await writeFiles(join(directory, "uploads"), files) };
   } catch (error) {
     await close();

@@ -4,7 +4,7 @@ import { within } from "../../../src/base/deadline.js";
 import { openSink } from "../../support/egress/egress-sink.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { until } from "../../support/browser/chromium-until.js";
-import type { Attempt, Need } from "./corpus/attempt.js";
+import type { Attempt, Need, Work } from "./corpus/attempt.js";
 import type { Page } from "./corpus/page.js";
 import { nameHosts, workOf } from "./corpus/work.js";
 import type { ClientAccess, Reach } from "./browser-source.js";
@@ -23,6 +23,8 @@ const parallel = 4;
 /** So many attempts that have a browser of their own run beside the others. */
 const parallelAlone = 2;
 const attemptLimitMs = 12_000;
+/** A control ends with what it has got out: only one that fails takes so long, and is begun once more. */
+const controlLimitMs = 120_000;
 const markerLimitMs = 10_000;
 
 export async function runCorpus(corpus: readonly Attempt[], given: Proving): Promise<readonly Outcome[]> {
@@ -169,9 +171,13 @@ async function shareAccess(
   }
 }
 
-/** What is unsure; and a control that a busy machine kept from succeeding in its time. */
-const needsAnother = ({ verdict }: Outcome, { reachesPlain }: Attempt, { isPlain }: Proving): boolean =>
-  verdict === "unsure" || (isPlain && verdict === "held" && reachesPlain === true);
+/** What is unsure, and a control that failed. */
+const needsAnother = ({ verdict }: Outcome, attempt: Attempt, proving: Proving): boolean =>
+  verdict === "unsure" || (verdict === "held" && isControl(attempt, proving));
+
+/** Does the attempt have to get out there? */
+const isControl = ({ reachesPlain }: Attempt, { isPlain }: Proving): boolean =>
+  isPlain && reachesPlain === true;
 
 async function tryOne(
   tried: Tried,
@@ -193,21 +199,14 @@ async function tryOne(
       cdp,
       opened,
       ownPorts: (await proving.source.ownPorts()).filter((port) => !proving.sinks.includes(port)),
+      shows: showsIn(tried, access, proving),
     });
-    const limit = { what: attempt.name, limitMs: attemptLimitMs };
     const isOver = cdp.closed.then(() => {
       throw new Error("the connection was closed");
     });
-    await within(systemClock, limit, Promise.race([attempt.run(work), isOver])).catch(
-      (error: Error) => (tried.error = error.message),
-    );
-    if (proving.isPlain)
-      await until(
-        "a contact",
-        () => sink.contacts.length > 0 || asked(nonce, proving).length > 0,
-        3000,
-      ).catch(() => {});
-    else await mark(access, proving, nonce).catch((error: Error) => (tried.unsure = error.message));
+    const run = Promise.race([attempt.run(work), isOver]);
+    if (isControl(attempt, proving)) await getOut(run, tried, proving);
+    else await runBefore(run, tried, () => mark(access, proving, nonce));
   } finally {
     await within(systemClock, { what: "closing pages", limitMs: 3000 }, closePages(cdp, opened)).catch(
       () => {},
@@ -215,6 +214,29 @@ async function tryOne(
     cdp.socket.close();
   }
 }
+
+/** Waits until something has arrived: what the attempt still does then changes nothing. */
+async function getOut(run: Promise<unknown>, tried: Tried, proving: Proving): Promise<void> {
+  run.catch((error: Error) => (tried.error = error.message));
+  const hasArrived = (): boolean => tried.sink.contacts.length > 0 || asked(tried.nonce, proving).length > 0;
+  await until("a contact", hasArrived, controlLimitMs).catch(() => {});
+}
+
+/** Waits until the attempt is over, and then until an allowed request has arrived that began after it. */
+async function runBefore(run: Promise<unknown>, tried: Tried, markAfter: () => Promise<void>): Promise<void> {
+  const limit = { what: tried.attempt.name, limitMs: attemptLimitMs };
+  await within(systemClock, limit, run).catch((error: Error) => (tried.error = error.message));
+  await markAfter().catch((error: Error) => (tried.unsure = error.message));
+}
+
+const showsIn =
+  ({ attempt, nonce }: Tried, access: ClientAccess, proving: Proving): Work["shows"] =>
+  async (holds) => {
+    if (isControl(attempt, proving))
+      return await until("what it is after", holds, controlLimitMs).catch(() => false);
+    await mark(access, proving, `shows-${nonce}`).catch(() => {});
+    return await holds();
+  };
 
 /** Those of the attempt, and what they have opened. */
 async function closePages(cdp: RawCdp, opened: readonly Page[]): Promise<void> {

@@ -44,6 +44,11 @@ export interface Work {
   readonly ownPorts: readonly number[];
   /** All names that a browser of this run has asked a name server for. */
   namesAsked(): readonly string[];
+  /**
+   * Looks until it holds, where the attempt has to get out; where it has not, once an allowed request that
+   * begins now has arrived. Gives whether it held.
+   */
+  shows(holds: () => Promise<boolean> | boolean): Promise<boolean>;
   /** The attempt has seen by itself that it got through. */
   saw(what: string): void;
 }

@@ -50,8 +50,6 @@ const running: readonly Running[] = [
   },
 ];
 
-const settleMs = 700;
-
 async function change(work: Work, streams: Streams, { begin, goOn }: Running): Promise<void> {
   const base = `http://${streams.host}:${streams.port}`;
   const page = await work.open();
@@ -60,10 +58,8 @@ async function change(work: Work, streams: Streams, { begin, goOn }: Running): P
   await until("the host is reached", () => streams.heard.length > 0);
   await work.permit([]);
   // Also without a guard: what it says then shows that the attempt works.
-  await page.evaluate(
-    `const base = ${JSON.stringify(base)}; ${goOn} ${`await soon(new Promise(() => {}), ${settleMs});`}`,
-  );
-  if (streams.heard.some((text) => text.includes(untilWithdrawn)))
+  await page.evaluate(`const base = ${JSON.stringify(base)}; ${goOn}`);
+  if (await work.shows(() => streams.heard.some((text) => text.includes(untilWithdrawn))))
     work.saw("it was reached after the change");
   if (streams.openCount() > 0) work.saw(`${streams.openCount()} connections go on after the change`);
 }

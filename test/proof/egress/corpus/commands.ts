@@ -85,9 +85,10 @@ const tools: readonly Attempt[] = [
       await page.goto(
         "devtools://devtools/remote/serve_file/@0123456789012345678901234567890123456789/inspector.html",
       );
-      await (await work.open()).evaluate("await soon(new Promise(() => {}), 1000)");
-      for (const name of work.namesAsked())
-        if (name.includes("chrome-devtools-frontend")) work.saw(`dns ${name}`);
+      const asked = (): readonly string[] =>
+        work.namesAsked().filter((name) => name.includes("chrome-devtools-frontend"));
+      await work.shows(() => asked().length > 0);
+      for (const name of asked()) work.saw(`dns ${name}`);
     },
     { needs: ["chromium", "privileged-cdp", "names"], isAlone: true },
   ),

@@ -1,3 +1,5 @@
+import { systemClock } from "../../../../src/base/clock.js";
+import { within } from "../../../../src/base/deadline.js";
 import type { RawReply } from "../../../support/gateway/raw-cdp.js";
 import type { Attempt, Work } from "./attempt.js";
 
@@ -25,10 +27,17 @@ const load = (work: Work, { permissions, worker, files = {}, manifest = {} }: Ex
     ...files,
   });
 
+/** A worker says it where all was refused too. */
+const doneLimitMs = 60_000;
+
 /** Says to the allowed site that it is done, or that it cannot: then the attempt goes on. */
 const done = (work: Work): string => JSON.stringify(work.serve("/done", {}));
 const told = (work: Work): Promise<unknown> =>
-  Promise.race([work.site.heard(`/${work.nonce}/done`), new Promise((resolve) => setTimeout(resolve, 3000))]);
+  within(
+    systemClock,
+    { what: "the extension's last word", limitMs: doneLimitMs },
+    work.site.heard(`/${work.nonce}/done`),
+  ).catch(() => {});
 
 interface AttemptOptions extends Partial<Attempt> {
   /** What is tried once the extension has done its part; visits the denied page unless told otherwise. */

@@ -155,9 +155,10 @@ const network: readonly Attempt[] = [
     async (work) => {
       const before = (await work.world.countPackets?.()) ?? 0;
       await (await work.open()).command("Cast.enable");
-      await (await work.open()).evaluate("await soon(new Promise(() => {}), 2000)");
-      const sent = ((await work.world.countPackets?.()) ?? 0) - before;
-      if (sent > 0) work.saw(`${sent} packets left the machine`);
+      await work.open();
+      const sent = async (): Promise<number> => ((await work.world.countPackets?.()) ?? 0) - before;
+      if (await work.shows(async () => (await sent()) > 0))
+        work.saw(`${await sent()} packets left the machine`);
     },
     { isAlone: true, isLast: true, leavesProxy: true, needs: ["chromium", "privileged-cdp"] },
   ),

@@ -41,6 +41,7 @@ interface Given {
   readonly askedBefore: readonly number[];
   /** Pages that the attempt opened. */
   readonly opened: Page[];
+  readonly shows: Work["shows"];
 }
 
 export function workOf({
@@ -53,6 +54,7 @@ export function workOf({
   dns,
   askedBefore,
   opened,
+  shows,
 }: Given): Work {
   const serve: Work["serve"] = (path, served) => site.serve(`/${nonce}${path}`, served);
   return {
@@ -62,6 +64,7 @@ export function workOf({
     site,
     secure,
     serve,
+    shows,
     cdp,
     cdpUrl: access.cdpUrl,
     ownPorts,
