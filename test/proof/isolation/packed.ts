@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { findExecutable } from "../../../src/browser/executable.js";
 
 const run = promisify(execFile);
-const limitMs = 20_000;
+const limitMs = 120_000;
 
 /**
  * The files of an extension that policy installs: what it says of itself, an update.xml, and these files

@@ -94,7 +94,7 @@ async function launch(
     });
   });
   try {
-    const cdpUrl = await within(systemClock, { what: "starting Chromium", limitMs: 60_000 }, listening);
+    const cdpUrl = await within(systemClock, { what: "starting Chromium", limitMs: 120_000 }, listening);
     const places: Place[] = [
       { kind: "user", uid: machine.uid },
       ...(isRoot ? [{ kind: "root" } as const] : []),

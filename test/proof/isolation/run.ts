@@ -2,13 +2,14 @@ import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import type { Attempt, ClientAttempt, ProcessAttempt } from "./corpus/attempt.js";
-import { textsIn } from "./corpus/attempt.js";
-import type { Browser, TestMachine, BrowserSource } from "./browser-source.js";
+import type { Browser, BrowserSource } from "./browser-source.js";
 import { notBegun, type Outcome, type Proving, type Tell } from "./outcome.js";
 import { tryTogether } from "./try-processes.js";
-import { openWork } from "./work.js";
+import { isRoot } from "./programs.js";
+import { openWork, wordsIn } from "./work.js";
 
-const attemptLimitMs = 25_000;
+/** An attempt ends by events, held or not: only what hangs takes so long. */
+const attemptLimitMs = 240_000;
 /** Attempts that have a browser of their own, beside those that share one. */
 const parallel = 2;
 
@@ -109,13 +110,12 @@ async function tryEach(
  * What took a browser with it, or found it gone; and a control that a busy machine kept from succeeding in
  * its time.
  */
-const needsAnother = (
-  { verdict }: Outcome,
-  { succeedsPlain }: ClientAttempt,
-  { isPlain }: BrowserSource,
-): boolean =>
-  verdict === "unsure" ||
-  (isPlain && verdict === "held" && (succeedsPlain === true || succeedsPlain === "as root"));
+const needsAnother = ({ verdict }: Outcome, attempt: ClientAttempt, source: BrowserSource): boolean =>
+  verdict === "unsure" || (verdict === "held" && isControl(attempt, source));
+
+/** Does the attempt have to succeed there? */
+const isControl = ({ succeedsPlain }: ClientAttempt, { isPlain }: BrowserSource): boolean =>
+  isPlain && (succeedsPlain === true || (succeedsPlain === "as root" && isRoot));
 
 async function tryAlone(attempt: ClientAttempt, proving: Proving): Promise<Outcome> {
   let outcome: Outcome = { name: attempt.name, vector: attempt.vector, verdict: "unsure", leaks: [] };
@@ -139,7 +139,13 @@ async function tryClient(
   let note: string | undefined;
   let isLiving = false;
   try {
-    const { work, close } = await openWork({ source, browser, site, saw: (what) => leaks.push(what) });
+    const { work, close } = await openWork({
+      source,
+      browser,
+      site,
+      isControl: isControl(attempt, source),
+      leaks,
+    });
     // Some look round after they have ended the browser.
     const given = await within(systemClock, { what: name, limitMs: attemptLimitMs }, attempt.run(work)).catch(
       (error: Error) => void (note = error.message),
@@ -147,7 +153,7 @@ async function tryClient(
     leaks.push(...wordsIn(given, machine));
     isLiving = await within(
       systemClock,
-      { what: "a word of the browser after it", limitMs: 10_000 },
+      { what: "a word of the browser after it", limitMs: 30_000 },
       answers(browser),
     ).then(
       () => true,
@@ -179,10 +185,4 @@ async function tryClient(
 async function answers({ cdpUrl }: Browser): Promise<unknown> {
   const cdp = await connectRaw(cdpUrl);
   return await cdp.send("Browser.getVersion").finally(() => cdp.socket.close());
-}
-
-/** What the words found in anything given stand for. */
-function wordsIn(given: unknown, { words }: TestMachine): string[] {
-  const texts = textsIn(given);
-  return [...words].filter(([each]) => texts.some((text) => text.includes(each))).map(([, what]) => what);
 }

@@ -3,7 +3,8 @@ import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
 import { Page } from "../egress/corpus/page.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
-import type { Work } from "./corpus/attempt.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { textsIn, type Work } from "./corpus/attempt.js";
 import type { Browser, TestMachine, BrowserSource } from "./browser-source.js";
 import type { Site } from "./site.js";
 import type { Target } from "./victims.js";
@@ -12,17 +13,24 @@ interface Given {
   readonly source: BrowserSource;
   readonly browser: Browser;
   readonly site: Site;
-  saw(what: string): void;
+  /** Set where the attempt has to succeed, so that what it is after can be waited for. */
+  readonly isControl: boolean;
+  /** What the attempt has seen by itself. */
+  readonly leaks: string[];
 }
 
-const connectLimitMs = 10_000;
+const connectLimitMs = 60_000;
+/** Only a control that fails takes so long, and is begun once more in a browser of its own. */
+const controlLimitMs = 120_000;
+const laterLimitMs = 30_000;
 
 /** What one attempt works with, and its end: pages that it opened are closed. */
 export async function openWork({
   source,
   browser,
   site,
-  saw,
+  isControl,
+  leaks,
 }: Given): Promise<{ work: Work; close(): Promise<void> }> {
   const { machine } = source;
   const nonce = `n${randomBytes(6).toString("hex")}`;
@@ -43,13 +51,26 @@ export async function openWork({
     targets: machine.targets,
     few: fewOf(machine),
     serve,
-    saw,
+    saw: (what) => void leaks.push(what),
+    hasSeen: () => leaks.length > 0,
     open,
     readFiles: (paths) => readFiles(work, paths),
     shown: () => shown(cdp),
+    async shows(holds) {
+      if (isControl)
+        return await until("what the attempt is after", holds, controlLimitMs).catch(() => false);
+      await comeLater(work);
+      return await holds();
+    },
+    hasWords: (found) => wordsIn(found, machine).length > 0,
+    async untilFound(find) {
+      let found: unknown;
+      await work.shows(async () => work.hasWords((found = await find())));
+      return found;
+    },
     openKeeping: () => source.openKeeping(),
     async renewed() {
-      const next = await openWork({ source, browser, site, saw });
+      const next = await openWork({ source, browser, site, isControl, leaks });
       renewed.push(next.close);
       return { ...next.work, nonce };
     },
@@ -80,6 +101,26 @@ const sorts = [
 ];
 const fewOf = ({ targets }: TestMachine): readonly Target[] =>
   targets.filter(({ what }) => sorts.includes(what));
+
+/** What the words found in anything given stand for. */
+export function wordsIn(given: unknown, { words }: TestMachine): string[] {
+  const texts = textsIn(given);
+  return [...words].filter(([each]) => texts.some((text) => text.includes(each))).map(([, what]) => what);
+}
+
+/** An allowed request that begins now arrives after all that the browser has begun before; one that is gone sends none. */
+async function comeLater({ cdp, site, serve }: Work): Promise<void> {
+  const path = `/later-${randomBytes(6).toString("hex")}`;
+  const url = serve(path, {});
+  const asked = async (): Promise<void> => {
+    const { result } = await cdp.send("Target.createTarget", { url, background: true });
+    if (result === undefined) return;
+    await site.heard(new URL(url).pathname);
+    await cdp.send("Target.closeTarget", result);
+  };
+  const limit = { what: "an allowed request", limitMs: laterLimitMs };
+  await within(systemClock, limit, Promise.race([asked(), cdp.closed])).catch(() => {});
+}
 
 /** A browser that restarts for an extension is away for a moment. */
 async function reconnecting({ cdpUrl }: Browser): Promise<RawCdp> {
@@ -122,7 +163,7 @@ async function shown(cdp: RawCdp): Promise<string> {
   const texts = await Promise.all(
     infos.map(
       async ({ targetId }) =>
-        await within(systemClock, { what: "a page's text", limitMs: 1500 }, textOf(cdp, targetId)).catch(
+        await within(systemClock, { what: "a page's text", limitMs: 10_000 }, textOf(cdp, targetId)).catch(
           () => "",
         ),
     ),

@@ -28,12 +28,23 @@ export interface Work {
   readFiles(paths: readonly string[]): Promise<unknown>;
   /** What every page of the browser shows by now, and where it is. */
   shown(): Promise<string>;
+  /**
+   * Looks until it holds, where the attempt has to succeed; where it has not, once an allowed request that
+   * begins now has arrived. Gives whether it held.
+   */
+  shows(holds: () => Promise<boolean> | boolean): Promise<boolean>;
+  /** Whether it has words of the machine. */
+  hasWords(found: unknown): boolean;
+  /** Looks until there are words of the machine in what is found; gives what was found last. */
+  untilFound(find: () => Promise<unknown>): Promise<unknown>;
   /** The same on a connection of its own, once the browser has restarted. */
   renewed(): Promise<Work>;
   /** Another browser, whose profile is kept. */
   openKeeping(): Promise<KeepingBrowser>;
   /** The attempt has seen by itself that it succeeded. */
   saw(what: string): void;
+  /** Whether it has seen that already. */
+  hasSeen(): boolean;
 }
 
 /** Why an attempt gets nothing without a wall either; it is kept for what it would find if that changed. */

@@ -7,6 +7,7 @@ import { findProtocol, type ProtocolDomain } from "../../../support/gateway/inst
 import { connectRaw } from "../../../support/gateway/raw-cdp.js";
 import { type Bait, messagesOf } from "../bait.js";
 import type { ClientAttempt, Never, Work } from "./attempt.js";
+import { untilSaved } from "./commands.js";
 import { lookForOwn } from "./internal-pages.js";
 
 /**
@@ -19,8 +20,10 @@ interface Judged {
   readonly isAlone?: true;
   readonly needsChromium?: true;
   readonly isQuick?: true;
-  /** What shows that a command has done something. */
+  /** What lets a command that was taken have its effect. */
   after?(work: Work): Promise<unknown>;
+  /** What shows that a command has done something. */
+  look?(work: Work): Promise<unknown>;
 }
 
 const never = (because: string, other: Partial<Judged> = {}): Judged => ({
@@ -40,7 +43,12 @@ async function saves(work: Work): Promise<void> {
   const name = `${work.nonce}-saved.txt`;
   const page = await work.open();
   await page.evaluate(
-    `Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob(["mark"])), download: ${JSON.stringify(name)} }).click(); await soon(new Promise(() => {}), 800);`,
+    `Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob(["mark"])), download: ${JSON.stringify(name)} }).click();`,
+  );
+  const places = [work.machine.directory, join(work.browser.root, "Downloads")];
+  await untilSaved(
+    work,
+    places.map((place) => join(place, name)),
   );
 }
 
@@ -134,15 +142,15 @@ export const domains: Readonly<Record<string, Judged>> = {
   PWA: never("a launcher is made for a site with a manifest alone", alone),
   Browser: { succeedsPlain: true, ...alone, after: saves },
   DOM: { succeedsPlain: true, ...alone },
-  Extensions: { succeedsPlain: true, ...alone, needsChromium: true, isQuick: true, after: loadsBait },
+  Extensions: { succeedsPlain: true, ...alone, needsChromium: true, isQuick: true, look: loadsBait },
   Input: never(
     "a drop of files has to come in an order, which the attempt Input.dispatchDragEvent of files keeps",
     alone,
   ),
   Page: { succeedsPlain: true, ...alone, after: saves },
-  SystemInfo: { succeedsPlain: true, ...alone, after: tellsProcesses },
+  SystemInfo: { succeedsPlain: true, ...alone, look: tellsProcesses },
   Target: never("what it opens is shown by attempts of its own, such as Target.createTarget of files", alone),
-  Tethering: { succeedsPlain: true, ...alone, after: opensPort },
+  Tethering: { succeedsPlain: true, ...alone, look: opensPort },
 };
 
 const protocols = new Map<Engine, Promise<readonly ProtocolDomain[]>>();
@@ -256,7 +264,7 @@ const foreignFiles = async ({ machine }: Work): Promise<string[]> =>
     (name) => !/^(?:plain-|extension-|pack-|bait)/.test(name),
   );
 
-const walked = (domain: string, { after, ...judged }: Judged): ClientAttempt => ({
+const walked = (domain: string, { after, look, ...judged }: Judged): ClientAttempt => ({
   name: `protocol: every command of ${domain}`,
   vector: "CDP",
   ...judged,
@@ -264,14 +272,19 @@ const walked = (domain: string, { after, ...judged }: Judged): ClientAttempt => 
     await layBait(work);
     const before = new Set(await foreignFiles(work));
     const got = await walk(domain, work, judged);
-    if (judged.isAlone) await lookForOwn(work);
     await after?.(work);
     // Without a wall other attempts write there at the same time, which must not make this one's control
     // succeed.
     const isTheirs = (name: string): boolean =>
       !before.has(name) && (!work.browser.isPlain || name.includes(work.nonce));
-    const written = (await foreignFiles(work)).find(isTheirs);
-    if (written !== undefined) work.saw(`wrote ${written} into a directory of the host`);
+    const see = async (): Promise<boolean> => {
+      if (judged.isAlone) await lookForOwn(work);
+      await look?.(work);
+      const written = (await foreignFiles(work)).find(isTheirs);
+      if (written !== undefined) work.saw(`wrote ${written} into a directory of the host`);
+      return work.hasSeen() || work.hasWords(got);
+    };
+    await (judged.isAlone ? work.shows(see) : see());
     return got;
   },
 });

@@ -1,3 +1,5 @@
+import { systemClock } from "../../../../src/base/clock.js";
+import { within } from "../../../../src/base/deadline.js";
 import { packedFiles } from "../packed.js";
 import type { ClientAttempt, Work } from "./attempt.js";
 
@@ -12,19 +14,27 @@ interface Extension {
   readonly manifest?: object;
 }
 
+/** Each step of a worker has an event that ends it, where it is refused too: only what has gone wrong takes so long. */
+const stepLimitMs = 20_000;
+
 /**
  * The worker's answer comes to the allowed site as a request, since nothing else of it can be seen by a
  * holder.
  */
 const workerOf = (work: Work, code: string): string => `
 const files = ${JSON.stringify(work.targets.map(({ path }) => `file://${path}`))};
-const soon = (promise, ms = 1500) => Promise.race([promise, new Promise((resolve) => setTimeout(resolve, ms))]);
 const say = (text) => fetch(${JSON.stringify(`${work.site.origin}/${work.nonce}/said`)}, { method: "POST", mode: "no-cors", body: JSON.stringify(text ?? null) }).catch(() => {});
 const few = ${JSON.stringify(work.few.map(({ path }) => `file://${path}`))};
-const opened = async (url) => { const tab = await chrome.tabs.create({ url });
-  for (let turn = 0; turn < 30 && (await chrome.tabs.get(tab.id)).status !== "complete"; turn += 1) await soon(new Promise(() => {}), 50);
-  return tab; };
-const eachIn = async (work) => { const got = []; for (const url of few) got.push(await soon((async () => work(await opened(url)))().catch(String), 2500)); return got; };
+const soon = (promise) => Promise.race([promise, new Promise((resolve) => setTimeout(resolve, ${stepLimitMs}))]);
+// Looks at each of the events, and once before them.
+const once = (events, holds) => soon(new Promise((resolve) => {
+  const look = () => void holds().then((is) => is && resolve(), resolve);
+  for (const event of events) event.addListener(look);
+  look(); }));
+const opened = async (url) => { const { id } = await chrome.tabs.create({ url });
+  await once([chrome.tabs.onUpdated, chrome.tabs.onRemoved], async () => (await chrome.tabs.get(id)).status === "complete");
+  return { id }; };
+const eachIn = async (work) => { const got = []; for (const url of few) got.push(await soon((async () => work(await opened(url)))().catch(String))); return got; };
 (async () => { ${code} })().catch(String).then(say).finally(() => fetch(${JSON.stringify(`${work.site.origin}/${work.nonce}/done`)}).catch(() => {}));`;
 
 const manifestOf = (work: Work, { permissions, manifest = {} }: Extension): string =>
@@ -52,15 +62,14 @@ const named = ({ targets }: Work, files: Extension["files"] = {}): Record<string
   );
 };
 
-const doneLimitMs = 15_000;
+/** A worker says that it is done where all was refused too. */
+const doneLimitMs = 60_000;
 
 /** Gives the browser the extension, waits until it has done its part, and gives what it said. */
 async function tryIt(work: Work, files: Readonly<Record<string, string | Buffer>>): Promise<unknown> {
   if (!(await work.browser.extend(files))) return "refused";
-  await Promise.race([
-    work.site.heard(`/${work.nonce}/done`),
-    new Promise((resolve) => setTimeout(resolve, doneLimitMs)),
-  ]);
+  const limit = { what: "the extension's last word", limitMs: doneLimitMs };
+  await within(systemClock, limit, work.site.heard(`/${work.nonce}/done`)).catch(() => {});
   return work.site.said(`/${work.nonce}/said`);
 }
 
@@ -82,8 +91,10 @@ const extension = (
 });
 
 /** Saves each file as a download, gives the places where they lie. */
-const save = `const ids = await Promise.all(files.map((url, at) => chrome.downloads.download({ url, filename: "got-" + at }).catch(String)));
-  await soon(new Promise((resolve) => setTimeout(resolve, 700)));
+const save = `await Promise.all(files.map((url, at) => chrome.downloads.download({ url, filename: "got-" + at }).catch(String)));
+  // One that is called dangerous waits for somebody to accept it.
+  const isUnderWay = ({ danger }) => danger === "safe" || danger === "accepted";
+  await once([chrome.downloads.onChanged, chrome.downloads.onErased], async () => !(await chrome.downloads.search({ state: "in_progress" })).some(isUnderWay));
   return (await chrome.downloads.search({})).map(({ filename }) => filename);`;
 const readDownloads = async (work: Work): Promise<unknown> => {
   const told = work.site.said(`/${work.nonce}/said`).join(" ");
@@ -131,7 +142,7 @@ const reading: readonly ClientAttempt[] = [
       files: { "content.js": "chrome.runtime.sendMessage(document.documentElement.outerHTML);" },
       manifest: { content_scripts: [{ matches: ["file:///*", "<all_urls>"], js: ["content.js"] }] },
     },
-    { after: (work) => work.shown() },
+    { after: (work) => work.untilFound(() => work.shown()) },
   ),
   extension(
     "frames of files in its own page",
@@ -153,18 +164,19 @@ const reading: readonly ClientAttempt[] = [
     "XMLHttpRequest in its own page",
     {
       permissions: ["tabs"],
-      worker: 'await opened("page.html");',
+      worker:
+        'const over = new Promise((resolve) => chrome.runtime.onMessage.addListener(resolve)); await opened("page.html"); await soon(over);',
       files: {
         "page.html": `<script src="page.js"></script><body>`,
         "page.js":
-          "FILES.map((url) => { const asked = new XMLHttpRequest(); asked.onloadend = () => document.body.append(asked.responseText); asked.open('GET', url); asked.send(); });",
+          "Promise.all(FILES.map((url) => new Promise((resolve) => { const asked = new XMLHttpRequest(); asked.onloadend = () => resolve(document.body.append(asked.responseText)); asked.open('GET', url); asked.send(); }))).then(() => chrome.runtime.sendMessage('over'));",
       },
     },
     { after: (work) => work.shown() },
   ),
   extension("an offscreen document", {
     permissions: ["offscreen"],
-    worker: `await chrome.offscreen.createDocument({ url: "page.html", reasons: ["DOM_PARSER"], justification: "x" }); return await soon(chrome.runtime.sendMessage("ask"), 3000);`,
+    worker: `await chrome.offscreen.createDocument({ url: "page.html", reasons: ["DOM_PARSER"], justification: "x" }); return await soon(chrome.runtime.sendMessage("ask"));`,
     files: {
       "page.html": `<script src="page.js"></script><body>`,
       "page.js":

@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile, chmod } from "node:fs/promises";
 import { join } from "node:path";
+import { systemClock } from "../../../../src/base/clock.js";
+import { within } from "../../../../src/base/deadline.js";
 import { internalPages } from "../../../support/browser/internal-pages.js";
 import type { ClientAttempt, Work } from "./attempt.js";
 
@@ -46,8 +48,11 @@ async function targetsOf({ cdp }: Work): Promise<Info[]> {
   return (result?.["targetInfos"] ?? []) as Info[];
 }
 
-/** Attaches to every page of the browser's own that there is; each that obeys is one too many. */
-export async function lookForOwn(work: Work): Promise<void> {
+/**
+ * Attaches to every page of the browser's own that there is; each that obeys is one too many. Gives whether the
+ * attempt has seen any.
+ */
+export async function lookForOwn(work: Work): Promise<boolean> {
   for (const { targetId, url } of await targetsOf(work)) {
     if (!isOwn(url) || isHarmless(url) || (work.browser.isPlain && isOfWindows(url))) continue;
     const session = await work.cdp.attach(targetId);
@@ -60,6 +65,7 @@ export async function lookForOwn(work: Work): Promise<void> {
       .catch(() => undefined);
     if (typeof where === "string" && isOwn(where)) work.saw(`scripts ${where.slice(0, 120)}`);
   }
+  return work.hasSeen();
 }
 
 const visitLimitMs = 700;
@@ -86,8 +92,7 @@ const ownPage = (
   ...other,
   async run(work) {
     const got = await run(work);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    await lookForOwn(work);
+    await work.shows(() => lookForOwn(work));
     return got;
   },
 });
@@ -114,8 +119,11 @@ async function packFromViewer(work: Work): Promise<unknown> {
       session,
     )
     .catch(() => undefined);
-  await new Promise((resolve) => setTimeout(resolve, 800));
-  const manager = (await targetsOf(work)).find(({ url }) => url.startsWith("chrome://extensions"));
+  let manager: Info | undefined;
+  await work.shows(async () => {
+    manager = (await targetsOf(work)).find(({ url }) => url.startsWith("chrome://extensions"));
+    return manager !== undefined;
+  });
   if (manager === undefined) return "no manager";
   const inner = await work.cdp.attach(manager.targetId);
   const said = await work.cdp
@@ -143,9 +151,12 @@ const commandIds = [
   "openFeedback",
 ];
 
+/** Its worker says that it is done where each was refused too. */
+const doneLimitMs = 60_000;
+
 /** Has an extension of the holder's open them, by `chrome.tabs` as any may that has the permission. */
 async function openByExtension(work: Work, urls: readonly string[]): Promise<void> {
-  await work.browser.extend({
+  const isLoaded = await work.browser.extend({
     "manifest.json": JSON.stringify({
       manifest_version: 3,
       name: work.nonce,
@@ -155,10 +166,9 @@ async function openByExtension(work: Work, urls: readonly string[]): Promise<voi
     }),
     "worker.js": `(async () => { for (const url of ${JSON.stringify(urls)}) await chrome.tabs.create({ url, active: false }).catch(() => {}); })().finally(() => fetch(${JSON.stringify(`${work.site.origin}/${work.nonce}/done`)}))`,
   });
-  await Promise.race([
-    work.site.heard(`/${work.nonce}/done`),
-    new Promise((resolve) => setTimeout(resolve, 8000)),
-  ]);
+  if (!isLoaded) return;
+  const limit = { what: "the extension's last word", limitMs: doneLimitMs };
+  await within(systemClock, limit, work.site.heard(`/${work.nonce}/done`)).catch(() => {});
 }
 
 const closedPages = internalPages.flatMap(({ url, how }) => (how === "closed" ? [url] : []));

@@ -59,7 +59,7 @@ export const reading: readonly ClientAttempt[] = [
     "Target.createTarget of files",
     async (work) => {
       for (const { path } of work.few) await work.cdp.send("Target.createTarget", { url: `file://${path}` });
-      return await work.shown();
+      return await work.untilFound(() => work.shown());
     },
     { isQuick: true },
   ),
@@ -109,12 +109,12 @@ export const reading: readonly ClientAttempt[] = [
     { succeedsPlain: { because: "Chromium takes no path with dots" } },
   ),
   command("Input.dispatchDragEvent of files", async (work) => {
-    const body = `<!doctype html><body style="height:100vh" ondragover="event.preventDefault()" ondrop="event.preventDefault(); [...event.dataTransfer.files].map((file) => file.text().then((text) => document.body.append(text)))">`;
+    const body = `<!doctype html><body style="height:100vh" ondragover="event.preventDefault()" ondrop="event.preventDefault(); globalThis.read = Promise.all([...event.dataTransfer.files].map((file) => file.text()))">`;
     const page = await work.open(work.serve("/drop", { body }));
     const data = { items: [], files: work.targets.map(({ path }) => path), dragOperationsMask: 1 };
     for (const type of ["dragEnter", "dragOver", "drop"])
       await page.command("Input.dispatchDragEvent", { type, x: 50, y: 50, data });
-    return await page.evaluate("await soon(new Promise(() => {}), 500); return document.body.innerText;");
+    return await page.evaluate("return await soon(globalThis.read)");
   }),
   command(
     "Network.loadNetworkResource",
@@ -225,8 +225,6 @@ export const reading: readonly ClientAttempt[] = [
     await page.goto(`file://${work.browser.root}/`);
     const { path = "" } = work.targets.find(({ what }) => what === "the profile of another browser") ?? {};
     await page.evaluate(`location.href = ${JSON.stringify(`file://${path}`)}`);
-    return await page.evaluate(
-      "await soon(new Promise(() => {}), 500); return document.documentElement.outerHTML",
-    );
+    return await work.untilFound(() => page.evaluate("return document.documentElement.outerHTML"));
   }),
 ];
