@@ -118,13 +118,13 @@ interface Cut {
 /** Brings a daemon to the middle of something. */
 const stages: Readonly<Record<string, (daemon: DaemonProcess) => Promise<Cut>>> = {
   async "an upload arrives"(daemon) {
-    const lease = await created(daemon);
+    const lease = await created(daemon, { engine: "chromium" });
     const asked = upload(daemon, lease, 20);
     await until("bytes of it", async () => (await staged(daemon)) > 0);
     return { lease, asked };
   },
   async "an upload is unpacked"(daemon) {
-    const lease = await created(daemon);
+    const lease = await created(daemon, { engine: "chromium" });
     const asked = upload(daemon, lease, 20);
     await until("files of it", () => readdirSync(join(partitionOf(daemon, lease), "extensions")).length > 3);
     return { lease, asked };
@@ -192,7 +192,7 @@ async function sweep(daemon: DaemonProcess): Promise<{ kept: readonly string[]; 
 test.each(Object.keys(stages))(
   "a daemon killed while %s: the next start finds registry and disk whole, and nothing of it left",
   async (stage) => {
-    const place = new DaemonPlace({ file: { browser: { engine: "chromium" } } });
+    const place = new DaemonPlace({});
     const daemon = await spawnDaemon(place);
     await savedOnce(daemon);
     const cut = await stages[stage]?.(daemon);
