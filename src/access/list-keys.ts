@@ -1,4 +1,6 @@
 import type { Principal } from "./principal.js";
+import type { Millis } from "../base/clock.js";
+import type { ApiKeyId } from "../base/ids.js";
 import { folded, type Page, pageOf } from "../spec/paging.js";
 import type { ApiKey, ApiKeyListQuery, KeyScope } from "./api-key.js";
 import type { ApiKeyPorts } from "./api-key-operations.js";
@@ -28,7 +30,9 @@ export async function listKeys(
     found.add(part.filter((_, at) => wanted[at]));
     if (gone?.aborted === true || (isInOrder && found.isFull)) break;
   }
-  return pageOf(found.keys(), query);
+  const page = pageOf(found.ids(), query);
+  const shown = await Promise.all(page.items.map((id) => store.find(id)));
+  return { ...page, items: shown.flatMap((key) => (key && hasStatus(key, status) ? key : [])) };
 }
 
 /**
@@ -64,8 +68,9 @@ const isInReadOrder = ({ sort_by, sort_direction, status }: ApiKeyListQuery): bo
 export const isKeySearch = (query: ApiKeyListQuery): boolean =>
   query.name !== undefined || query.query !== undefined || !isInReadOrder(query);
 
-interface Ranked {
-  readonly key: ApiKey;
+/** What a key is sorted by, and no more of it: a policy may have 40 KB, and a late page comes after 10,000 keys. */
+interface Ranked extends Pick<ApiKey, "id" | "createdAt"> {
+  readonly expiresAt: Millis | undefined;
   readonly name: string;
 }
 
@@ -85,7 +90,8 @@ class First {
 
   /** Sorts them now and then: each time would be much work where a late page of many is asked for. */
   add(keys: readonly ApiKey[]): void {
-    for (const key of keys) this.#found.push({ key, name: this.#isByName ? folded(key.name) : "" });
+    for (const { id, createdAt, expiresAt, name } of keys)
+      this.#found.push({ id, createdAt, expiresAt, name: this.#isByName ? folded(name) : "" });
     if (this.#found.length > 2 * this.most + leastSorted) this.#cut();
   }
 
@@ -93,9 +99,9 @@ class First {
     return this.#found.length >= this.most;
   }
 
-  keys(): readonly ApiKey[] {
+  ids(): readonly ApiKeyId[] {
     this.#cut();
-    return this.#found.map(({ key }) => key);
+    return this.#found.map(({ id }) => id);
   }
 
   #cut(): void {
@@ -152,11 +158,11 @@ function makeIsAsked(
 function inOrder({ sort_by, sort_direction }: ApiKeyListQuery): (one: Ranked, other: Ranked) => number {
   const sign = sort_direction === "asc" ? 1 : -1;
   const rank = {
-    created_at: ({ key: one }: Ranked, { key: other }: Ranked) => one.createdAt - other.createdAt,
+    created_at: (one: Ranked, other: Ranked) => one.createdAt - other.createdAt,
     name: (one: Ranked, other: Ranked) => compareTexts(one.name, other.name),
-    expires_at: ({ key: one }: Ranked, { key: other }: Ranked) => compareEnds(one.expiresAt, other.expiresAt),
+    expires_at: (one: Ranked, other: Ranked) => compareEnds(one.expiresAt, other.expiresAt),
   }[sort_by];
-  return (one, other) => sign * (rank(one, other) || one.key.createdAt - other.key.createdAt);
+  return (one, other) => sign * (rank(one, other) || one.createdAt - other.createdAt);
 }
 
 const compareTexts = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);

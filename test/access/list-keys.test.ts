@@ -112,6 +112,21 @@ onBoth("lists of API keys", ({ bed }) => {
     expect(paged).toEqual(["key 5", "key 4", "key 3", "key 2", "key 1"]);
   });
 
+  test("a search keeps no keys, and shows its page as they are when it is read", async () => {
+    const [renamed, deleted] = [await make("wanted"), await make("wanted too"), await make("other")];
+    const real = store();
+    const changing = Object.assign(Object.create(real) as RedisApiKeyStore, {
+      async *each(...asked: Parameters<RedisApiKeyStore["each"]>) {
+        yield* real.each(...asked);
+        await real.rename(renamed.id, "called otherwise");
+        await real.remove(deleted.id, newRequestId());
+      },
+    });
+    const ports = { store: changing, projects: { nameOf: async () => undefined } };
+    const page = await listKeys(ports, { ...plain, query: "wanted" }, rootPrincipal(person));
+    expect(page.items.map(({ name }) => name)).toEqual(["called otherwise"]);
+  });
+
   test("a search parses keys with long policies in turns of the event loop", async () => {
     const resource = `projects/default/browsers/${"a".repeat(230)}`;
     const statements = Array.from({ length: 100 }, () => ({ action: "browsers:use", resource }));
