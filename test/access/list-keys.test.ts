@@ -20,13 +20,8 @@ const plain = {
 let count = 0;
 
 onBoth("lists of API keys", ({ bed }) => {
-  const store = (): RedisApiKeyStore =>
-    new RedisApiKeyStore(bed().store, {
-      maxKeys: 10_000,
-      maxDeletedKeys: 2,
-      idempotencyMs: 60_000,
-      requestsPerMinute: null,
-    });
+  const limits = { maxKeys: 10_000, maxDeletedKeys: 2, idempotencyMs: 60_000, requestsPerMinute: null };
+  const store = (): RedisApiKeyStore => new RedisApiKeyStore(bed().store, limits);
   const make = async (name: string, projectId?: ProjectId, policy?: ApiKey["policy"]): Promise<ApiKey> => {
     const drawn = { id: newApiKeyId(), digest: `d${(count += 1)}`, mask: "rmd_...wxyz", createdBy: person };
     const got: Issued = await store().create(
@@ -114,15 +109,14 @@ onBoth("lists of API keys", ({ bed }) => {
 
   test("a search keeps no keys, and shows its page as they are when it is read", async () => {
     const [renamed, deleted] = [await make("wanted"), await make("wanted too"), await make("other")];
-    const real = store();
-    const changing = Object.assign(Object.create(real) as RedisApiKeyStore, {
-      async *each(...asked: Parameters<RedisApiKeyStore["each"]>) {
-        yield* real.each(...asked);
-        await real.rename(renamed.id, "called otherwise");
-        await real.remove(deleted.id, newRequestId());
-      },
-    });
-    const ports = { store: changing, projects: { nameOf: async () => undefined } };
+    class Changing extends RedisApiKeyStore {
+      override async *each(...asked: Parameters<RedisApiKeyStore["each"]>) {
+        yield* super.each(...asked);
+        await this.rename(renamed.id, "called otherwise");
+        await this.remove(deleted.id, newRequestId());
+      }
+    }
+    const ports = { store: new Changing(bed().store, limits), projects: { nameOf: async () => undefined } };
     const page = await listKeys(ports, { ...plain, query: "wanted" }, rootPrincipal(person));
     expect(page.items.map(({ name }) => name)).toEqual(["called otherwise"]);
   });
