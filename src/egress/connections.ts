@@ -134,6 +134,7 @@ export class EgressConnections {
   /** Requests on their way to a connection. */
   #entering = 0;
   #changing = newController();
+  #isStale = (): boolean => false;
   readonly #open = new Set<OpenConnection>();
   readonly #denials: Denials;
   readonly #promptDenials: RateLimit;
@@ -162,6 +163,11 @@ export class EgressConnections {
     for (const connection of this.#open) {
       if (!connection.isAllowedBy(rules)) connection.cut();
     }
+  }
+
+  /** Lets nothing more begin while the rules may be out of date, which is asked at each step. */
+  closeWhile(isStale: () => boolean): void {
+    this.#isStale = isStale;
   }
 
   /** Judges the target, connects to it and holds it open until it is ended or cut. */
@@ -207,11 +213,12 @@ export class EgressConnections {
     const { clock, counts } = this.parts;
     const generation = this.#generation;
     // The resolver has a limit of its own.
-    const route = await judgeTarget(this.#rules, target, this.parts);
+    const rules = this.#isStale() ? closedRules : this.#rules;
+    const route = await judgeTarget(rules, target, this.parts);
     if (generation !== this.#generation) return undefined;
     if (route.kind === "denied") return await this.#deny(target, route.by, route.message);
     const reached = await reach(connect, route, { until, signal: this.#changing.signal, generation });
-    if (generation !== this.#generation) {
+    if (generation !== this.#generation || this.#isStale()) {
       if ("socket" in reached) destroySocket(reached.socket);
       return undefined;
     }

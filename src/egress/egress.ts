@@ -109,6 +109,11 @@ export class Egress {
     this.#origins.purge();
   }
 
+  /** Lets nothing more begin while the rules may be out of date: a process that stood still asks before it acts. */
+  closeWhile(isStale: () => boolean): void {
+    this.#connections.closeWhile(isStale);
+  }
+
   usage(): EgressUsage {
     return this.#counts.usage(this.#connections.size);
   }

@@ -40,6 +40,7 @@ export class RedisContact {
   #lookedAt: Millis;
   #isLooking = false;
   #isShut = false;
+  #isClosed = false;
 
   constructor(private readonly ports: RedisContactPorts) {
     const { clock } = ports;
@@ -51,6 +52,7 @@ export class RedisContact {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const stop of this.#stops) stop();
   }
 
@@ -60,6 +62,8 @@ export class RedisContact {
     this.#isLooking = true;
     const { clock, log, slots, networkSync } = this.ports;
     const startedAt = clock.monotonic();
+    // What was closed meanwhile is opened again by what is read now.
+    this.#checkShut();
     try {
       const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => partitionOf(slot.id));
       for (const partition of [...this.#seen.keys()].filter((seen) => !partitions.has(seen)))
@@ -70,6 +74,7 @@ export class RedisContact {
         : Promise.all([...partitions].map(([partition, own]) => this.#lookAt(partition, own))));
       this.#lookedAt = startedAt;
       this.#isShut = false;
+      for (const slot of slots.all()) slot.egress.egress.closeWhile(this.#isOverdue);
     } catch (error) {
       log.debug({ error: textOf(error) }, "network changes could not be looked for");
       this.#checkAlone();
@@ -102,9 +107,18 @@ export class RedisContact {
     });
   }
 
-  #checkShut(): void {
+  /**
+   * Each way out asks too: a process that was stopped goes on with what it had begun before its timers tell it
+   * how late it is.
+   */
+  readonly #isOverdue = (): boolean => {
     const { clock, limitMs } = this.ports;
-    if (limitMs !== null && clock.monotonic() - this.#lookedAt >= limitMs) this.#shutAll(limitMs);
+    return !this.#isClosed && limitMs !== null && clock.monotonic() - this.#lookedAt >= limitMs;
+  };
+
+  #checkShut(): void {
+    const { limitMs } = this.ports;
+    if (limitMs !== null && this.#isOverdue()) this.#shutAll(limitMs);
   }
 
   /**

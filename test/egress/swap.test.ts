@@ -200,6 +200,28 @@ test("shut lets nothing pass, also what was allowed, until rules are applied", a
   expect(await ask(bed.port, `http://${allowed}:${origin.port}/`)).toMatchObject({ status: 200 });
 });
 
+test("while the rules may be out of date nothing begins, also what was on its way", async () => {
+  const origin = await openListener();
+  const url = `http://${allowed}:${origin.port}/`;
+  let isStale = false;
+  const bed = await openEgress(openAll, {
+    parts: {
+      resolve: async () => {
+        isStale = true;
+        return ["127.0.0.1"];
+      },
+    },
+  });
+  closing.push(() => bed.egress.close());
+  bed.egress.closeWhile(() => isStale);
+  expect(await ask(bed.port, url)).toMatchObject({ status: 403, text: expect.stringContaining("closed") });
+  expect(await openTunnel(bed.port, `${allowed}:${origin.port}`)).toMatchObject({ status: 403 });
+  expect(origin.heard.pieces).toBe(0);
+  isStale = false;
+  bed.egress.closeWhile(() => false);
+  expect(await ask(bed.port, url)).toMatchObject({ status: 200 });
+});
+
 test("rules that allow the same cut nothing; a change of a name's route does", async () => {
   const origin = await openListener();
   const bed = await openBed();
