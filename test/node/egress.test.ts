@@ -85,6 +85,17 @@ test("a node that is to be strict closes every way out where it cannot look, and
   await until("the way out", async () => (await bed.reach(slot)) === 200);
 });
 
+test("a node that is to be strict and stood still lets nothing out before it has looked", async () => {
+  const { slot } = await bed.lend();
+  await node.clock.advance(1000);
+  expect(await bed.reach(slot)).toBe(200);
+  node.clock.stand(5000);
+  // No timer has told it yet. The look that was begun before ends meanwhile.
+  await until("the way out closed", async () => (await bed.reach(slot)) === "closed");
+  await node.clock.advance(1000);
+  await until("the way out", async () => (await bed.reach(slot)) === 200);
+});
+
 test("a node without Redis for too long ends its browsers, and says so when Redis is back", async () => {
   const { pool, slot, held } = await bed.lend();
   for (const call of ["networkChanges", "now", "end"]) node.broken.add(call);
