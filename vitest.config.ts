@@ -80,7 +80,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 3, sequence: { groupOrder: 2 } },
+        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 4, sequence: { groupOrder: 2 } },
       },
     ],
   },
