@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
+import { Seal } from "../../../src/base/crypto/seal.js";
+import { Secret } from "../../../src/base/crypto/secret.js";
 import { newOtlpDestinationId, type OtlpDestinationId, type ProjectId } from "../../../src/base/ids.js";
+import { makeOtlpDestinationOperations } from "../../../src/registry/destinations/operations.js";
 import { RedisOtlpDestinationStore } from "../../../src/store/project/otlp-destination-store.js";
 import { onBoth } from "../../support/store/on-both.js";
 
@@ -65,6 +68,33 @@ onBoth("OTLP destinations", ({ bed }) => {
     expect(
       await destinations.change({ id: newOtlpDestinationId(), revision: 1 }, { name: "x", record }),
     ).toBe("missing");
+  });
+
+  test("a change and a removal that are asked for again, since their answers were lost, are answered as done", async () => {
+    class AskedTwice extends RedisOtlpDestinationStore {
+      override async change(...asked: Parameters<RedisOtlpDestinationStore["change"]>) {
+        await super.change(...asked);
+        return await super.change(...asked);
+      }
+      override async remove(id: OtlpDestinationId) {
+        await super.remove(id);
+        return await super.remove(id);
+      }
+    }
+    const { store, project, destinations, projects, poolStore } = bed();
+    const id = await keep({ name: "one" });
+    const operations = makeOtlpDestinationOperations({
+      store: new AskedTwice(store, project),
+      seal: new Seal(new Secret("words")),
+      poolStore,
+      projects,
+      most: 9,
+      exportingSessions: async () => [],
+      whyClosed: async () => undefined,
+    });
+    expect(await operations.update(id, { description: "other" })).toMatchObject({ kind: "done" });
+    expect(await destinations.find(id)).toMatchObject({ description: "other", revision: 2 });
+    expect(await operations.remove(id)).toMatchObject({ kind: "done" });
   });
 
   test("deliveries are counted since the last that did not fail, whose time stays; so does the last failure's", async () => {
