@@ -167,7 +167,7 @@ const reading: readonly ClientAttempt[] = [
       worker:
         'const over = new Promise((resolve) => chrome.runtime.onMessage.addListener(resolve)); await opened("page.html"); await soon(over);',
       files: {
-        "page.html": `<script src="page.js"></script><body>`,
+        "page.html": `<body><script src="page.js"></script>`,
         "page.js":
           "Promise.all(FILES.map((url) => new Promise((resolve) => { const asked = new XMLHttpRequest(); asked.onloadend = () => resolve(document.body.append(asked.responseText)); asked.open('GET', url); asked.send(); }))).then(() => chrome.runtime.sendMessage('over'));",
       },

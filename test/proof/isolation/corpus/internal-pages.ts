@@ -113,26 +113,23 @@ async function packFromViewer(work: Work): Promise<unknown> {
   const { result } = await work.cdp.send("Target.createTarget", { url: viewer });
   if (result === undefined) return "refused";
   const session = await work.cdp.attach(String(result["targetId"]));
-  await work.cdp
-    .evaluate(
-      "new Promise((resolve) => chrome.tabs?.create({ url: 'chrome://extensions' }, resolve) ?? resolve())",
-      session,
-    )
-    .catch(() => undefined);
   let manager: Info | undefined;
   await work.shows(async () => {
+    // The viewer has chrome.tabs once it has loaded.
+    const ask = "globalThis.asked ??= chrome.tabs?.create({ url: 'chrome://extensions' })";
+    await work.cdp.evaluate(ask, session).catch(() => undefined);
     manager = (await targetsOf(work)).find(({ url }) => url.startsWith("chrome://extensions"));
     return manager !== undefined;
   });
   if (manager === undefined) return "no manager";
   const inner = await work.cdp.attach(manager.targetId);
-  const said = await work.cdp
-    .evaluate(
-      `new Promise((resolve) => chrome.developerPrivate.packDirectory(${JSON.stringify(directory)}, "", 0, (answer) => resolve(JSON.stringify(answer))))`,
-      inner,
-    )
-    .catch(String);
-  if (existsSync(`${seen}.crx`)) work.saw("packed a directory of the host and wrote beside it");
+  const pack = `new Promise((resolve) => chrome.developerPrivate.packDirectory(${JSON.stringify(directory)}, "", 0, (answer) => resolve(JSON.stringify(answer))))`;
+  let said: unknown;
+  const isPacked = await work.shows(async () => {
+    said = await work.cdp.evaluate(pack, inner).catch(String);
+    return existsSync(`${seen}.crx`);
+  });
+  if (isPacked) work.saw("packed a directory of the host and wrote beside it");
   return said;
 }
 
@@ -194,7 +191,8 @@ async function askTheGate(work: Work): Promise<void> {
   const before = await work.browser.mainPid();
   const isAsked = ({ how }: (typeof internalPages)[number]): boolean =>
     !work.browser.isPlain || how === "closed";
-  for (const { url } of internalPages.filter(isAsked)) {
+  const asked = internalPages.filter(isAsked);
+  for (const { url } of work.browser.isPlain ? asked.slice(0, pagesOfControl) : asked) {
     const { error, result } = await work.cdp.send("Target.createTarget", { url });
     if (error === undefined) work.saw(`opened ${url}`);
     if (result !== undefined) await work.cdp.send("Target.closeTarget", result);

@@ -109,12 +109,12 @@ export const reading: readonly ClientAttempt[] = [
     { succeedsPlain: { because: "Chromium takes no path with dots" } },
   ),
   command("Input.dispatchDragEvent of files", async (work) => {
-    const body = `<!doctype html><body style="height:100vh" ondragover="event.preventDefault()" ondrop="event.preventDefault(); globalThis.read = Promise.all([...event.dataTransfer.files].map((file) => file.text()))">`;
+    const body = `<!doctype html><body style="height:100vh" ondragover="event.preventDefault()" ondrop="event.preventDefault(); [...event.dataTransfer.files].map((file) => file.text().then((text) => document.body.append(text)))">`;
     const page = await work.open(work.serve("/drop", { body }));
     const data = { items: [], files: work.targets.map(({ path }) => path), dragOperationsMask: 1 };
     for (const type of ["dragEnter", "dragOver", "drop"])
       await page.command("Input.dispatchDragEvent", { type, x: 50, y: 50, data });
-    return await page.evaluate("return await soon(globalThis.read)");
+    return await work.untilFound(() => page.evaluate("return document.body.innerText"));
   }),
   command(
     "Network.loadNetworkResource",
