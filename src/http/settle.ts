@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
 import type { Granted } from "../pool/operations.js";
+import { descriptorOf } from "./send-buffer.js";
 
 /**
  * Tells a grant how its reply fared, once: `delivered` when a success was flushed, `lost` when the connection
@@ -41,12 +42,6 @@ function hasHungUp(socket: Socket): boolean {
   if (!libc || fd === undefined) return false;
   const got = libc.recv(fd, one, 1, peek);
   return got === 0 || (got < 0 && !wouldBlock.has(libc.errno()));
-}
-
-/** Reads the descriptor from Node.js's own handle, which has no public name for it. */
-function descriptorOf(socket: Socket): number | undefined {
-  const handle = (socket as { readonly _handle?: { readonly fd?: number } | null })._handle;
-  return handle?.fd !== undefined && handle.fd >= 0 ? handle.fd : undefined;
 }
 
 const libc = await import("koffi").then(

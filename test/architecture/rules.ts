@@ -151,7 +151,7 @@ export const packageRules: readonly Rule[] = [
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(
     /^koffi$/,
-    ["http/settle.ts", "browser/resources/mounts.ts", "daemon/time-slice.ts"],
+    ["http/settle.ts", "http/send-buffer.ts", "browser/resources/mounts.ts", "daemon/time-slice.ts"],
     "koffi is for calls of the C library that Node.js lacks (in egress/namespace/helper.mjs besides)",
   ),
   belongs(

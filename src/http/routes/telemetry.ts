@@ -13,6 +13,7 @@ import { InvalidInput } from "../invalid-input.js";
 import { parseSessionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { EventsQuery, SessionRef, StreamQuery } from "../schemas/requests.js";
+import { boundSendBuffer } from "../send-buffer.js";
 
 interface Deps {
   readonly inProject: InProject;
@@ -23,6 +24,9 @@ export function addTelemetry(app: App, deps: Deps): void {
   addReads(app, deps);
   addReports(app, deps);
 }
+
+/** What the system keeps of a stream that nobody reads; Linux doubles it for its own needs. */
+const unreadBytes = 128 * 1024;
 
 /** docs/telemetry.md#reading */
 function addReads(app: App, { inProject, clock }: Deps): void {
@@ -44,6 +48,7 @@ function addReads(app: App, { inProject, clock }: Deps): void {
         callerOf(request, reply),
       );
       if (got.kind === "refused") return sendRefusal(reply, got);
+      boundSendBuffer(reply.raw.socket, unreadBytes);
       return (
         reply
           .headers({ "x-sse-content-type": "application/json", "cache-control": "no-store" })
