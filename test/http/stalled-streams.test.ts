@@ -28,9 +28,9 @@ test("a reader of events who never reads has no more made for it than its connec
   const { socket, unsent } = await stallReader(server().url, line, [`Authorization: Bearer ${key}`]);
   let most = 0;
   const look = async (): Promise<number | undefined> => {
-    const bytes = await unsent();
-    most = Math.max(most, bytes ?? 0);
-    return bytes;
+    const left = await unsent();
+    most = Math.max(most, left ?? 0);
+    return left;
   };
   try {
     const patience = { timeout: 20_000 };

@@ -21,7 +21,8 @@ interface Deps {
 }
 
 export function addTelemetry(app: App, deps: Deps): void {
-  addReads(app, deps);
+  addStream(app, deps);
+  addHistory(app, deps);
   addReports(app, deps);
 }
 
@@ -29,7 +30,7 @@ export function addTelemetry(app: App, deps: Deps): void {
 const unreadBytes = 128 * 1024;
 
 /** docs/telemetry.md#reading */
-function addReads(app: App, { inProject, clock }: Deps): void {
+function addStream(app: App, { inProject }: Deps): void {
   app.get(
     "/browsers/:id_or_name/telemetry/stream",
     {
@@ -59,7 +60,9 @@ function addReads(app: App, { inProject, clock }: Deps): void {
       );
     },
   );
+}
 
+function addHistory(app: App, { inProject, clock }: Deps): void {
   app.get(
     "/browsers/:id_or_name/telemetry/events",
     {
