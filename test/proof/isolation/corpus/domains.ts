@@ -258,10 +258,13 @@ async function walk(domain: string, work: Work, { isAlone }: Judged): Promise<re
   return heard;
 }
 
-/** What lies in a directory that browsers have nothing to do with. */
+/**
+ * What lies in a directory that browsers have nothing to do with. A program without walls, of another run beside
+ * this one perhaps, leaves its marks wherever it can.
+ */
 const foreignFiles = async ({ machine }: Work): Promise<string[]> =>
   (await readdir(machine.seen(machine.directory))).filter(
-    (name) => !/^(?:plain-|extension-|pack-|bait)/.test(name),
+    (name) => !/^(?:plain-|extension-|pack-|bait|mark-)/.test(name),
   );
 
 const walked = (domain: string, { after, look, ...judged }: Judged): ClientAttempt => ({
