@@ -20,12 +20,17 @@ const acquire = async (pool: string): Promise<Lease> => {
 };
 const command = (client: RawCdp) => client.send("Target.activateTarget", { targetId: "there-is-none" });
 
-/** Sends twenty commands at once, again and again, until `work` is over. */
-async function drivenDuring(clients: readonly RawCdp[], work: Promise<unknown>): Promise<void> {
+/** Sends twenty commands at once, again and again, until `work` is over, which is told how many were. */
+async function drivenDuring(
+  clients: readonly RawCdp[],
+  work: (sent: () => number) => Promise<unknown>,
+): Promise<void> {
   const over = new AbortController();
-  const working = work.finally(() => over.abort());
+  let sent = 0;
+  const working = work(() => sent).finally(() => over.abort());
   const drive = async (client: RawCdp): Promise<void> => {
-    while (!over.signal.aborted) await Promise.all(Array.from({ length: 20 }, () => command(client)));
+    for (; !over.signal.aborted; sent += 20)
+      await Promise.all(Array.from({ length: 20 }, () => command(client)));
   };
   await Promise.all([working, ...clients.map(drive)]);
 }
@@ -34,21 +39,24 @@ test("switched off and on 60 times under two clients, each command that is told 
   await daemon.makePool({ name: "switched", telemetry: on });
   const lease = await acquire("switched");
   const clients = [await connectRaw(lease.cdp_ws_url), await connectRaw(lease.cdp_ws_url)];
-  const switchAll = async (): Promise<void> => {
+  const switchAll = async (sent: () => number): Promise<void> => {
     for (let round = 0; round < 60; round += 1) {
       const telemetry = { enabled: round % 2 === 1 };
       const { status } = await daemon.call(`PATCH /browsers/${lease.session_id}`, { telemetry });
       expect(status).toBe(200);
+      const before = sent();
+      await until("commands of both after it", () => sent() >= before + 60);
     }
   };
-  await drivenDuring(clients, switchAll());
+  await drivenDuring(clients, switchAll);
   for (const client of clients) await client.close();
   const { events } = await until("both are gone", async () => {
     const stored = await readStored(daemon.place.dataDir, lease.lease_id);
     return stored.events.filter(({ type }) => type === "cdp_disconnect").length === 2 ? stored : undefined;
   });
   const told = events.filter(({ type }) => type === "cdp_command");
-  expect(told.length).toBeGreaterThan(20);
+  // Of three batches after a PATCH one at least began after it.
+  expect(told.length).toBeGreaterThanOrEqual(30 * 20);
   expect(events.map(({ ts }) => ts)).toEqual(
     events.map(({ ts }) => ts).toSorted((one, other) => one - other),
   );
