@@ -142,9 +142,12 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
   const counted = weighed?.version === 2 ? weighed : having("cpuacct");
   const yielding = await findYielding(weighed, counted);
   let living = 0;
-  const count = async (by: 1 | -1 | 0): Promise<void> => {
+  let weighing = Promise.resolve();
+  // One at a time: of writes side by side, any may be the last.
+  const count = (by: 1 | -1 | 0): Promise<void> => {
     living += by;
-    if (weighed) await setWeight(weighed, daemonPrograms + living);
+    if (weighed) weighing = weighing.then(() => setWeight(weighed, daemonPrograms + living));
+    return weighing;
   };
   await count(0);
   return {

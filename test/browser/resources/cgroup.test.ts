@@ -154,14 +154,14 @@ const weightAt = (path: string): number => {
   const file = ["cpu.shares", "cpu.weight"].map((name) => join(path, name)).find(existsSync);
   return Number(readFileSync(file ?? "", "utf8")) / (file?.endsWith("shares") ? 1024 : 100);
 };
+const weighedTop = (): string =>
+  cgroups.tops.find((path) => ["cpu.shares", "cpu.weight"].some((file) => existsSync(join(path, file)))) ??
+  "";
 
 test.runIf(isRoot)(
   "the daemon weighs as much as several browsers, and all together as much as they are",
   async () => {
-    const top =
-      cgroups.tops.find(
-        (path) => existsSync(join(path, "cpu.shares")) || existsSync(join(path, "cpu.weight")),
-      ) ?? "";
+    const top = weighedTop();
     expect(weightAt(cpuPlaceOf(readFileSync("/proc/self/cgroup", "utf8")))).toBe(8);
     const made = await Promise.all(["one", "two", "three"].map((name) => cgroups.make(name, limits)));
     expect(weightAt(top)).toBe(8 + 3);
@@ -171,6 +171,16 @@ test.runIf(isRoot)(
   },
 );
 
+test.runIf(isRoot)("the weight is that of all, however many come and go at once", async () => {
+  const top = weighedTop();
+  for (let round = 0; round < 20; round++) {
+    const names = Array.from({ length: 20 }, (_, at) => `${at}`);
+    const made = await Promise.all(names.map((name) => cgroups.make(name, limits)));
+    expect(weightAt(top)).toBe(8 + 20);
+    await Promise.all(made.map((cgroup) => cgroup.remove()));
+    expect(weightAt(top)).toBe(8);
+  }
+});
 test.runIf(isRoot)(
   "a second host of one process, and what it ends, leave the first one's cgroups usable",
   async () => {
