@@ -13,6 +13,7 @@ import {
 } from "../support/access/principals.js";
 import { askFor, type Listed, listOperations } from "../support/access/listed-operations.js";
 import { type Got, key as rootKey, send, sharedServer } from "../support/http/http-server.js";
+import { readDocument } from "../support/http/openapi-document.js";
 
 const held = { current: undefined as { id: string; save: boolean } | undefined };
 const things = {
@@ -101,8 +102,10 @@ async function expectAdmitted(operation: Listed, bearer: string): Promise<void> 
 }
 
 test("every operation of the document has a row, and there is no other row", async () => {
-  const { body } = await send(`${server().url}/openapi.json`);
-  const documented = Object.values(body.paths as Record<string, Record<string, { operationId: string }>>)
+  const { paths } = await readDocument<{ paths: Record<string, Record<string, { operationId: string }>> }>(
+    server().url,
+  );
+  const documented = Object.values(paths)
     .flatMap((methods) => Object.values(methods))
     .map(({ operationId }) => operationId);
   expect(Object.keys(operationRules).toSorted()).toEqual(documented.toSorted());

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Furnished, partsOf, type Row, rows } from "../support/access/project-rows.js";
 import { extensionZip } from "../support/archive/zip-bytes.js";
 import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
-import type { Got } from "../support/http/http-server.js";
+import { readDocument } from "../support/http/openapi-document.js";
 import { field, file, multipartBody, multipartType } from "../support/http/multipart-body.js";
 
 let daemon: Daemon;
@@ -78,8 +78,9 @@ interface Operation {
   readonly path: string;
 }
 async function operations(): Promise<readonly Operation[]> {
-  const { body }: Got = await daemon.call("GET /openapi.json");
-  const paths = body.paths as Record<string, Record<string, { operationId: string }>>;
+  const { paths } = await readDocument<{ paths: Record<string, Record<string, { operationId: string }>> }>(
+    daemon.url,
+  );
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { operationId: id }]) => ({
       id,

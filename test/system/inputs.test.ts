@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
 import { send } from "../support/http/http-server.js";
+import { readDocument } from "../support/http/openapi-document.js";
 import { badInputs, findFault, type OpenApi } from "../support/http/openapi-inputs.js";
 
 let daemon: Daemon;
@@ -33,7 +34,7 @@ test("every field of every operation in every wrong kind is answered 400, nothin
   await daemon.call("POST /browser_pools/herd/acquire", { name: "mine", tags: { team: "a" } });
   await daemon.call("POST /profiles", { name: "me" });
   const before = await everything();
-  const document = (await send(`${daemon.url}/openapi.json`)).body as OpenApi;
+  const document = await readDocument<OpenApi>(daemon.url);
   const inputs = badInputs(document, { browser_pools: "herd", browsers: "mine", profiles: "me" });
   expect(inputs.length).toBeGreaterThan(1500);
   const faults: string[] = [];

@@ -1,4 +1,5 @@
 import { type Got, send } from "../http/http-server.js";
+import { readDocument } from "../http/openapi-document.js";
 import { acceptedBodies } from "./accepted-bodies.js";
 
 /** An operation of the OpenAPI document that needs a credential. */
@@ -9,8 +10,8 @@ export interface Listed {
   readonly takesParts: boolean;
 }
 export async function listOperations(url: string): Promise<readonly Listed[]> {
-  const { body } = await send(`${url}/openapi.json`);
-  const paths = Object.entries(body.paths as Record<string, Record<string, never>>);
+  const document = await readDocument<{ paths: Record<string, Record<string, never>> }>(url);
+  const paths = Object.entries(document.paths);
   return paths
     .flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId, security, requestBody }]) => ({

@@ -1,3 +1,4 @@
+import { readDocument } from "./openapi-document.js";
 import { type Schema, type Wrong, wrongs } from "./wrong-values.js";
 
 interface Parameter {
@@ -178,7 +179,7 @@ const atOnce = 8;
  * wrong with the answers.
  */
 export async function tryBadInputs({ url, key, names }: Live): Promise<{ tried: number; faults: string[] }> {
-  const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
+  const document = await readDocument<OpenApi>(url);
   const inputs = badInputs(document, names);
   const left = [...inputs];
   const faults: string[] = [];
