@@ -111,7 +111,21 @@ function spawnChromium(executable, { profile, configuration }) {
   ];
   const args = [...apart, ...bound, executable, ...switches, `--user-data-dir=${profile}`, "about:blank"];
   const env = { ...process.env, TMPDIR: dirname(profile) };
-  return spawn("unshare", args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], env });
+  // A group of its own, so that all its processes can be ended at once.
+  return spawn("unshare", args, {
+    stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
+    env,
+    detached: true,
+  });
+}
+
+/** What outlived the browser process would go on writing into the profile while it is removed. */
+function endGroup({ pid }) {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    if (error.code !== "ESRCH") throw error;
+  }
 }
 
 /** Rejects when the Chromium ends, or has not answered in time. */
@@ -151,7 +165,7 @@ export async function readPolicyTypes(executable) {
     return { majorVersion: Number(/\/(\d+)/.exec(product)[1]), types };
   } finally {
     settle();
-    child.kill("SIGKILL");
+    endGroup(child);
     await closed;
     rmSync(scratch, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   }
