@@ -195,6 +195,14 @@ export const wordRules: readonly Rule[] = [
     "the environment is read by config/config.ts only, validated (daemon/announce.ts prints a script that reads it)",
   ),
   confined(
+    /(?<!typeof )\bimport\(|\bcreateRequire\b/g,
+    [
+      ...["base/at-first-use.ts", "main.ts", "daemon/archives.ts", "daemon/time-slice.ts"],
+      ...["browser/resources/mounts.ts", "http/send-buffer.ts", "http/settle.ts"],
+    ],
+    "import() never forgets that it has failed: it is for a daemon's start, and what is loaded later is loaded by atFirstUse",
+  ),
+  confined(
     /\bprocess\.exit\s*\(/g,
     ["main.ts", "gateway/bidi/mapper-process.ts"],
     "main.ts ends the process, after one shutdown; a mapper ends with its sockets",

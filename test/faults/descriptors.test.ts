@@ -6,6 +6,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { fault } from "./fault.js";
+import { openFirstUses } from "./first-uses.js";
 import { launchOnDemand, proveStarved, type StarvedNode } from "./starved-node.js";
 
 let fleet: Fleet;
@@ -66,4 +67,19 @@ fault("more connect than there are descriptors", async (tell) => {
   expect(got.status).toBe(200);
   for (const { log } of [daemon, control]) expect(log).not.toContain("daemon failed");
   tell({ saw: "their connections are closed" });
+});
+
+fault("a control has no descriptor left when it first needs what it loads late", async (tell) => {
+  const { control, uses } = await openFirstUses(fleet);
+  for (const { attempt } of uses) {
+    // One more each time, so that each file on the way is the first that cannot be opened.
+    for (let spare = 0; spare < 8; spare += 1) {
+      bound(control, descriptorsOf(control) + spare);
+      await attempt();
+      bound(control, 4096);
+    }
+  }
+  for (const { works } of uses) await works();
+  expect(control.log).not.toContain("daemon failed");
+  tell({ saw: "503 from what needs it, and telemetry waits; then each works" });
 });

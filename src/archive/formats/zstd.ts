@@ -1,5 +1,6 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
+import { atFirstUse } from "../../base/at-first-use.js";
 import { mapInOrder, inChunks, type StreamStep } from "../chunks.js";
 import { contentBytes, NotZstd, ZstdFrames } from "./zstd-frames.js";
 
@@ -19,18 +20,12 @@ const builtIn = (name: string): BuiltIn | undefined => {
     : undefined;
 };
 
-async function load(): Promise<ZstdCodec> {
+/** A machine for which the package has no binary can do everything else. */
+const zstdCodec = atFirstUse((require): ZstdCodec => {
   const [compress, decompress] = [builtIn("zstdCompress"), builtIn("zstdDecompress")];
   if (compress && decompress) return { compress: promisify(compress), decompress: promisify(decompress) };
-  const codec = await import("@mongodb-js/zstd");
-  return { compress: (bytes) => codec.compress(bytes), decompress: (frame) => codec.decompress(frame) };
-}
-
-let loaded: Promise<ZstdCodec> | undefined;
-/**
- * The package is loaded at first use, because a machine for which it has no binary can do everything else.
- */
-const zstdCodec = (): Promise<ZstdCodec> => (loaded ??= load());
+  return require("@mongodb-js/zstd") as typeof import("@mongodb-js/zstd");
+});
 
 /** Frames in the making at once: one is compressed while the next is read. */
 const width = 2;
@@ -40,13 +35,13 @@ const width = 2;
  * archive.
  */
 export const compress: StreamStep = async function* (source) {
-  const codec = await zstdCodec();
+  const codec = zstdCodec();
   yield* mapInOrder(inChunks(source, contentBytes), (piece) => codec.compress(piece), width);
 };
 
 /** The inverse of `compress`; throws where the bytes end early or are something else. */
 export const decompress: StreamStep = async function* (source) {
-  const codec = await zstdCodec();
+  const codec = zstdCodec();
   const open = async (frame: Buffer): Promise<Buffer> => {
     const bytes = await codec.decompress(frame);
     if (bytes.length > contentBytes) throw new NotZstd("a frame holds too much");

@@ -1,7 +1,6 @@
-import { DeleteObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
-import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
 import { createHash } from "node:crypto";
 import { takeShortAnswers } from "../../archive/aws-answers.js";
+import { atFirstUse } from "../../base/at-first-use.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { Secret } from "../../base/crypto/secret.js";
 import { within } from "../../base/deadline.js";
@@ -33,19 +32,29 @@ interface Keys {
   readonly sessionToken?: string;
 }
 
+type S3 = typeof import("@aws-sdk/client-s3");
+type Sts = typeof import("@aws-sdk/client-sts");
+/** 24 MiB, and of no use to a deployment that exports to nobody. */
+const awsSdk = atFirstUse((require) => ({
+  s3: require("@aws-sdk/client-s3") as S3,
+  sts: require("@aws-sdk/client-sts") as Sts,
+}));
+
 /** Buckets of Amazon S3, or of what speaks its protocol. */
 export class AwsBuckets implements Buckets {
   constructor(private readonly settings: AwsSettings) {}
 
   async open(destination: Destination, access: Access): Promise<OpenBucket> {
     const { assumesRoles } = this.settings;
-    const keys = assumesRoles ? await this.#assumed(destination, access) : this.#ownKeys;
-    return new AwsBucket({ ...this.settings, destination, keys, stopping: access.stopping });
+    const { s3, sts } = awsSdk();
+    const keys = assumesRoles ? await this.#assumed(sts, destination, access) : this.#ownKeys;
+    return new AwsBucket({ ...this.settings, s3, destination, keys, stopping: access.stopping });
   }
 
   async isOpenToAll(destination: Destination): Promise<boolean> {
+    const { sts } = awsSdk();
     try {
-      await this.#assume(destination, undefined);
+      await this.#assume(sts, destination, undefined);
       return true;
     } catch (error) {
       if (isRefused(error)) return false;
@@ -53,16 +62,20 @@ export class AwsBuckets implements Buckets {
     }
   }
 
-  async #assumed(destination: Destination, access: Access): Promise<Keys> {
+  async #assumed(sts: Sts, destination: Destination, access: Access): Promise<Keys> {
     try {
-      return await this.#assume(destination, access);
+      return await this.#assume(sts, destination, access);
     } catch (error) {
       throw assumeRoleFault(error);
     }
   }
 
   /** The external id goes along where access is asked for. */
-  async #assume(destination: Destination, access: Access | undefined): Promise<Keys> {
+  async #assume(
+    { STSClient, AssumeRoleCommand }: Sts,
+    destination: Destination,
+    access: Access | undefined,
+  ): Promise<Keys> {
     const { stsEndpoint, limitMs } = this.settings;
     const credentials = this.#ownKeys;
     const client = new STSClient({
@@ -107,17 +120,18 @@ export class AwsBuckets implements Buckets {
 }
 
 interface BucketParts extends AwsSettings {
+  readonly s3: S3;
   readonly destination: Destination;
   readonly keys: Keys | undefined;
   readonly stopping: AbortSignal | undefined;
 }
 
 class AwsBucket implements OpenBucket {
-  readonly #client: S3Client;
+  readonly #client: InstanceType<S3["S3Client"]>;
 
   constructor(private readonly parts: BucketParts) {
-    const { destination, keys: credentials, s3Endpoint, isPathStyle, limitMs } = parts;
-    this.#client = new S3Client({
+    const { s3, destination, keys: credentials, s3Endpoint, isPathStyle, limitMs } = parts;
+    this.#client = new s3.S3Client({
       region: destination.region,
       forcePathStyle: isPathStyle,
       ...(s3Endpoint !== undefined && { endpoint: s3Endpoint }),
@@ -131,8 +145,9 @@ class AwsBucket implements OpenBucket {
   }
 
   async put(key: string, bytes: Buffer): Promise<void> {
-    const { bucket, kmsKeyId } = this.parts.destination;
-    const command = new PutObjectCommand({
+    const { s3, destination } = this.parts;
+    const { bucket, kmsKeyId } = destination;
+    const command = new s3.PutObjectCommand({
       Bucket: bucket,
       Key: key,
       Body: bytes,
@@ -148,7 +163,8 @@ class AwsBucket implements OpenBucket {
   }
 
   async remove(key: string): Promise<void> {
-    const command = new DeleteObjectCommand({ Bucket: this.parts.destination.bucket, Key: key });
+    const { s3, destination } = this.parts;
+    const command = new s3.DeleteObjectCommand({ Bucket: destination.bucket, Key: key });
     await limited(this.parts, (abortSignal) => this.#client.send(command, { abortSignal }));
   }
 

@@ -1,6 +1,5 @@
 import { organization } from "../../access/policy.js";
-import type { AwsSettings } from "../../audit/export/aws-buckets.js";
-import type { Buckets } from "../../audit/export/buckets.js";
+import { AwsBuckets, type AwsSettings } from "../../audit/export/aws-buckets.js";
 import { makeDestinationOperations } from "../../audit/export/destination-operations.js";
 import type { DestinationOperations } from "../../audit/export/destination.js";
 import { type DeliveryPorts, makeDelivery } from "../../audit/export/delivery.js";
@@ -21,7 +20,7 @@ interface ExportsPart {
 /** Whom the audit log is delivered to, and its delivery. */
 export function openExports(shared: DaemonParts, entries: DeliveryPorts["entries"]): ExportsPart {
   const { assumeRole: assumesRoles, serviceRoleArn } = shared.config.audit.export;
-  const buckets = bucketsOf(shared);
+  const buckets = new AwsBuckets(settingsOf(shared));
   const operations = makeDestinationOperations({
     store: shared.stores.destinations,
     assumesRoles,
@@ -66,20 +65,6 @@ async function startDelivery(
     await tasks.add(all.filter((one) => isDue(one, now, windows)).map(({ id }) => id));
   };
   return { name: "audit-export", periodMs, run };
-}
-
-/** The clients are large, and of no use to a deployment that exports to nobody. */
-function bucketsOf(shared: DaemonParts): Buckets {
-  let loaded: Promise<Buckets> | undefined;
-  const load = async (): Promise<Buckets> => {
-    const { AwsBuckets } = await import("../../audit/export/aws-buckets.js");
-    return new AwsBuckets(settingsOf(shared));
-  };
-  const buckets = (): Promise<Buckets> => (loaded ??= load());
-  return {
-    open: async (...asked) => (await buckets()).open(...asked),
-    isOpenToAll: async (destination) => (await buckets()).isOpenToAll(destination),
-  };
 }
 
 function settingsOf({ config, clock }: DaemonParts): AwsSettings {

@@ -1,5 +1,6 @@
 import type { FastifySwaggerUiOptions } from "@fastify/swagger-ui";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { atFirstUse } from "../../base/at-first-use.js";
 import { refusal } from "../../base/errors.js";
 import { type App, type AppState, makeApp } from "../app.js";
 import type { HttpDeps, HttpOptions } from "../deps.js";
@@ -62,8 +63,13 @@ export function makeDocs(options: HttpOptions, deps: HttpDeps, state: AppState):
   };
 }
 
+const packages = atFirstUse((require) => ({
+  swagger: require("@fastify/swagger") as typeof import("@fastify/swagger"),
+  page: require("@fastify/swagger-ui") as typeof import("@fastify/swagger-ui"),
+}));
+
 async function openDocs(options: HttpOptions, deps: HttpDeps, state: AppState): Promise<App> {
-  const [swagger, page] = await Promise.all([import("@fastify/swagger"), import("@fastify/swagger-ui")]);
+  const { swagger, page } = packages();
   // Registered ahead of the routes: the generator sees only those that come after it.
   const prepare = (app: App): void => {
     void app.register(swagger.default, describeApi(options));

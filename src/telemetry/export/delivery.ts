@@ -1,9 +1,9 @@
 import type { Agent } from "node:http";
-import { CompressionAlgorithm, OTLPExporterError } from "@opentelemetry/otlp-exporter-base";
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import type { Collector, Collectors } from "./collectors.js";
 import type { Exported, Signal } from "./exported.js";
+import { openTelemetry } from "./opentelemetry.js";
 import { openClients, type SendBatch, signalPaths } from "./packing.js";
 
 interface DeliveryParts {
@@ -47,7 +47,7 @@ export class Delivery {
         "Content-Type": "application/x-protobuf",
       }),
       timeoutMillis: parts.limitMs,
-      compression: CompressionAlgorithm.GZIP,
+      compression: openTelemetry().exporter.CompressionAlgorithm.GZIP,
       concurrencyLimit,
       agentFactory: (protocol) => this.#openAgent(protocol),
     });
@@ -84,7 +84,7 @@ export class Delivery {
     const { code } = error as { readonly code?: unknown };
     if (typeof code === "string" && untrusted.test(code))
       return "The collector's certificate is not one that this daemon trusts";
-    if (!(error instanceof OTLPExporterError))
+    if (!(error instanceof openTelemetry().exporter.OTLPExporterError))
       return "The collector could not be reached, or gave no whole answer";
     if (typeof code !== "number") return "The collector was busy for as long as it was tried";
     return code < 400

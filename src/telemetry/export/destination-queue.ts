@@ -3,7 +3,7 @@ import { RemudaError } from "../../base/errors.js";
 import type { OtlpDestinationId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Collector, Collectors } from "./collectors.js";
-import type { Delivery } from "./delivery.js";
+import { Delivery } from "./delivery.js";
 import type { Exported, Signal } from "./exported.js";
 
 export interface ExportLimits {
@@ -164,8 +164,6 @@ export class DestinationQueue {
       this.#readAt = clock.monotonic();
       if (collector?.revision === this.#known?.collector.revision && this.#known) return this.#known.delivery;
       this.#known?.delivery.close();
-      // OpenTelemetry's client costs a daemon 15 MiB, which only those pay that export.
-      const { Delivery } = await import("./delivery.js");
       this.#known = collector && {
         collector,
         delivery: new Delivery(collector, {

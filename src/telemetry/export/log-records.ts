@@ -1,8 +1,9 @@
-import { type LogBody, SeverityNumber } from "@opentelemetry/api-logs";
+import type { LogBody, SeverityNumber } from "@opentelemetry/api-logs";
 import type { ProtobufLogsSerializer } from "@opentelemetry/otlp-transformer";
 import type { Millis } from "../../base/clock.js";
 import type { TelemetryEvent } from "../event.js";
 import type { Exported } from "./exported.js";
+import { openTelemetry } from "./opentelemetry.js";
 import { resourceFor } from "./resources.js";
 import { spanContextOf } from "./span-records.js";
 
@@ -25,6 +26,7 @@ const errorTypes = new Set([
 const warningTypes = new Set(["monitor_disconnected", "monitor_events_dropped"]);
 
 const severityOf = (type: string): { severityNumber: SeverityNumber; severityText: string } => {
+  const { SeverityNumber } = openTelemetry().apiLogs;
   if (errorTypes.has(type)) return { severityNumber: SeverityNumber.ERROR, severityText: "ERROR" };
   return warningTypes.has(type)
     ? { severityNumber: SeverityNumber.WARN, severityText: "WARN" }

@@ -1,15 +1,9 @@
-import { createOtlpHttpExportDelegate } from "@opentelemetry/otlp-exporter-base/node-http";
-import {
-  type IExporterMetricsHelper,
-  type ISerializer,
-  LogsExporterMetricsHelper,
-  ProtobufLogsSerializer,
-  ProtobufTraceSerializer,
-  TraceExporterMetricsHelper,
-} from "@opentelemetry/otlp-transformer";
+import type { createOtlpHttpExportDelegate } from "@opentelemetry/otlp-exporter-base/node-http";
+import type { IExporterMetricsHelper, ISerializer } from "@opentelemetry/otlp-transformer";
 import type { Millis } from "../../base/clock.js";
 import type { Exported, Signal } from "./exported.js";
 import { logRecordOf } from "./log-records.js";
+import { openTelemetry } from "./opentelemetry.js";
 import { spanRecordOf } from "./span-records.js";
 
 /**
@@ -42,7 +36,7 @@ function openClient<Record, Reply>(
   };
   const serializeRequest = (records: Record[]): Uint8Array | undefined =>
     serializer.serializeRequest(records);
-  const delegate = createOtlpHttpExportDelegate<Record[], Reply>(
+  const delegate = openTelemetry().http.createOtlpHttpExportDelegate<Record[], Reply>(
     config,
     { serializeRequest, deserializeResponse },
     "remuda_otlp_http_exporter",
@@ -62,18 +56,22 @@ function openClient<Record, Reply>(
 }
 
 export const openClients: Readonly<Record<Signal, (config: ClientConfig) => SendBatch>> = {
-  logs: (config) =>
-    openClient(config, {
+  logs(config) {
+    const { ProtobufLogsSerializer, LogsExporterMetricsHelper } = openTelemetry().transformer;
+    return openClient(config, {
       serializer: ProtobufLogsSerializer,
       metrics: LogsExporterMetricsHelper,
       recordOf: logRecordOf,
       rejectedIn: ({ partialSuccess }) => partialSuccess?.rejectedLogRecords,
-    }),
-  traces: (config) =>
-    openClient(config, {
+    });
+  },
+  traces(config) {
+    const { ProtobufTraceSerializer, TraceExporterMetricsHelper } = openTelemetry().transformer;
+    return openClient(config, {
       serializer: ProtobufTraceSerializer,
       metrics: TraceExporterMetricsHelper,
       recordOf: spanRecordOf,
       rejectedIn: ({ partialSuccess }) => partialSuccess?.rejectedSpans,
-    }),
+    });
+  },
 };

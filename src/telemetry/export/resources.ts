@@ -1,8 +1,9 @@
-import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
+import type { Resource } from "@opentelemetry/resources";
 import type { ExportedSession } from "./exported.js";
+import { openTelemetry } from "./opentelemetry.js";
 
 const resourceOf = ({ session, lease, project, pool, region, node }: ExportedSession): Resource =>
-  resourceFromAttributes({
+  openTelemetry().resources.resourceFromAttributes({
     "service.name": "remuda-browser",
     "session.id": session,
     "remuda.lease.id": lease,

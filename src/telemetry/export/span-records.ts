@@ -1,9 +1,10 @@
-import { createTraceState, type SpanContext, SpanKind, SpanStatusCode, TraceFlags } from "@opentelemetry/api";
+import type { SpanContext } from "@opentelemetry/api";
 import type { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import type { Millis } from "../../base/clock.js";
 import type { TraceContext } from "../../base/trace-context.js";
 import type { Span } from "../traces/span.js";
 import type { Exported } from "./exported.js";
+import { openTelemetry } from "./opentelemetry.js";
 import { resourceFor } from "./resources.js";
 
 /** The maintained serializer says what a span is. */
@@ -14,17 +15,21 @@ type Time = SpanRecord["startTime"];
 const scope = { name: "remuda.traces" };
 
 /** Only what is sampled is exported. */
-export const spanContextOf = ({ traceId, spanId, state }: TraceContext): SpanContext => ({
-  traceId,
-  spanId,
-  traceFlags: TraceFlags.SAMPLED,
-  ...(state !== undefined && { traceState: createTraceState(state) }),
-});
+export function spanContextOf({ traceId, spanId, state }: TraceContext): SpanContext {
+  const { TraceFlags, createTraceState } = openTelemetry().api;
+  return {
+    traceId,
+    spanId,
+    traceFlags: TraceFlags.SAMPLED,
+    ...(state !== undefined && { traceState: createTraceState(state) }),
+  };
+}
 
 /** One span, given as its JSON, as OTLP has it. */
 export async function spanRecordOf({ text, of }: Exported): Promise<SpanRecord> {
   const { name, context, parent, isServer = false, link, ...rest } = JSON.parse(text) as Span;
   const { startedAt, endedAt, attributes = {}, failure } = rest;
+  const { SpanKind, SpanStatusCode } = openTelemetry().api;
   return {
     name,
     kind: isServer ? SpanKind.SERVER : SpanKind.INTERNAL,
