@@ -197,8 +197,13 @@ export const wordRules: readonly Rule[] = [
   confined(
     /(?<!typeof )\bimport\(|\bcreateRequire\b/g,
     [
-      ...["base/at-first-use.ts", "main.ts", "daemon/archives.ts", "daemon/time-slice.ts"],
-      ...["browser/resources/mounts.ts", "http/send-buffer.ts", "http/settle.ts"],
+      "base/at-first-use.ts",
+      "main.ts",
+      "daemon/archives.ts",
+      "daemon/time-slice.ts",
+      "browser/resources/mounts.ts",
+      "http/send-buffer.ts",
+      "http/settle.ts",
     ],
     "import() never forgets that it has failed: it is for a daemon's start, and what is loaded later is loaded by atFirstUse",
   ),
