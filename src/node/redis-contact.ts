@@ -1,6 +1,6 @@
 import { groupBy } from "../base/group-by.js";
 import type { Clock, Millis } from "../base/clock.js";
-import { type BrowserId, type Partition, partitionOf, type NodeId } from "../base/ids.js";
+import { type Partition, partitionOf, type NodeId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { type Browser, leaseOf } from "../pool/browser.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
@@ -86,18 +86,22 @@ export class RedisContact {
   async #lookAt(partition: Partition, slots: readonly Slot[]): Promise<void> {
     const { poolStore, networkSync } = this.ports;
     const changes = await poolStore.networkChanges(partition);
-    const isNew = changes !== this.#seen.get(partition);
-    const records = isNew ? await this.#recordsOf(partition) : undefined;
-    for (const each of slots.filter(
-      (slot) => networkSync.isBehind(slot) || isOther(slot, records?.get(slot.id)),
-    ))
-      this.#sync(each);
-    this.#seen.set(partition, changes);
+    const others = changes === this.#seen.get(partition) ? [] : await this.#othersIn(partition);
+    const heard = others.filter(mayChange(networkSync));
+    const behind = slots.filter((slot) => networkSync.isBehind(slot));
+    for (const each of new Set([...behind, ...heard])) this.#sync(each);
+    // A change of a lease that this node has not heard of yet is found again until it has.
+    if (heard.length === others.length) this.#seen.set(partition, changes);
   }
 
-  async #recordsOf(partition: Partition): Promise<ReadonlyMap<BrowserId, Browser>> {
-    const { browsers } = await this.ports.poolStore.browsersOf(partition, this.ports.node);
-    return new Map(browsers.map((browser) => [browser.id, browser]));
+  /** Browsers whose records ask for another network than the one that is in force. */
+  async #othersIn(partition: Partition): Promise<readonly Slot[]> {
+    const { poolStore, node, slots } = this.ports;
+    const { browsers } = await poolStore.browsersOf(partition, node);
+    return browsers.flatMap((record) => {
+      const slot = slots.find(record.id);
+      return slot && isOther(slot, record) ? [slot] : [];
+    });
   }
 
   /** Nobody waits for it: a sync that takes long closes the way out of its own browser only. */
@@ -160,7 +164,7 @@ const mayChange =
     slot.activity.lease !== undefined || slot.network !== undefined || networkSync.isBehind(slot);
 
 /** Whether a record asks for another network than the one that is in force. */
-const isOther = ({ network }: Slot, record: Browser | undefined): boolean => {
+const isOther = ({ network }: Slot, record: Browser): boolean => {
   const lease = leaseOf(record);
   return (
     lease !== undefined &&

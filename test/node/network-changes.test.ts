@@ -14,6 +14,13 @@ beforeEach(async () => {
 });
 afterEach(() => bed.close());
 
+/** Two browsers of one pool, both lent. */
+async function lendTwo(): Promise<{ pool: PoolBed; first: Held; second: Held }> {
+  const pool = await PoolBed.create(node.bed, { size: 2 });
+  for (const browser of await pool.claim(2)) await node.launch(browser);
+  return { pool, first: await pool.lend(), second: await pool.lend() };
+}
+
 test("a change that no message tells of is put in force at the next look", async () => {
   const { pool, slot, held } = await bed.lend();
   slot.activity.begin(held.lease);
@@ -30,10 +37,18 @@ test("where the node has not heard of the lease either, it is when its records a
   await until("it in the record", async () => (await pool.record(held.id)).lease?.network !== undefined);
 });
 
+test("it is also where the pool's changes were looked at before the node heard of the lease", async () => {
+  const { pool, first, second } = await lendTwo();
+  node.slots.find(first.id)?.activity.begin(first.lease);
+  await bed.change(pool, second, { allowedHosts: '["a.example"]' });
+  await node.redisContact.look();
+  await node.reconciler.look();
+  await node.redisContact.look();
+  await until("it in the record", async () => (await pool.record(second.id)).lease?.network !== undefined);
+});
+
 test("a change to one browser asks nothing about others, whose changes are in force", async () => {
-  const pool = await PoolBed.create(node.bed, { size: 2 });
-  for (const browser of await pool.claim(2)) await node.launch(browser);
-  const [first, second] = [await pool.lend(), await pool.lend()];
+  const { pool, first, second } = await lendTwo();
   for (const held of [first, second]) {
     node.slots.find(held.id)?.activity.begin(held.lease);
     await bed.change(pool, held, { allowedHosts: '["a.example"]' });
@@ -152,9 +167,10 @@ test("the next holder of a browser whose fence never came has the launch's own n
   expect(await bed.reach(slot)).toBe("allowed_hosts");
   await pool.release(held);
   await pool.freed(held.id);
-  await pool.lend();
-  await node.clock.advance(5000);
-  await until("its own network", async () => (await bed.reach(slot)) === 200);
+  const next = await pool.lend();
+  await node.reconciler.look();
+  expect(slot.activity.lease).toBe(next.lease);
+  expect(await bed.reach(slot)).toBe(200);
 });
 
 test("the next holder's own change is not lost where the lease before, which nobody used, was never fenced", async () => {
@@ -164,8 +180,8 @@ test("the next holder's own change is not lost where the lease before, which nob
   const next = await pool.lend();
   await bed.change(pool, next, { allowedHosts: '["a.example"]' });
   expect(await node.networkSync.sync(slot, 1)).toBe(true);
-  await node.clock.advance(5000);
-  await until("its lease", () => slot.activity.lease === next.lease);
+  await node.reconciler.look();
+  expect(slot.activity.lease).toBe(next.lease);
   expect(await bed.reach(slot)).toBe("allowed_hosts");
 });
 

@@ -46,6 +46,7 @@ export interface NodeBed {
   readonly leaseCommands: LeaseCommands;
   readonly handover: LeaseHandover;
   readonly reconciler: Reconciler;
+  readonly redisContact: RedisContact;
   readonly uploads: ExtensionUploads;
   readonly changeSession: ChangeSession;
   readonly host: BrowserHost;
@@ -223,6 +224,7 @@ export async function openNodeBed(
     leaseCommands,
     handover,
     reconciler,
+    redisContact,
     uploads,
     changeSession,
     host,
