@@ -156,8 +156,9 @@ test("a word about a lease that the record does not name cuts nobody", async () 
   const [cuts, held] = [[] as string[], await pool.lend()];
   await comes(slot, held.lease, cuts);
   expect(await node.handover.begin(slot, newLeaseId())).toBe(false);
-  node.leaseCommands.receive({ kind: "start", browser: slot.id, lease: newLeaseId(), url: "about:blank" });
-  await node.clock.advance(5000);
+  const lease = newLeaseId();
+  await node.leaseCommands.receiveDirectly({ kind: "start", browser: slot.id, lease, url: "about:blank" });
+  await node.reconciler.look();
   expect([cuts, slot.activity.lease]).toEqual([[], held.lease]);
 });
 

@@ -3,7 +3,7 @@ import { newLeaseId } from "../../src/base/ids.js";
 import { until } from "../support/browser/chromium-until.js";
 import { isLiving } from "../support/living.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
-import { PoolBed } from "../support/store/pool-bed.js";
+import { nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { claimOf } from "../support/store/store-bed.js";
 
 let node: NodeBed;
@@ -83,14 +83,13 @@ test("launches that are under way count against what the node may hold", async (
 test("a lease the node has heard of is not cut because the records were read before it was granted", async () => {
   const { pool, id } = await one();
   const earlier = await pool.lend();
-  const { browsers } = node.poolStore;
-  const stale = await node.poolStore.browsers(pool.partition);
+  const { poolStore } = node.bed;
+  const stale = await poolStore.browsersOf(pool.partition, nodeA);
   await pool.release(earlier);
   const present = await pool.lend();
   node.slots.find(id)?.activity.begin(present.lease);
-  node.bed.poolStore.browsers = async () => stale;
-  await node.clock.advance(5000);
-  node.bed.poolStore.browsers = browsers;
+  poolStore.browsersOf = async () => stale;
+  await node.reconciler.look();
   expect(node.slots.find(id)?.activity.isOver(present.lease)).toBe(false);
 });
 
@@ -99,8 +98,8 @@ test("a holder whose fence never came is cut when the record names another", asy
   const earlier = newLeaseId();
   node.slots.find(id)?.activity.begin(earlier);
   const present = await pool.lend();
-  await node.clock.advance(5000);
-  await until("the cut", () => node.slots.find(id)?.activity.isOver(earlier));
+  await node.reconciler.look();
+  expect(node.slots.find(id)?.activity.isOver(earlier)).toBe(true);
   expect(node.slots.find(id)?.activity.lease).toBe(present.lease);
 });
 
