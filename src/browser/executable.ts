@@ -52,10 +52,13 @@ const isExecutable = (path: string): Promise<boolean> =>
 
 const versionLimitMs = 10_000;
 
-/** Finds the major version that an executable reports, such as "156"; undefined where it reports none. */
+/** Finds the major version that an executable reports, such as "156"; undefined where it reports none now. */
 export type FindMajorVersion = (executable: string) => Promise<string | undefined>;
 
-/** Asks each executable once, and again when its file has changed: asking starts the executable. */
+/**
+ * Asks each executable once, and again when its file has changed: asking starts the executable. One that
+ * could not be run is asked again, since what it lacked may be there by then.
+ */
 export function makeFindMajorVersion(): FindMajorVersion {
   const known = new Map<string, Promise<string | undefined>>();
   return async (executable) => {
@@ -63,11 +66,15 @@ export function makeFindMajorVersion(): FindMajorVersion {
     const key = `${executable} ${mtimeMs}`;
     const found = known.get(key) ?? askMajorVersion(executable);
     known.set(key, found);
-    return await found;
+    return await found.catch(() => {
+      known.delete(key);
+      return undefined;
+    });
   };
 }
 
 async function askMajorVersion(executable: string): Promise<string | undefined> {
-  const { output } = await runProgram(executable, ["--version"], versionLimitMs);
+  const { succeeded, output, complaint } = await runProgram(executable, ["--version"], versionLimitMs);
+  if (!succeeded) throw new Error(`no version could be asked for: ${complaint}`);
   return / (\d+)\.\d/.exec(output)?.[1];
 }

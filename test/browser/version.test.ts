@@ -21,3 +21,15 @@ test("an executable is asked for its version once, and again when its file has c
   expect(await readFile(asked, "utf8")).toBe("--version\n--version\n");
   await rm(directory, { recursive: true });
 });
+
+test("an executable that could not be run, as for want of memory or descriptors, is asked again", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "remuda-test-version-"));
+  const [executable, asked] = [join(directory, "chromium"), join(directory, "asked")];
+  const once = `[ -e '${asked}' ] || { touch '${asked}'; kill -9 $$; }`;
+  await writeFile(executable, `#!/bin/sh\n${once}\necho "Chromium 156.0.1"\n`);
+  await chmod(executable, 0o755);
+  const find = makeFindMajorVersion();
+  expect(await Promise.all([find(executable), find(executable)])).toEqual([undefined, undefined]);
+  expect(await find(executable)).toBe("156");
+  await rm(directory, { recursive: true });
+});
