@@ -57,7 +57,10 @@ export interface NodeBed {
   readonly networkSync: NetworkSync;
   readonly launched: Chromium[];
   readonly fake: FakeChromium;
-  /** Moves the time on by which the node looks after its browsers. */
+  /**
+   * Moves the time on by which the node looks after its browsers. Redis answers in real time: moved by its
+   * contact's limit at once, the node may take Redis for away and shut every way out.
+   */
   readonly clock: DrivenClock;
   readonly poolStore: PoolStore;
   launch(browser: Browser): Promise<void>;
