@@ -68,19 +68,19 @@ export default defineConfig({
       },
       {
         extends: true,
-        // Beside the others, and after them: the shortest come last.
         test: {
           name: "shared",
           include: shared,
           pool: "forks",
           isolate: false,
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
+          // One more than there: these wait more often, and the shortest come last.
+          maxWorkers: 4,
+          sequence: { groupOrder: 2 },
         },
       },
       {
         extends: true,
-        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 4, sequence: { groupOrder: 2 } },
+        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 5, sequence: { groupOrder: 3 } },
       },
     ],
   },
