@@ -54,6 +54,9 @@ const answerBytes = (command: string): number => (command === "GetObjectCommand"
 const makeClient = (settings: S3Settings): S3Client => {
   const client = clientOf(settings);
   takeShortAnswers(client, answerBytes);
+  // The SDK loads who finds credentials when they are asked for: now, at the daemon's start, since a load
+  // that fails later may fail for ever (DECISIONS.md#185). What comes of it is the first request's to tell.
+  if (!settings.credentials) client.config.credentials().catch(() => {});
   return client;
 };
 

@@ -1,7 +1,8 @@
+import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { S3Archives, type S3Settings } from "../../src/archive/s3-archives.js";
 import { allOf, bytesOf, newFile } from "../support/archive/archive-bed.js";
@@ -155,3 +156,24 @@ async function silentServer(answer: (reply: ServerResponse) => unknown): Promise
   });
   return `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
 }
+
+test("credentials that are not configured are found when the store is opened, before a request needs them", async () => {
+  let asked = (): void => {};
+  const isAsked = new Promise<void>((resolve) => (asked = resolve));
+  const role = createServer((_request, reply) => {
+    asked();
+    reply.writeHead(403).end();
+  });
+  await once(role.listen(0, "127.0.0.1"), "listening");
+  vi.stubEnv(
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    `http://127.0.0.1:${(role.address() as AddressInfo).port}`,
+  );
+  const { credentials: _own, ...settings } = server.settings;
+  const archives = new S3Archives(settings);
+  await isAsked;
+  archives.close();
+  vi.unstubAllEnvs();
+  role.closeAllConnections();
+  role.close();
+});
