@@ -41,7 +41,9 @@ const permissions = [
 ];
 /**
  * Tries every means that an extension has of reaching a file, and returns what each gave. The manifest is not
- * narrowed: Chromium itself has to hold.
+ * narrowed: Chromium itself has to hold. Whether `first` gets a file that the extension may read depends on a
+ * race in the worker's process. Once a page has run there, as it has before `fetch`, the race is over (Chromium
+ * 156, docs/chromium.md#extensions).
  */
 const worker = (page: string): string => `
 const url = "file:///etc/passwd";
@@ -58,6 +60,8 @@ const settled = async (id) => {
 self.tries = async () => ({
   isAllowed: String(await chrome.extension.isAllowedFileSchemeAccess()),
   first: await first,
+  offscreen: await said(chrome.offscreen.createDocument({ url: "${page}", reasons: ["DOM_PARSER"], justification: "a test" })
+    .then(() => chrome.runtime.sendMessage("read")).then((answer) => { if (answer.startsWith("refused")) throw new Error(answer); return answer; })),
   fetch: await said(fetch(url).then((answer) => answer.text())),
   download: await said(chrome.downloads.download({ url }).then(settled)),
   upwards: await said(chrome.downloads.download({ url: "data:text/plain,hello", filename: "../outside.txt" }).then(settled)),
@@ -67,8 +71,6 @@ self.tries = async () => ({
     .then(() => chrome.tabs.query({ url: "file:///*" })).then((tabs) => { if (tabs.length === 0) throw new Error("no page of a file"); return "a tab"; })),
   redirect: await said(chrome.declarativeNetRequest.updateDynamicRules({ addRules: [{ id: 1, action: { type: "redirect", redirect: { url } }, condition: { urlFilter: "redirected.test" } }] })
     .then(() => fetch("http://redirected.test/")).then((answer) => answer.text())),
-  offscreen: await said(chrome.offscreen.createDocument({ url: "${page}", reasons: ["DOM_PARSER"], justification: "a test" })
-    .then(() => chrome.runtime.sendMessage("read")).then((answer) => { if (answer.startsWith("refused")) throw new Error(answer); return answer; })),
 });`;
 const page = `<!doctype html><script src="page.js"></script>`;
 const pageScript = `chrome.runtime.onMessage.addListener((_, __, answer) => {
@@ -235,6 +237,7 @@ test("the control: with its access as Chromium gives it, the same extension read
   const tries = await triesOf(chromium);
   expect(tries).toMatchObject({
     isAllowed: "true",
+    offscreen: expect.stringMatching(/^got got \w+:x:/),
     fetch: expect.stringMatching(/^got \w+:x:/),
     download: "got complete",
   });

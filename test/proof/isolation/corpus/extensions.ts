@@ -110,11 +110,14 @@ const reading: readonly ClientAttempt[] = [
   extension(
     "fetch by its worker",
     {
-      permissions: [],
-      worker:
-        "return await Promise.all(files.map((url) => soon(fetch(url).then((reply) => reply.text(), String))));",
+      permissions: ["tabs"],
+      // Whether the first fetches get files is a race, which is over once a page of the extension has run
+      // (Chromium 156, docs/chromium.md#extensions).
+      worker: `const fetched = () => Promise.all(files.map((url) => soon(fetch(url).then((reply) => reply.text(), String))));
+      const first = fetched(); await opened("page.html"); return await Promise.all([first, fetched()]);`,
+      files: { "page.html": "<body>" },
     },
-    { isQuick: true, succeedsPlain: { because: "a worker of an extension fetches no file: URL" } },
+    { isQuick: true },
   ),
   extension(
     "files opened in tabs, read by scripting",
