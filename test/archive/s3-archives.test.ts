@@ -165,10 +165,11 @@ test("credentials that are not configured are found when the store is opened, be
     reply.writeHead(403).end();
   });
   await once(role.listen(0, "127.0.0.1"), "listening");
-  vi.stubEnv(
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-    `http://127.0.0.1:${(role.address() as AddressInfo).port}`,
-  );
+  const place = `http://127.0.0.1:${(role.address() as AddressInfo).port}`;
+  vi.stubEnv("AWS_CONTAINER_CREDENTIALS_FULL_URI", place);
+  // Those of whoever runs the test would be found first.
+  vi.stubEnv("AWS_ACCESS_KEY_ID", "");
+  for (const file of ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"]) vi.stubEnv(file, "/dev/null");
   const { credentials: _own, ...settings } = server.settings;
   const archives = new S3Archives(settings);
   await isAsked;
