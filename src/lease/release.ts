@@ -99,7 +99,7 @@ async function releaseOver(
   { ref, browser }: { ref: string; browser: BrowserId },
   { lease }: Caller,
 ): Promise<Done<null> | Refusal> {
-  const over = await ports.projects.findTombstone(browser);
+  const over = await findTombstone(ports.projects, browser);
   if (over?.pool?.id !== ref && over?.pool?.name !== ref) return await notFound(ports, ref);
   return lease && lease !== over.lease ? refusal("lease_superseded") : done(null);
 }

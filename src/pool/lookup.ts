@@ -87,8 +87,21 @@ export async function findSessionId(ports: Ports, ref: string): Promise<BrowserI
   return found?.browser.id ?? findBrowserIdIn(ports.projects.project, ref);
 }
 
-/** What is kept of a session that is over, by its id or, of several that bore the name, the last. */
+/**
+ * What is kept of a session that is over, by its id or, of several that bore the name, the last. Whoever has
+ * ended it may have died before the tombstone was moved to where it is looked up: so it is moved now.
+ */
 export async function findTombstone(projects: ProjectStore, ref: string): Promise<Tombstone | undefined> {
+  const found = await findMoved(projects, ref);
+  if (found) return found;
+  const id = findBrowserIdIn(projects.project, ref);
+  const partition = id ? partitionOf(id) : (await projects.findName("session", ref))?.partition;
+  if (!partition) return undefined;
+  await projects.moveTombstones(partition);
+  return await findMoved(projects, ref);
+}
+
+async function findMoved(projects: ProjectStore, ref: string): Promise<Tombstone | undefined> {
   const id = findBrowserIdIn(projects.project, ref);
   const byId = id && (await projects.findTombstone(id));
   return byId ?? (await projects.findTombstoneNamed(ref));

@@ -103,6 +103,23 @@ test("a DELETE ends the session; only its repeat by the client's own retry is no
   expect(await control.remove("other", retry())).toMatchObject({ code: "browser_not_found" });
 });
 
+test("a DELETE whose control died before the tombstone was moved is repeated by id and by name, and its session is told", async () => {
+  const pool = await filled(2);
+  const held = await lend(pool, { name: "one" });
+  const { projects } = control.bed;
+  const { moveTombstones, freeName } = projects;
+  const lost = async (): Promise<void> => {};
+  Object.assign(projects, { moveTombstones: lost, freeName: lost });
+  await pool.release(held, { reuse: false, why: "deleted" });
+  await pool.clear();
+  Object.assign(projects, { moveTombstones, freeName });
+  for (const ref of ["one", held.id])
+    expect(await control.remove(ref, retry())).toMatchObject({ kind: "done" });
+  expect(await control.getSession(held.id, { includeDeleted: true })).toMatchObject({
+    value: { kind: "deleted", tombstone: { id: held.id, reason: "deleted" } },
+  });
+});
+
 test("an idle browser of a pool is no session", async () => {
   const pool = await filled();
   const [idle] = await pool.browsers();

@@ -104,6 +104,8 @@ export interface ProjectStore {
   sweepPools(): Promise<void>;
   /** Moves tombstones from where they were written to where they are looked up. */
   sweepPendingTombstones(): Promise<void>;
+  /** The same of one partition; again is harmless. */
+  moveTombstones(partition: Partition): Promise<void>;
   findTombstone(id: BrowserId): Promise<Tombstone | undefined>;
   /** The last that bore the name. */
   findTombstoneNamed(name: string): Promise<Tombstone | undefined>;

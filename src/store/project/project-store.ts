@@ -54,7 +54,7 @@ export class RedisProjectStore implements ProjectStore {
   tombstones: ProjectStore["tombstones"] = (from, count) => this.#tombstones.list(from, count);
   countTombstones = (): Promise<number> => this.#tombstones.count();
   sweepTombstones = (): Promise<void> => this.#tombstones.sweep();
-  moveTombstones = (partition: Partition): Promise<void> => this.#tombstones.move(partition);
+  moveTombstones: ProjectStore["moveTombstones"] = (partition) => this.#tombstones.move(partition);
 
   keepRecording: ProjectStore["keepRecording"] = (...given) => this.#recordings.keep(...given);
   findRecording: ProjectStore["findRecording"] = (browser) => this.#recordings.find(browser);
