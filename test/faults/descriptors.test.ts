@@ -69,15 +69,33 @@ fault("more connect than there are descriptors", async (tell) => {
   tell({ saw: "their connections are closed" });
 });
 
+const heldForMs = 2000;
+
+/**
+ * Has something attempted while so few are left. They are given back after a while in any case: where the
+ * attempt needs a connection of its own, that waits for a descriptor.
+ */
+async function attemptStarved(
+  daemon: DaemonProcess,
+  spare: number,
+  attempt: () => Promise<unknown>,
+): Promise<void> {
+  const giveBack = (): void => bound(daemon, 4096);
+  bound(daemon, descriptorsOf(daemon) + spare);
+  const timer = setTimeout(giveBack, heldForMs);
+  try {
+    await attempt();
+  } finally {
+    clearTimeout(timer);
+    giveBack();
+  }
+}
+
 fault("a control has no descriptor left when it first needs what it loads late", async (tell) => {
   const { control, uses } = await openFirstUses(fleet);
   for (const { attempt } of uses) {
     // One more each time, so that each file on the way is the first that cannot be opened.
-    for (let spare = 0; spare < 8; spare += 1) {
-      bound(control, descriptorsOf(control) + spare);
-      await attempt();
-      bound(control, 4096);
-    }
+    for (let spare = 0; spare < 8; spare += 1) await attemptStarved(control, spare, attempt);
   }
   for (const { works } of uses) await works();
   expect(control.log).not.toContain("daemon failed");
