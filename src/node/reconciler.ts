@@ -152,8 +152,8 @@ export class Reconciler {
     // Another release writes records without updating the index.
     if (await poolStore.findBrowser(slot.id)) return;
     await nodes.holdRoom(node, { id: slot.id, bytes: memoryBytes(slot.template.memory) });
-    if (slot.isEnding) return;
-    log.warn({ browser: slot.id }, "browser without a record ended");
+    if (!slot.isEnding) log.warn({ browser: slot.id }, "browser without a record ended");
+    // One that ends already may have given back its room before it was held here.
     await slots.end(slot);
     await nodes.freeRoom(node, slot.id);
   }

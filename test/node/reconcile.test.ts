@@ -208,6 +208,23 @@ test("a browser of a node that was taken for lost takes room there until it has 
   expect(await nodes.living()).toEqual([]);
 });
 
+test("a browser whose record is gone while it ends leaves no room taken", async () => {
+  const { slot } = await one();
+  const { nodes, redis } = node.bed;
+  const { chromium } = slot;
+  const kill = chromium.kill.bind(chromium);
+  let letEnd: () => void = () => {};
+  const mayEnd = new Promise<void>((resolve) => (letEnd = resolve));
+  chromium.kill = () => mayEnd.then(kill);
+  const ended = node.slots.end(slot);
+  await redis.flushall();
+  const look = node.reconciler.look();
+  await until("its room", async () => (await nodes.occupancy(nodeA)).browsers === 1);
+  letEnd();
+  await Promise.all([ended, look]);
+  expect(await nodes.occupancy(nodeA)).toEqual({ browsers: 0, bytes: 0 });
+});
+
 test("browsers that Redis has forgotten end with the next look, however young they are, and none waits for another's end", async () => {
   const { pool, slot: held } = await one();
   const { lease } = await pool.lend();
