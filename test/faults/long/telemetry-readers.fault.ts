@@ -82,9 +82,11 @@ fault(
 fault(
   "telemetry: a control with an open reader stands still (SIGSTOP), and its reader goes on there",
   async (tell) => {
-    const paused = await bed.start("control", patient);
-    const other = await bed.start("control", patient);
-    await bed.start("node", patient);
+    // A fast machine sends more in these 20 s than a session keeps by default.
+    const roomy = { ...patient, telemetry: { max_session_bytes: 128 * 1024 * 1024 } };
+    const paused = await bed.start("control", roomy);
+    const other = await bed.start("control", roomy);
+    await bed.start("node", roomy);
     const lease = await lend(other);
     const [here, there] = [
       new StreamFollower([paused], lease.session_id),
