@@ -3,8 +3,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect } from "vitest";
 import { findHierarchies } from "../../src/browser/resources/cgroup-hierarchy.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
 import { Fleet } from "../support/daemon/fleet.js";
-import { fault } from "./fault.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { fault, startWatch } from "./fault.js";
 import { launchOnDemand, proveStarved, type StarvedNode } from "./starved-node.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -66,5 +69,32 @@ describe.runIf(pids)("where the tasks of a process can be bounded", () => {
         expect(failures[0]).toContain("the daemon may have no further process");
         limit.remove();
       }),
+  );
+
+  fault(
+    "a node may start no thread more: long messages are refused, short ones go on, and the daemon lives",
+    async (tell) => {
+      const control = await fleet.control();
+      const { daemon } = await fleet.node("a");
+      await control.makePool({ name: "herd", size: 1 });
+      const { cdp_ws_url: url } = (await control.call("POST /browser_pools/herd/acquire", {})).body as Lease;
+      const limit = new TaskLimit(daemon);
+      limit.leave(0);
+      // The thread that reads long messages is started with the first client.
+      const client = await connectRaw(url);
+      const long = () => client.send("Target.activateTarget", { targetId: "x".repeat(2 ** 20) });
+      for (const { error } of await Promise.all([long(), long()]))
+        expect(error?.message).toContain("could not be read");
+      expect(await client.send("Browser.getVersion")).toHaveProperty("result");
+      limit.lift();
+      const watch = startWatch();
+      await until("a long message that is read", async () =>
+        (await long()).error?.message.includes("could not be read") ? undefined : true,
+      );
+      await client.close();
+      limit.remove();
+      expect(daemon.log).not.toContain("daemon failed");
+      tell({ saw: "an error as the answer to a command of more than 64 KiB", recoveryMs: watch.since() });
+    },
   );
 });

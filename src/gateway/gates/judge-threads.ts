@@ -43,6 +43,8 @@ const limitMsOf = (bytes: number): Millis => Math.max(1, bytes / (16 * 1024 * 10
  */
 const heapPerByte = 32;
 const leastHeapMebibytes = 512;
+/** Where the kernel gave no thread: for so long none is asked for again. */
+const restMs: Millis = 1000;
 const heapMebibytesFor = (longestBytes: number): number =>
   Math.max(leastHeapMebibytes, Math.ceil((longestBytes * heapPerByte) / 2 ** 20));
 
@@ -55,6 +57,7 @@ export class JudgeThreads {
   readonly #workers = new Set<Worker>();
   readonly #waiting = new Map<BrowserId, Waiting[]>();
   #isClosed = false;
+  #restsUntil: Millis = -Infinity;
 
   constructor(private readonly parts: JudgeThreadsParts) {}
 
@@ -83,17 +86,22 @@ export class JudgeThreads {
   /** What is still waiting is not judged. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const waiting of this.#waiting.values()) for (const { resolve } of waiting) resolve(undefined);
-    this.#waiting.clear();
+    this.#giveUp();
     await Promise.all([...this.#workers].map((worker) => worker.terminate()));
   }
 
   #proceed(): void {
     while (this.#waiting.size > 0) {
       const worker = this.#idle.pop() ?? this.#start();
-      if (!worker) return;
-      this.#give(worker, this.#next());
+      if (worker) this.#give(worker, this.#next());
+      else if (this.#workers.size === 0) this.#giveUp();
+      else return;
     }
+  }
+
+  #giveUp(): void {
+    for (const waiting of this.#waiting.values()) for (const { resolve } of waiting) resolve(undefined);
+    this.#waiting.clear();
   }
 
   /** Takes a message of the browser whose turn it is, which then comes last. */
@@ -105,8 +113,21 @@ export class JudgeThreads {
     return next;
   }
 
+  /** Undefined where there are enough, and where the daemon may have no further thread. */
   #start(): Worker | undefined {
-    if (this.#workers.size >= mostWorkers || this.#isClosed) return undefined;
+    const { clock, log } = this.parts;
+    if (this.#workers.size >= mostWorkers || this.#isClosed || clock.monotonic() < this.#restsUntil)
+      return undefined;
+    try {
+      return this.#startNow();
+    } catch (error) {
+      this.#restsUntil = clock.monotonic() + restMs;
+      log.warn({ error: textOf(error) }, "a thread that judges messages cannot be started");
+      return undefined;
+    }
+  }
+
+  #startNow(): Worker {
     const worker = new Worker(this.parts.script, {
       resourceLimits: { maxOldGenerationSizeMb: heapMebibytesFor(this.parts.longestBytes) },
     });

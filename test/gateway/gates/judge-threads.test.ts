@@ -11,28 +11,30 @@ const silent = new URL(
   "data:text/javascript,import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => {});",
 );
 
+const directories = { downloads: "/downloads", uploads: "/uploads", temporary: "/temporary" };
+const judge = (threads: JudgeThreads, bytes: number) =>
+  threads.judge({
+    browser: newBrowserId(onDemandPartition),
+    message: Buffer.alloc(bytes),
+    context: { directories },
+    isObserved: false,
+    spent: () => {},
+  });
+
 test("a message that is not judged is given up after a time that grows with its length", async () => {
   const clock = new DrivenClock();
   const threads = new JudgeThreads({ script: silent, clock, log: silentLog, longestBytes: 64 * mebibyte });
   onTestFinished(() => threads.close());
-  const directories = { downloads: "/downloads", uploads: "/uploads", temporary: "/temporary" };
   const given: unknown[] = [];
-  const judge = async (name: string, bytes: number): Promise<void> => {
-    const judged = await threads.judge({
-      browser: newBrowserId(onDemandPartition),
-      message: Buffer.alloc(bytes),
-      context: { directories },
-      isObserved: false,
-      spent: () => {},
-    });
-    given.push([name, judged]);
+  const note = async (name: string, bytes: number): Promise<void> => {
+    given.push([name, await judge(threads, bytes)]);
   };
-  const judging = judge("long", 64 * mebibyte);
+  const judging = note("long", 64 * mebibyte);
   await clock.advance(10_001);
   expect(given).toEqual([]);
   await clock.advance(30_000);
   await judging;
-  const short = judge("short", mebibyte);
+  const short = note("short", mebibyte);
   await clock.advance(10_001);
   await short;
   expect(given).toEqual([
@@ -72,7 +74,6 @@ test.each([
       longestBytes,
     });
     onTestFinished(() => threads.close());
-    const directories = { downloads: "/downloads", uploads: "/uploads", temporary: "/temporary" };
     const judged = await threads.judge({
       browser: newBrowserId(onDemandPartition),
       message: carried(carriers, longestBytes),
@@ -83,3 +84,22 @@ test.each([
     expect(judged).toMatchObject({ kind: "command", judgement: { kind: "pass" } });
   },
 );
+
+test("where no thread can be started, a message is given up at once, and the next thread is asked for a second later", async () => {
+  const clock = new DrivenClock();
+  const warnings: unknown[] = [];
+  const log = { ...silentLog, warn: (facts: unknown) => warnings.push(facts) };
+  // Node.js refuses it in the constructor, as it does where the kernel gives no thread.
+  const script = new URL("http://127.0.0.1/judge-worker.js");
+  const threads = new JudgeThreads({ script, clock, log, longestBytes: mebibyte });
+  onTestFinished(() => threads.close());
+  threads.open();
+  expect(await Promise.all([judge(threads, mebibyte), judge(threads, mebibyte)])).toEqual([
+    undefined,
+    undefined,
+  ]);
+  expect(warnings).toHaveLength(1);
+  await clock.advance(1001);
+  expect(await judge(threads, mebibyte)).toBeUndefined();
+  expect(warnings).toHaveLength(2);
+});
