@@ -35,7 +35,9 @@ fault(
     await until(
       "browsers on the node that is well again",
       async () => ((await spread(control, "herd"))["a"] ?? 0) > 0 || (await grown(control)),
-    );
+    ).catch(async (error: unknown) => {
+      throw new Error(await cluesOf(control, a.daemon), { cause: error });
+    });
     await until(
       "it is shown as well",
       async () => !(await metricsOf(control)).includes('remuda_nodes{state="failing"} 1'),
@@ -43,6 +45,17 @@ fault(
     tell({ saw: "a full pool, on the other node" });
   },
 );
+
+/** What tells of the cause where a node that is well again is left alone. */
+async function cluesOf(control: DaemonProcess, { log }: DaemonProcess): Promise<string> {
+  const { body: pool } = await control.call("GET /browser_pools/herd");
+  const browsers = await spread(control, "herd");
+  const redis = fleet.redis.client();
+  const keys = await redis.keys("remuda:{node-a}:*");
+  const marks = await Promise.all(keys.map(async (key) => `${key}: ${await redis.pttl(key)} ms left`));
+  redis.disconnect();
+  return `${JSON.stringify({ pool, browsers, marks }, undefined, 1)}\n${log.slice(-4000)}`;
+}
 
 /** One more browser is wanted, so that the node is tried again. */
 async function grown(control: DaemonProcess): Promise<undefined> {

@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { makeFill, makeFillSoon } from "../../src/pool/fill.js";
 import type { PoolStore } from "../../src/pool/ports/pool-store.js";
-import { nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
-import { claimOf, openStoreBed, type StoreBed } from "../support/store/store-bed.js";
+import { claimOf, openStoreBed, request, type StoreBed } from "../support/store/store-bed.js";
 import { nodeFacts } from "../support/store/node-facts.js";
 
 let server: TestRedis;
@@ -54,6 +54,45 @@ test("a pool that is changed while its browsers are placed is filled by the next
   await fillWith(poolStore)(pool.partition);
   expect(await pool.counts()).toMatchObject({ launching: 1 });
   expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 1, bytes: 8 * 2 ** 30 });
+});
+
+describe("a node that fails launches is given another trial at once", () => {
+  beforeEach(async () => {
+    await bed.nodes.beat(nodeFacts(nodeA, { failing: { failures: 1, error: "no display" } }));
+    await bed.nodes.beat(nodeFacts(nodeB));
+  });
+  const launchedOn = (): readonly string[] =>
+    bed.jobs.filter(({ kind }) => kind === "launch").map(({ node }) => node);
+
+  test("where the launch of the last was claimed by another fill, on another node", async () => {
+    const pool = await PoolBed.create(bed, { size: 1 });
+    const overtaken = new Proxy<PoolStore>(bed.poolStore, {
+      get: (target, name) =>
+        name !== "claimLaunches"
+          ? Reflect.get(target, name).bind(target)
+          : async (...given: Parameters<PoolStore["claimLaunches"]>) => {
+              await fillWith(target)(pool.partition);
+              return await target.claimLaunches(...given);
+            },
+    });
+    await fillWith(overtaken)(pool.partition);
+    expect(launchedOn()).toEqual([nodeB]);
+    await pool.update({ size: 2 });
+    await fillWith(bed.poolStore)(pool.partition);
+    expect(launchedOn()).toEqual([nodeB, nodeA]);
+  });
+
+  test("where the last was called off before its launch began", async () => {
+    const [pool, other] = [await PoolBed.create(bed, { size: 1 }), await PoolBed.create(bed, { size: 1 })];
+    await fillWith(bed.poolStore)(pool.partition);
+    await bed.poolStore.deletePool(pool.partition, { force: true, request: request() });
+    await bed.effects.idle();
+    const retired = bed.jobs.filter(({ kind }) => kind === "retire");
+    for (const { browser, claim } of retired) await bed.reports.gone(browser, claim);
+    await bed.effects.idle();
+    await fillWith(bed.poolStore)(other.partition);
+    expect(launchedOn()).toEqual([nodeA, nodeA]);
+  });
 });
 
 test("however many ask for a fill while one is under way, one more follows it, and a failure keeps nobody from the next", async () => {

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { partitionOf, newBrowserId, newLeaseId, newPoolId, type NodeId } from "../../src/base/ids.js";
+import {
+  type BrowserId,
+  partitionOf,
+  newBrowserId,
+  newLeaseId,
+  newPoolId,
+  type NodeId,
+} from "../../src/base/ids.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { RedisProjectStore } from "../../src/store/project/project-store.js";
 import { RedisProjects } from "../../src/store/project/projects.js";
@@ -207,6 +214,21 @@ onBoth("what spans partitions", ({ bed }) => {
       expect(await ask()).toBe(false);
       await nodes.wake(nodeA);
       expect(await ask()).toBe(true);
+    });
+
+    test("one that fails launches has room for another as soon as that one's is given back, and no sooner", async () => {
+      const { nodes } = bed();
+      const [first, second] = [
+        newBrowserId(partitionOf(newPoolId())),
+        newBrowserId(partitionOf(newPoolId())),
+      ];
+      const ask = (id: BrowserId): Promise<boolean> =>
+        nodes.reserveRoom(factsOf(nodeA), { id, bytes: 1, isTrial: true });
+      expect([await ask(first), await ask(second)]).toEqual([true, false]);
+      await nodes.freeRoom(nodeA, second);
+      expect(await ask(second)).toBe(false);
+      await nodes.freeRoom(nodeA, first);
+      expect([await ask(second), await ask(first)]).toEqual([true, false]);
     });
 
     test("a name is one daemon's as long as it beats; another of its data directory takes it at once", async () => {

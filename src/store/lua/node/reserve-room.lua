@@ -3,8 +3,8 @@
 -- ARGV  browser bytes mostBytes mostBrowsers graceMs isTrial restMs
 -- REPLY reserved, full
 -- `isTrial`: the node fails launches; it has no room while it rests, and then for one until that has come to
--- something. The map holds a set of browsers with their bytes, never a counter: giving back twice is
--- harmless.
+-- something or has given back its place. The map holds a set of browsers with their bytes, never a counter:
+-- giving back twice is harmless.
 --- @include base
 
 local sum, count = 0, 0
@@ -25,7 +25,10 @@ if A.isTrial == "1" then
     end
   end
   if redis.call("EXISTS", K.rest) == 1 then return plain("full") end
-  if not redis.call("SET", K.trial, A.browser, "NX", "PX", A.graceMs) then return plain("full") end
+  -- Of a trial without a place the node may never hear: its launch was not claimed, or was called off.
+  local other = redis.call("GET", K.trial)
+  if other and other ~= A.browser and redis.call("HEXISTS", K.room, other) == 1 then return plain("full") end
+  redis.call("SET", K.trial, A.browser, "PX", A.graceMs)
 end
 redis.call("HSET", K.room, A.browser, A.bytes .. " " .. string.format("%.0f", now + tonumber(A.graceMs)))
 return plain("reserved")
