@@ -221,6 +221,8 @@ export class OtlpReceiver {
     const { writableEnded } = response;
     this.answer(response, { number: this.requests.length });
     if (writableEnded || response.statusCode !== 200) return;
+    // What others than exporters send here is kept in `requests` alone.
+    if (request.headers["content-type"] !== "application/x-protobuf") return;
     if (request.url?.endsWith("/v1/traces")) this.spans.push(...spansIn(bytes));
     else this.records.push(...recordsIn(bytes));
   }

@@ -1,18 +1,26 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
+import { bound } from "../../support/bound.js";
+import { until } from "../../support/browser/chromium-until.js";
 import { startDaemon } from "../../support/daemon/daemon.js";
+import { freePort } from "../../support/free-port.js";
+import { OtlpReceiver } from "../../support/telemetry/otlp-receiver.js";
 
 const root = join(import.meta.dirname, "../../..");
 const page = readFileSync(join(root, "docs/telemetry.md"), "utf8");
-const section = page.slice(page.indexOf("## Try it"), page.indexOf("## Configuration"));
-const blocks = [...section.matchAll(/^```(sh|js)\n(.*?)^```/gms)].map(([, kind, text = ""]) => ({
-  kind,
-  text,
-}));
 const run = promisify(execFile);
+
+/** What is to be typed or saved there, by its kind. */
+const blocksBetween = (from: string, to: string): readonly { kind: string; text: string }[] => {
+  const section = page.slice(page.indexOf(from), page.indexOf(to));
+  const found = section.matchAll(/^```(sh|js)\n(.*?)^```/gms);
+  return [...found].map(([, kind = "", text = ""]) => ({ kind, text }));
+};
 
 interface Printed {
   readonly event: { readonly type: string };
@@ -20,6 +28,7 @@ interface Printed {
 const typesOf = (printed: readonly Printed[]): string[] => printed.map(({ event }) => event.type);
 
 test("the commands of docs/telemetry.md run as they are printed, and show what they say", async () => {
+  const blocks = blocksBetween("## Try it", "## Configuration");
   expect(blocks.map(({ kind }) => kind)).toEqual(["sh", "sh", "js", "sh"]);
   const [create, follow, drive, look] = blocks.map(({ text }) => text);
   const daemon = await startDaemon();
@@ -45,4 +54,55 @@ test("the commands of docs/telemetry.md run as they are printed, and show what t
     expect(typesOf(kept)).toContain(type);
   }
   await daemon.stop();
+});
+
+/** Runs the page's program that unpacks for a viewer, until it is stopped. */
+async function startUnpacker(program: string, port: number) {
+  const [command = "", ...args] = bound(process.execPath, "--input-type=module", "--eval", program);
+  const child = spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] });
+  const exited = once(child, "exit");
+  const url = `http://127.0.0.1:${port}`;
+  const nothing = { method: "POST", headers: { "content-type": "text/plain" }, body: gzipSync("") };
+  await until("an answer by the viewer", () => fetch(url, nothing).catch(() => undefined));
+  return async () => {
+    child.kill();
+    await exited;
+  };
+}
+
+test("the trace of docs/telemetry.md is whole in a viewer that unpacks nothing, by the programs printed there", async () => {
+  const blocks = blocksBetween("### A trace in a viewer", "## Flight recorder");
+  expect(blocks.map(({ kind }) => kind)).toEqual(["sh", "js", "sh", "js", "sh"]);
+  const viewer = await new OtlpReceiver().start();
+  const port = await freePort();
+  const ports = new Map([
+    ["4318", String(viewer.port)],
+    ["4319", String(port)],
+  ]);
+  const here = (text: string): string => text.replace(/\b431[89]\b/g, (each) => ports.get(each) ?? each);
+  const [, unpack, configure, trace, register] = blocks.map(({ text }) => here(text));
+  const stopUnpacking = await startUnpacker(unpack ?? "", port);
+  const [, file = ""] = /echo '(.*)'/.exec(configure ?? "") ?? [];
+  const daemon = await startDaemon({ file: JSON.parse(file) });
+  const env = { PATH: process.env["PATH"], REMUDA: daemon.url, REMUDA_API_KEY: daemon.apiKey };
+  const options = { cwd: root, env, timeout: 60_000 };
+  const [, ...registering] = (register ?? "").replace("node traced.mjs", "").split("\n");
+  await run("sh", ["-c", registering.join("\n")], options);
+  const traced = await run(process.execPath, ["--input-type=module", "--eval", trace ?? ""], options);
+  expect(traced.stderr).toBe("");
+  const of = (name: string) => viewer.spans.filter((span) => span.name === name);
+  await until("the spans", () => of("navigation").length === 2 && of("hand-out")[0]);
+  const own = viewer.requests.find(({ headers }) => headers["content-type"] === "application/json");
+  const [task] = JSON.parse(String(own?.bytes)).resourceSpans[0].scopeSpans[0].spans;
+  expect(traced.stdout).toContain(`#trace=${task.traceId}\n`);
+  const parents = [task.spanId, ...viewer.spans.map(({ spanId }) => spanId)];
+  expect(viewer.spans.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(["acquire", "hand-out", "connect", "first command", "navigation"]),
+  );
+  expect(viewer.spans.every(({ traceId }) => traceId === task.traceId)).toBe(true);
+  expect(viewer.spans.every(({ parentId }) => parents.includes(parentId))).toBe(true);
+  expect(of("acquire")[0]?.parentId).toBe(task.spanId);
+  expect(viewer.requests.every(({ headers }) => headers["content-encoding"] === undefined)).toBe(true);
+  await daemon.stop();
+  await Promise.all([stopUnpacking(), viewer.close()]);
 });
