@@ -1,6 +1,6 @@
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished } from "vitest";
 import { findHierarchies } from "../../src/browser/resources/cgroup-hierarchy.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -27,6 +27,8 @@ class TaskLimit {
 
   constructor({ pid }: DaemonProcess) {
     mkdirSync(this.#path);
+    // A test that fails has not removed it.
+    onTestFinished(() => this.remove());
     this.#write("cgroup.procs", pid);
   }
   /** So many more than there are. */
@@ -37,6 +39,7 @@ class TaskLimit {
     this.#write("pids.max", "max");
   }
   remove(): void {
+    if (!existsSync(this.#path)) return;
     const above = join(pids?.own ?? "", "cgroup.procs");
     for (const pid of readFileSync(join(this.#path, "cgroup.procs"), "utf8").split("\n").filter(Boolean))
       writeFileSync(above, pid);

@@ -35,6 +35,8 @@ interface Waiting {
 const mostWorkers = Math.min(2, Math.max(1, availableParallelism() - 1));
 /** A message of 16 MiB, of whatever make, takes less than a second; longer ones take as much longer. */
 const limitMsOf = (bytes: number): Millis => Math.max(1, bytes / (16 * 1024 * 1024)) * 10_000;
+/** Where the kernel gave no thread: for so long none is asked for again. */
+const restMs: Millis = 1000;
 /**
  * V8 ends the whole daemon, not only the thread, where one string is longer than what is left of the heap.
  * A message takes up to 16 times its length: the worst has a character beyond Latin-1 and is carried by four
@@ -43,8 +45,6 @@ const limitMsOf = (bytes: number): Millis => Math.max(1, bytes / (16 * 1024 * 10
  */
 const heapPerByte = 32;
 const leastHeapMebibytes = 512;
-/** Where the kernel gave no thread: for so long none is asked for again. */
-const restMs: Millis = 1000;
 const heapMebibytesFor = (longestBytes: number): number =>
   Math.max(leastHeapMebibytes, Math.ceil((longestBytes * heapPerByte) / 2 ** 20));
 
