@@ -10,7 +10,7 @@ import {
   isDaemonLeaf,
   prepareTop,
 } from "./cgroup-hierarchy.js";
-import { daemonPrograms, moveDaemon, setWeight } from "./cgroup-weights.js";
+import { moveDaemon } from "./cgroup-weights.js";
 import { type ProcessorAccount, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
 
 /** What the kernel tells of the memory of a browser's processes together. */
@@ -141,15 +141,6 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
   const weighed = having("cpu");
   const counted = weighed?.version === 2 ? weighed : having("cpuacct");
   const yielding = await findYielding(weighed, counted);
-  let living = 0;
-  let weighing = Promise.resolve();
-  // One at a time: of writes side by side, any may be the last.
-  const count = (by: 1 | -1 | 0): Promise<void> => {
-    living += by;
-    if (weighed) weighing = weighing.then(() => setWeight(weighed, daemonPrograms + living));
-    return weighing;
-  };
-  await count(0);
   return {
     holds: Object.fromEntries(controllers.map((each) => [each, held(each)])) as Record<
       Controller,
@@ -159,7 +150,6 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
     ...(yielding && { yielding }),
     async make(name, limits) {
       const cgroup = await makeCgroup(tops, name, limits);
-      await count(1);
       const account: ProcessorAccount = {
         weighed: join(weighed?.path ?? "", name),
         counted: join(counted?.path ?? "", name),
@@ -168,7 +158,6 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
       const remove = async (): Promise<void> => {
         await cgroup.remove();
         yielding?.delete(account);
-        await count(-1);
       };
       return { ...cgroup, remove };
     },
