@@ -2,24 +2,11 @@ import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { daemonLeaf, type Hierarchy } from "./cgroup-hierarchy.js";
 
-type Place = Pick<Hierarchy, "version"> & { readonly path: string };
+/** The weight that every cgroup has by default (cgroups(7)). */
+const weights = { 1: { file: "cpu.shares", usual: 1024 }, 2: { file: "cpu.weight", usual: 100 } } as const;
 
-/** The weight that every cgroup has by default, and the largest that it may have (cgroups(7)). */
-const weights = {
-  1: { file: "cpu.shares", usual: 1024, most: 262_144 },
-  2: { file: "cpu.weight", usual: 100, most: 10_000 },
-} as const;
-
-/** Gives a cgroup as much processor time as so many programs get, where others want it, too. */
-export async function setWeight({ version, path }: Place, programs: number): Promise<void> {
-  const { file, usual, most } = weights[version];
-  const weight = Math.min(most, usual * Math.max(1, programs));
-  // A cgroup without a weight gets the same share as any other program, which harms nobody.
-  await writeFile(join(path, file), `${weight}`).catch(() => {});
-}
-
-/** The daemon relays for all browsers, so it goes first; it wants little. */
-export const daemonPrograms = 8;
+/** The daemon relays for all its browsers, so it goes before them; it wants little. */
+const daemonPrograms = 8;
 
 /**
  * Moves this process, and what it has started so far (its private Redis), into a cgroup that weighs as much
@@ -34,7 +21,9 @@ export async function moveDaemon({ version, own }: Hierarchy, name: string): Pro
     return () => isRemoved(path);
   }
   await Promise.all((await startedSoFar()).map((pid) => move(path, pid).catch(() => {})));
-  await setWeight({ version, path }, daemonPrograms);
+  const { file, usual } = weights[version];
+  // A cgroup without a weight gets the same share as a browser, which harms nobody.
+  await writeFile(join(path, file), `${usual * daemonPrograms}`).catch(() => {});
   return async () => {
     // Version 2 takes no process back where it hands controllers down; the next daemon of this directory
     // finds the cgroup.

@@ -159,28 +159,17 @@ const weighedTop = (): string =>
   "";
 
 test.runIf(isRoot)(
-  "the daemon weighs as much as several browsers, and all together as much as they are",
+  "the daemon weighs as much as several browsers, and all together as any other program, however many there are",
   async () => {
     const top = weighedTop();
     expect(weightAt(cpuPlaceOf(readFileSync("/proc/self/cgroup", "utf8")))).toBe(8);
     const made = await Promise.all(["one", "two", "three"].map((name) => cgroups.make(name, limits)));
-    expect(weightAt(top)).toBe(8 + 3);
+    expect(weightAt(top)).toBe(1);
     expect(weightAt(join(top, "one"))).toBe(1);
-    for (const cgroup of made) await cgroup.remove();
-    expect(weightAt(top)).toBe(8);
+    await Promise.all(made.map((cgroup) => cgroup.remove()));
   },
 );
 
-test.runIf(isRoot)("the weight is that of all, however many come and go at once", async () => {
-  const top = weighedTop();
-  for (let round = 0; round < 20; round++) {
-    const names = Array.from({ length: 20 }, (_, at) => `${at}`);
-    const made = await Promise.all(names.map((name) => cgroups.make(name, limits)));
-    expect(weightAt(top)).toBe(8 + 20);
-    await Promise.all(made.map((cgroup) => cgroup.remove()));
-    expect(weightAt(top)).toBe(8);
-  }
-});
 test.runIf(isRoot)(
   "a second host of one process, and what it ends, leave the first one's cgroups usable",
   async () => {
