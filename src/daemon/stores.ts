@@ -18,6 +18,7 @@ import { queuePrefix } from "../store/redis/keys.js";
 import { RedisLimitStore, RedisRateLimiter } from "../store/organization/limit-store.js";
 import type { StoreLimits } from "../store/limits.js";
 import { RedisNodeStore } from "../store/node-store.js";
+import { RedisRemovalNotes } from "../store/organization/removal-notes.js";
 import { RedisProjectDirectory } from "../store/organization/project-directory.js";
 import { RedisProjects } from "../store/project/projects.js";
 import {
@@ -44,6 +45,7 @@ export interface Stores {
   readonly events: RedisEventStore;
   readonly apiKeys: RedisApiKeyStore;
   readonly callers: RedisCallerStore;
+  readonly removals: RedisRemovalNotes;
   readonly limits: RedisLimitStore;
   /** Undefined where no rate is set. */
   readonly creations: RedisRateLimiter | undefined;
@@ -135,6 +137,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     events: new RedisEventStore(store, { unnamed, limits: streamLimitsOf(config) }),
     apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs, requestsPerMinute }),
     callers: new RedisCallerStore(store, requestsPerMinute),
+    removals: new RedisRemovalNotes(store, limits.retryWindowMs),
     limits: new RedisLimitStore(store),
     creations: limiterOf(store, creationRatePerMinute),
     nodes,

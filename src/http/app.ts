@@ -12,6 +12,7 @@ import type { HttpDeps, HttpOptions } from "./deps.js";
 import { addAuthorization, refuseClosed } from "./authorization.js";
 import { acceptBodies, wrongType } from "./body.js";
 import { refusalOfError, sendRefusal } from "./errors.js";
+import { addFirstRemovals } from "./first-removals.js";
 import { parseQuery } from "./query.js";
 import { OpenRequests } from "./open-requests.js";
 import { tellRate } from "./rates.js";
@@ -102,6 +103,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   void app.register(async (scope) => {
     const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
     addAdmission(keyed, deps, tooOften);
+    addFirstRemovals(keyed, deps);
     addAuthorization(keyed, deps);
     watchPlatformCalls(keyed, deps);
     const given = { ...deps, context, inProject: makeInProject(deps) };

@@ -5,7 +5,8 @@ import { type Guarded, type Principal, projectOfRequest } from "../access/princi
 import type { Refusal } from "../base/errors.js";
 import type { App } from "./app.js";
 import type { HttpDeps } from "./deps.js";
-import { sendRefusal } from "./errors.js";
+import { callerOf } from "./caller.js";
+import { sendRefusal, sendRemoved } from "./errors.js";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -48,8 +49,11 @@ export function addAuthorization(app: App, { thingsIn }: Pick<HttpDeps, "thingsI
     const { principal } = request;
     if (!isRestricted(principal)) return next();
     const settle = (refused: Refusal | undefined): void => {
-      if (refused) sendRefusal(reply, refused);
-      else next();
+      if (!refused) return next();
+      // A session's end says itself what a repeat finds.
+      const isRemoval = request.method === "DELETE" && refused.code !== "browser_not_found";
+      if (isRemoval) sendRemoved(reply, refused, callerOf(request, reply));
+      else sendRefusal(reply, refused);
     };
     judge(thingsIn(projectOfRequest(principal)), request, principal).then(settle, next);
   });

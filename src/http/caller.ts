@@ -84,7 +84,8 @@ function goneSignal(raw: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-const retryCountOf = (text: unknown): number =>
+/** How many attempts of the same request its client says came before it. */
+export const retryCountOf = (text: unknown): number =>
   typeof text === "string" && /^\d{1,3}$/.test(text) ? Number(text) : 0;
 
 function idempotencyKeyOf(text: unknown): string | undefined {

@@ -1,5 +1,6 @@
 import type { ApiKeyOperations } from "../access/api-key.js";
 import type { GuardedThings } from "../access/authorize.js";
+import type { Removal } from "../access/first-removals.js";
 import type { FailedLogins } from "../access/failed-logins.js";
 import type { ProjectOperations } from "../access/project.js";
 import type { Authenticator } from "../access/principal.js";
@@ -86,6 +87,8 @@ export interface HttpDeps {
   readonly failedLogins: FailedLogins;
   /** Which of these API keys let nobody in any more. */
   endedAmong(ids: readonly string[]): Promise<readonly string[]>;
+  /** The id of what a deletion means, or what it was called where there is no such thing. */
+  findRemoved(removal: Removal): Promise<string>;
   /** What policies name in a project. */
   thingsIn(project: ProjectId): GuardedThings;
   readonly apiKeys: ApiKeyOperations;

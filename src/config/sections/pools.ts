@@ -30,7 +30,8 @@ export const acquireSection = Type.Object({
   )(10),
   idempotency_minutes: minutes("an idempotency key is remembered")(10),
   retry_window_seconds: seconds(
-    "a repeated release that names no lease ends nothing within, after the lease's end",
+    "a repeated release that names no lease ends nothing within, after the lease's end; so long the repeat of a " +
+      "`DELETE` by name means what the first did",
     [0, 3600],
   )(120),
   control_beat_period_ms: millis("a control says that it is alive every", [50, 60_000])(1000),

@@ -1,12 +1,16 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeFindRemoved, type NamedKind, type Removal } from "../../access/first-removals.js";
+import { projectOfRequest } from "../../access/principal.js";
+import type { ProjectOperations } from "../../access/project.js";
+import { done, type Done, type Refusal, refusal } from "../../base/errors.js";
 import { tokenOf } from "../../base/crypto/lease-token.js";
 import { textOf } from "../../base/log.js";
 import type { Stops } from "../../base/stops.js";
 import type { Config } from "../../config/config.js";
 import type { Gateway } from "../../gateway/gateway.js";
 import type { makeDirectMessages } from "../../gateway/relay/direct-messages.js";
-import type { HttpDeps, UploadLimits } from "../../http/deps.js";
+import type { HttpDeps, OperationsInProject, UploadLimits } from "../../http/deps.js";
 import type { Front } from "../../http/front.js";
 import { listen, type Listening } from "../../http/server.js";
 import { NodeDirectory } from "../../lease/node-directory.js";
@@ -33,13 +37,15 @@ export async function listenAsApi(
   stops: Stops,
 ): Promise<Listening> {
   const { config, clock, log, stopping, stores, metrics, archives } = shared;
+  const projects = openProjects(shared);
   const listening = await listen(httpOptions(config), {
     operationsIn,
     audit,
     auditLog,
     destinations,
     ...openAccess(shared, operationsIn),
-    projects: openProjects(shared),
+    projects,
+    findRemoved: makeFindRemoved({ notes: stores.removals, findId: idFinder(operationsIn, projects) }),
     clock,
     log,
     front,
@@ -52,6 +58,31 @@ export async function listenAsApi(
   stops.add("http", () => listening.close());
   return listening;
 }
+
+type FindNamed = (operations: OperationsInProject, ref: string) => Promise<Done<string> | Refusal>;
+const idIn = (got: Done<{ readonly id: string }> | Refusal): Done<string> | Refusal =>
+  got.kind === "done" ? done(got.value.id) : got;
+const named: Readonly<Record<Exclude<NamedKind, "projects">, FindNamed>> = {
+  pools: async ({ pools }, ref) => idIn(await pools.get(ref)),
+  extensions: async ({ extensions }, ref) => idIn(await extensions.get(ref)),
+  profiles: async ({ profiles }, ref) => idIn(await profiles.get(ref)),
+  otlpDestinations: async ({ otlpDestinations }, ref) => idIn(await otlpDestinations.get(ref)),
+  async browsers({ sessions }, ref) {
+    const got = await sessions.get(ref, { includeDeleted: false });
+    if (got.kind === "refused" || got.value.kind !== "session") return refusal("browser_not_found");
+    return done(got.value.session.browser.id);
+  },
+};
+
+const idFinder =
+  (operationsIn: ApiParts["operationsIn"], projects: ProjectOperations | undefined) =>
+  async ({ kind, ref, principal }: Removal): Promise<string | undefined> => {
+    const found =
+      kind === "projects"
+        ? projects && idIn(await projects.get(ref, principal))
+        : await named[kind](operationsIn(projectOfRequest(principal)), ref);
+    return found?.kind === "done" ? found.value : undefined;
+  };
 
 /** Browsers' own URLs, and messages to the node in this process where there is one, come before the API. */
 export const frontOf = (gateway: Gateway, direct?: ReturnType<typeof makeDirectMessages>): Front => ({

@@ -95,7 +95,10 @@ function addDownloads(app: App, { inProject }: Deps): void {
 function addRemove(app: App, { inProject }: Deps): void {
   app.delete(
     "/extensions/:id_or_name",
-    { schema: { ...operations.deleteExtension, params: ExtensionRefParams, body: NoFields } },
+    {
+      config: { removes: "extensions" },
+      schema: { ...operations.deleteExtension, params: ExtensionRefParams, body: NoFields },
+    },
     async (request, reply) => {
       const got = await inProject(request).extensions.remove(parseExtensionRef(request.params));
       return sendRemoved(reply, got, callerOf(request, reply));

@@ -97,7 +97,10 @@ function addWrites(app: App, { inProject, context, policyBodyBytes }: Deps): voi
 
   app.delete(
     "/browser_pools/:id_or_name",
-    { schema: { ...operations.deleteBrowserPool, params: PoolRef, body: PoolDelete } },
+    {
+      config: { removes: "pools" },
+      schema: { ...operations.deleteBrowserPool, params: PoolRef, body: PoolDelete },
+    },
     async (request, reply) => {
       const { force = false } = request.body;
       const caller = callerOf(request, reply);

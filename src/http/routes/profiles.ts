@@ -75,7 +75,10 @@ function addWrites(app: App, { inProject }: Deps): void {
 
   app.delete(
     "/profiles/:id_or_name",
-    { schema: { ...operations.deleteProfile, params: ProfileRefParams, body: NoFields } },
+    {
+      config: { removes: "profiles" },
+      schema: { ...operations.deleteProfile, params: ProfileRefParams, body: NoFields },
+    },
     async (request, reply) => {
       const got = await inProject(request).profiles.remove(parseProfileRef(request.params));
       return sendRemoved(reply, got, callerOf(request, reply));

@@ -84,7 +84,7 @@ function addWrites(app: App, { projects, path, hide = false }: Place): void {
   app.delete(
     `${path}/:id`,
     {
-      ...recordedFirst,
+      config: { ...recordedFirst.config, removes: "projects" },
       schema: { ...operations.deleteProject, hide, params: ProjectRefParams, body: NoFields },
     },
     async (request, reply) => {

@@ -24,6 +24,7 @@ interface Deps {
 export function addSessions(app: App, deps: Deps): void {
   addReads(app, deps);
   addWrites(app, deps);
+  addRemoval(app, deps);
 }
 
 function addReads(app: App, { inProject, context }: Deps): void {
@@ -108,10 +109,15 @@ function addWrites(app: App, { inProject, context, policyBodyBytes, creations }:
       return reply.header("content-type", "application/json; charset=utf-8").send(got.value);
     },
   );
+}
 
+function addRemoval(app: App, { inProject }: Deps): void {
   app.delete(
     "/browsers/:id_or_name",
-    { schema: { ...operations.deleteBrowser, params: SessionRef, body: NoFields } },
+    {
+      config: { removes: "browsers" },
+      schema: { ...operations.deleteBrowser, params: SessionRef, body: NoFields },
+    },
     async (request, reply) =>
       sendDone(
         reply,

@@ -79,7 +79,10 @@ function addWrites(app: App, { inProject }: Deps): void {
 
   app.delete(
     `${path}/:id_or_name`,
-    { ...recordedFirst, schema: { ...operations.deleteTelemetryDestination, params, body: NoFields } },
+    {
+      config: { ...recordedFirst.config, removes: "otlpDestinations" },
+      schema: { ...operations.deleteTelemetryDestination, params, body: NoFields },
+    },
     async (request, reply) => {
       const got = await inProject(request).otlpDestinations.remove(parseOtlpDestinationRef(request.params));
       return sendRemoved(reply, got, callerOf(request, reply));

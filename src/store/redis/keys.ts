@@ -126,6 +126,8 @@ export type AccessPart =
 export const accessKey = (part: AccessPart): string => `${root}:{access}:${part}`;
 /** How many requests of one caller may come still: of an API key by its digest; gone when it is full. */
 export const callerRateKey = (caller: string): string => `${root}:{access}:rate:${caller}`;
+/** What a caller's deletion by name meant. */
+export const removalKey = (about: string): string => `${root}:{access}:removal:${about}`;
 export const accessIdempotencyKey = (digest: string): string => `${root}:{access}:idempotency:${digest}`;
 
 /**
