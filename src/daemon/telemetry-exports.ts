@@ -30,12 +30,14 @@ export const collectorParts = ({
 /** The way of events to the collectors of their sessions, from this daemon. */
 export function openTelemetryExports(parts: Parts, stops: Stops): Exports {
   const { clock, config, log, metrics } = parts;
-  const { delayMs, limitMs, batchEvents, batchBytes, queueBytes, totalQueueBytes } = config.telemetry.export;
+  const { delayMs, limitMs, batchEvents, batchBytes, queueBytes, totalQueueBytes, compression } =
+    config.telemetry.export;
   const exporters = new Exporters({
     clock,
     log,
     meter: metrics.telemetry,
     collectors: collectorsOf(parts),
+    compression,
     limits: { delayMs, limitMs, batchEvents, batchBytes, queueBytes, totalQueueBytes },
   });
   stops.add("telemetry exports", () => exporters.close());

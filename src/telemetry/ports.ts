@@ -45,13 +45,19 @@ export interface StoredEvent {
   readonly text: string;
 }
 
+/** Where an event stands in its stream, and in a trace. */
+export interface ExportedPlace {
+  readonly seq?: number | undefined;
+  readonly trace?: TraceContext | undefined;
+}
+
 /** The way of one lease's events to a destination. Never throws and never waits. */
 export interface ExportStream {
   /**
-   * `text` is the JSON of a `TelemetryEvent`, which has happened within the span that is given. False where
-   * it is lost, because too much waits already.
+   * `text` is the JSON of a `TelemetryEvent`, which has the `seq` and has happened within the span that are
+   * given. False where it is lost, because too much waits already.
    */
-  add(text: string, trace?: TraceContext): boolean;
+  add(text: string, at?: ExportedPlace): boolean;
   /** The same of a span. */
   addSpan(span: Span): boolean;
   /** What was added before is still sent. */

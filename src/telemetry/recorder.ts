@@ -3,17 +3,9 @@ import { type LeaseId, newRequestId, type OtlpDestinationId } from "../base/ids.
 import { type Log, textOf } from "../base/log.js";
 import type { TraceContext } from "../base/trace-context.js";
 import type { EventCategory, LeaseSink, SeenEvent, TelemetryEvent } from "./event.js";
-import type {
-  Appended,
-  EventLoss,
-  EventMeter,
-  EventStore,
-  Exports,
-  ExportStream,
-  StreamRef,
-  WrittenEvent,
-} from "./ports.js";
+import type { Appended, EventLoss, EventMeter, EventStore, Exports, StreamRef } from "./ports.js";
 import type { CaptureSettings } from "./settings.js";
+import { LeaseExport, type WaitingEvent } from "./lease-export.js";
 import { truncateData } from "./truncate.js";
 
 export interface RecorderLimits {
@@ -114,7 +106,7 @@ export class LeaseRecorder implements LeaseSink {
   /** Names those of one opening, so that a batch which is sent twice is stored once. */
   readonly #writer = newRequestId();
   trace: TraceContext | undefined;
-  #waiting: WrittenEvent[] = [];
+  #waiting: WaitingEvent[] = [];
   #waitingBytes = 0;
   #batches = 0;
   /** The `seq` of the last event that was stored. */
@@ -126,7 +118,7 @@ export class LeaseRecorder implements LeaseSink {
   #closing: Promise<void> | undefined;
   #storing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
-  #exported: { readonly to: OtlpDestinationId; readonly stream: ExportStream } | undefined;
+  #exported: LeaseExport | undefined;
 
   constructor(
     readonly stream: StreamRef,
@@ -156,18 +148,19 @@ export class LeaseRecorder implements LeaseSink {
     const bytes = bytesOf(text);
     const { limits, hold } = this.shared;
     // A picture is no record of a log, and longer than collectors take.
-    if (seen.category !== "screenshot") this.#exported?.stream.add(text, this.trace);
+    const pass = seen.category === "screenshot" ? undefined : this.#exported?.expect(text, this.trace);
     if (this.#waitingBytes + bytes > limits.queueBytes || !hold(bytes)) {
+      pass?.();
       this.#lose("too_many", 1);
       return false;
     }
-    this.#waiting.push({ type: seen.type, category: seen.category, text });
+    this.#waiting.push({ type: seen.type, category: seen.category, text, pass });
     this.#waitingBytes += bytes;
     this.#storeSoon();
     return true;
   }
 
-  span: LeaseSink["span"] = (span) => void this.#exported?.stream.addSpan(span);
+  span: LeaseSink["span"] = (span) => void this.#exported?.addSpan(span);
 
   /** Stores what waits; resolves when it is stored, or lost because the store is away for too long. */
   close(): Promise<void> {
@@ -191,9 +184,9 @@ export class LeaseRecorder implements LeaseSink {
 
   #exportTo(to: OtlpDestinationId | undefined): void {
     if (this.#exported?.to === to) return;
-    this.#exported?.stream.close();
+    this.#exported?.end();
     const stream = to && this.shared.exports?.open(this.stream, to);
-    this.#exported = to && stream && { to, stream };
+    this.#exported = to && stream && new LeaseExport(to, stream);
   }
 
   #textOf(seen: SeenEvent): string {
@@ -243,19 +236,20 @@ export class LeaseRecorder implements LeaseSink {
   }
 
   /** The store is away, and the lease over: what waits beside these is not tried either. */
-  #loseAll(events: readonly WrittenEvent[]): void {
+  #loseAll(events: readonly WaitingEvent[]): void {
     const rest = this.#waiting.splice(0);
+    for (const { pass } of [...events, ...rest]) pass?.();
     this.#lose("store_away", events.length + rest.length);
     this.#release(rest);
   }
 
-  #release(events: readonly WrittenEvent[]): void {
+  #release(events: readonly WaitingEvent[]): void {
     const bytes = events.reduce((sum, { text }) => sum + bytesOf(text), 0);
     this.#waitingBytes -= bytes;
     this.shared.hold(-bytes);
   }
 
-  #take(): readonly WrittenEvent[] {
+  #take(): readonly WaitingEvent[] {
     let [count, bytes] = [0, 0];
     while (count < this.#waiting.length && count < batchEvents && (count === 0 || bytes < batchBytes)) {
       bytes += bytesOf(this.#waiting[count]?.text ?? "");
@@ -265,14 +259,15 @@ export class LeaseRecorder implements LeaseSink {
   }
 
   /** False where the store was away for longer than the lease lasted. */
-  async #store(events: readonly WrittenEvent[]): Promise<boolean> {
+  async #store(events: readonly WaitingEvent[]): Promise<boolean> {
     const { store, clock, log } = this.shared;
     const { stream, settings } = this;
     this.#batches += 1;
     const numbers = { writer: this.#writer, number: this.#batches, after: this.#last };
     for (let waitMs = firstRetryMs; ; waitMs = Math.min(waitMs * 2, lastRetryMs)) {
       try {
-        this.#appended(await store.append({ stream, ...numbers, events, isStored: settings.isStored }));
+        const appended = await store.append({ stream, ...numbers, events, isStored: settings.isStored });
+        this.#appended(appended, events);
         return true;
       } catch (error) {
         const { browser } = stream;
@@ -283,8 +278,9 @@ export class LeaseRecorder implements LeaseSink {
     }
   }
 
-  #appended({ last, lost }: Appended): void {
+  #appended({ last, lost }: Appended, events: readonly WaitingEvent[]): void {
     this.#last = last;
+    for (const [at, { pass }] of events.entries()) pass?.(last - events.length + 1 + at);
     if (lost > 0) this.shared.meter.lost("store_lost", lost);
   }
 

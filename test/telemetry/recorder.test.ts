@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
+import { newBrowserId, newLeaseId, newOtlpDestinationId, onDemandPartition } from "../../src/base/ids.js";
 import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
 import type { SeenEvent } from "../../src/telemetry/event.js";
 import type { EventBatch, StreamRef } from "../../src/telemetry/ports.js";
@@ -205,4 +205,44 @@ test("a Redis that forgets what it has stored gives no number twice, and what it
   expect(await stored(ref)).toMatchObject([{ seq: 4, data: { number: 4 } }]);
   expect([meter.lostBy, meter.recordedCount]).toEqual([{ store_lost: 3 }, 4]);
   expect(await events.has(ref)).toBe(true);
+});
+
+/** What a lease exports, and when that is over. */
+function exportsInto(sent: (number | string | undefined)[]) {
+  const add = (text: string, { seq }: { readonly seq?: number | undefined } = {}): boolean =>
+    sent.push(JSON.parse(text).data.number, seq) > 0;
+  return { open: () => ({ add, addSpan: () => true, close: () => void sent.push("over") }) };
+}
+
+test("an event is exported with the number under which it is stored, also one whose lease ends before", async () => {
+  const ref = stream();
+  const sent: (number | string | undefined)[] = [];
+  const recorder = makeRecorder(events, { exports: exportsInto(sent) });
+  const other = makeRecorder(events).open(ref, settings);
+  other.emit(seen());
+  await other.close();
+  const sink = recorder.open(ref, { ...settings, destination: newOtlpDestinationId() });
+  for (const number of [1, 2]) sink.emit(seen({ number }));
+  expect(sent).toEqual([]);
+  await sink.close();
+  expect(sent).toEqual([1, 2, 2, 3, "over"]);
+  expect(await stored(ref)).toMatchObject([{}, { seq: 2, data: { number: 1 } }, { seq: 3 }]);
+});
+
+test("what the store never takes is exported without a number", async () => {
+  const clock = new DrivenClock();
+  const sent: (number | string | undefined)[] = [];
+  const append = async (): Promise<never> => {
+    throw new Error("away");
+  };
+  const limits = { ...recorderLimits, queueBytes: 500 };
+  const recorder = makeRecorder({ append }, { clock, limits, exports: exportsInto(sent) });
+  const sink = recorder.open(stream(), { ...settings, destination: newOtlpDestinationId() });
+  sink.emit(seen({ number: 1 }));
+  sink.emit(seen({ number: 2, text: "x".repeat(500) }));
+  expect(sent).toEqual([2, undefined]);
+  const closed = sink.close();
+  await clock.advance(20_000);
+  await closed;
+  expect(sent).toEqual([2, undefined, 1, undefined, "over"]);
 });

@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { bytes, count, millis, seconds, texts } from "../kinds.js";
+import { bytes, count, millis, oneOf, seconds, texts } from "../kinds.js";
 
 export const telemetryExportSection = Type.Object({
   private_hosts: texts(
@@ -12,6 +12,10 @@ export const telemetryExportSection = Type.Object({
     "a request has to be answered within, its repeats included; then it is given up",
     [1, 120],
   )(30),
+  compression: oneOf(
+    "how a request is packed; none: for a collector that unpacks nothing, though OTLP demands it",
+    ["gzip", "none"],
+  )("gzip"),
   batch_events: count("in one request at most", "events", [1, 10_000])(512),
   batch_bytes: bytes("of events in one request at most, before they are packed", [2 ** 16, 2 ** 26])(2 ** 20),
   queue_bytes: bytes("of events that wait for one destination at one node; more are lost", [

@@ -1,4 +1,5 @@
 import type { Agent } from "node:http";
+import type { CompressionAlgorithm } from "@opentelemetry/otlp-exporter-base";
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import type { Collector, Collectors } from "./collectors.js";
@@ -6,10 +7,14 @@ import type { Exported, Signal } from "./exported.js";
 import { openTelemetry } from "./opentelemetry.js";
 import { openClients, type SendBatch, signalPaths } from "./packing.js";
 
+/** As exporters of OpenTelemetry name it (OTEL_EXPORTER_OTLP_COMPRESSION). */
+export type Compression = "gzip" | "none";
+
 interface DeliveryParts {
   readonly signal: Signal;
   readonly collectors: Pick<Collectors, "agentFor" | "isClosed">;
   readonly clock: Clock;
+  readonly compression: Compression;
   /** Of one batch, its repeats included. */
   readonly limitMs: Millis;
 }
@@ -23,6 +28,11 @@ export type Delivered =
 const marginMs: Millis = 2000;
 /** Requests to a collector go one after the other; of those given up some may still be ending. */
 const concurrencyLimit = 8;
+
+const compressionOf = (name: Compression): CompressionAlgorithm => {
+  const { CompressionAlgorithm: known } = openTelemetry().exporter;
+  return name === "gzip" ? known.GZIP : known.NONE;
+};
 
 /** Names of OpenSSL's and of Node.js for what is wrong with a certificate. */
 const untrusted = /CERT|^UNABLE_TO_(GET|VERIFY)|^INVALID_(CA|PURPOSE)$|^HOSTNAME_MISMATCH$|^PATH_LENGTH/;
@@ -47,7 +57,7 @@ export class Delivery {
         "Content-Type": "application/x-protobuf",
       }),
       timeoutMillis: parts.limitMs,
-      compression: openTelemetry().exporter.CompressionAlgorithm.GZIP,
+      compression: compressionOf(parts.compression),
       concurrencyLimit,
       agentFactory: (protocol) => this.#openAgent(protocol),
     });

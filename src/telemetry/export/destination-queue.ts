@@ -3,7 +3,7 @@ import { RemudaError } from "../../base/errors.js";
 import type { OtlpDestinationId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Collector, Collectors } from "./collectors.js";
-import { Delivery } from "./delivery.js";
+import { type Compression, Delivery } from "./delivery.js";
 import type { Exported, Signal } from "./exported.js";
 
 export interface ExportLimits {
@@ -34,6 +34,7 @@ export interface QueueParts {
   readonly log: Log;
   readonly meter: TelemetryExportMeter;
   readonly limits: ExportLimits;
+  readonly compression: Compression;
 }
 
 interface QueueShared extends QueueParts {
@@ -157,7 +158,7 @@ export class DestinationQueue {
 
   /** `unknown`: Redis cannot be asked now, and was never before. */
   async #findCollector(): Promise<Delivery | "none" | "unknown"> {
-    const { collectors, clock, log, limits } = this.parts;
+    const { collectors, clock, log, limits, compression } = this.parts;
     if (this.#known && clock.monotonic() - this.#readAt < readEveryMs) return this.#known.delivery;
     try {
       const collector = await collectors.open(this.id);
@@ -170,6 +171,7 @@ export class DestinationQueue {
           signal: this.signal,
           collectors,
           clock,
+          compression,
           limitMs: limits.limitMs,
         }),
       };

@@ -22,6 +22,8 @@ export interface Exported {
   readonly text: string;
   /** Has to be found out first; the same for all that is of a lease. */
   readonly of: Promise<ExportedSession>;
+  /** The event's number in the stream of its lease; absent where the store never gave it one. */
+  readonly seq?: number | undefined;
   /** The span in which an event happened. */
   readonly trace?: TraceContext | undefined;
 }

@@ -38,7 +38,7 @@ export class Exporters {
     let traces: Used | undefined;
     let isOpen = true;
     return {
-      add: (text, trace) => logs.queue.add({ text, of, trace }),
+      add: (text, at) => logs.queue.add({ text, of, ...at }),
       addSpan: (span) => {
         if (!isOpen) return false;
         traces ??= this.#enter(destination, "traces");

@@ -34,7 +34,10 @@ const severityOf = (type: string): { severityNumber: SeverityNumber; severityTex
 };
 
 /** One event, given as its JSON, as an OTLP log record: its data as the body, the rest as attributes. */
-export async function logRecordOf({ text, of, trace }: Exported, observedAt: Millis): Promise<LogRecord> {
+export async function logRecordOf(
+  { text, of, seq, trace }: Exported,
+  observedAt: Millis,
+): Promise<LogRecord> {
   const { ts, type, category, source, data, truncated } = JSON.parse(text) as TelemetryEvent;
   return {
     hrTime: [Math.floor(ts / 1_000_000), (ts % 1_000_000) * 1000],
@@ -50,6 +53,8 @@ export async function logRecordOf({ text, of, trace }: Exported, observedAt: Mil
       "remuda.event.type": type,
       "remuda.event.category": category,
       "remuda.event.source": source.kind,
+      // Times have whole milliseconds: two events of one millisecond are put in their order by it.
+      ...(seq !== undefined && { "remuda.event.seq": seq }),
       ...(truncated && { "remuda.event.truncated": true }),
       ...semanticsOf(data),
     },

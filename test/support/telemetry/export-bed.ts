@@ -6,6 +6,7 @@ import { patternsOf } from "../../../src/base/net/hosts.js";
 import { closedCollectorCode, makeCollectorAgent } from "../../../src/egress/collectors.js";
 import { makeResolve } from "../../../src/egress/resolve.js";
 import type { Collector } from "../../../src/telemetry/export/collectors.js";
+import type { Compression } from "../../../src/telemetry/export/delivery.js";
 import type { ExportLimits } from "../../../src/telemetry/export/destination-queue.js";
 import { Exporters } from "../../../src/telemetry/export/exporters.js";
 import { type Dns, startDns } from "../egress/dns-server.js";
@@ -35,6 +36,7 @@ interface Given {
   readonly endpoint?: string;
   readonly privates?: readonly string[];
   readonly clock?: Clock;
+  readonly compression?: Compression;
 }
 /** Exporters, and a collector and a resolver for them. */
 class ExportBed {
@@ -57,7 +59,8 @@ class ExportBed {
     return this.#dns;
   }
 
-  open({ limits, endpoint = this.receiver.url, privates = ["127.0.0.1"], clock = systemClock }: Given = {}) {
+  open({ limits, endpoint = this.receiver.url, clock = systemClock, ...given }: Given = {}) {
+    const { privates = ["127.0.0.1"], compression = "gzip" } = given;
     const id = newOtlpDestinationId();
     const collectors = new Map<OtlpDestinationId, Collector | "away">();
     collectors.set(id, { endpoint, headers: { Authorization: new Secret(secret) }, revision: 1 });
@@ -77,6 +80,7 @@ class ExportBed {
       log,
       meter: { exported: (n) => count("exported", n), exportLost: (why, n) => count(why, n) },
       limits: { ...usual, ...limits },
+      compression,
       collectors: {
         open: async (asked) => {
           const found = collectors.get(asked);

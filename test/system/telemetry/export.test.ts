@@ -56,6 +56,7 @@ test("what happens in a pool's browsers goes where the pool, a lease or a PATCH 
   expect(record).toMatchObject({
     type: "platform_api_call",
     body: { operation_id: "updateBrowser", status: 200 },
+    attributes: { "remuda.event.seq": 1 },
     resource: {
       "session.id": session,
       "remuda.lease.id": lease.lease_id,

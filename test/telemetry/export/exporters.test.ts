@@ -13,7 +13,7 @@ test("events arrive as log records of OTLP in their order, with whose they are, 
   const stream = exporters.open(id, Promise.resolve(about));
   const data = { url: "https://a.example/x", status: 404, list: [1, "two", { three: 3.5 }], none: null };
   stream.add(event({ type: "console_error", category: "console", data: { text: "ü".repeat(10) } }));
-  stream.add(event({ type: "network_response", category: "network", data, truncated: true }));
+  stream.add(event({ type: "network_response", category: "network", data, truncated: true }), { seq: 7 });
   stream.add(event());
   const records = await bed.receiver.has(3);
   const resource = {
@@ -38,6 +38,7 @@ test("events arrive as log records of OTLP in their order, with whose they are, 
         "remuda.event.type": "network_response",
         "remuda.event.category": "network",
         "remuda.event.source": "kernel_api",
+        "remuda.event.seq": 7,
         "remuda.event.truncated": true,
         "url.full": "https://a.example/x",
         "http.response.status_code": 404,
@@ -49,12 +50,27 @@ test("events arrive as log records of OTLP in their order, with whose they are, 
     path: "/v1/logs",
     headers: {
       authorization: secret,
+      "content-encoding": "gzip",
       "content-type": "application/x-protobuf",
       host: `127.0.0.1:${bed.receiver.port}`,
     },
   });
   await until("a note", () => notes.length === 1, 10_000);
   expect([counts, notes]).toEqual([{ exported: 3 }, [undefined]]);
+});
+
+test("a collector that unpacks nothing is sent events and spans as they are, where so configured", async () => {
+  const { id, exporters } = bed.open({ compression: "none" });
+  const stream = exporters.open(id, Promise.resolve(about));
+  const context = { traceId: "1".repeat(32), spanId: "2".repeat(16), isSampled: true };
+  stream.add(event());
+  stream.addSpan({ name: "acquire", context, startedAt: 1, endedAt: 2 });
+  await bed.receiver.has(1);
+  await until("the span", () => bed.receiver.spans.length === 1, 10_000);
+  expect(bed.receiver.requests.map(({ headers }) => headers["content-encoding"])).toEqual([
+    undefined,
+    undefined,
+  ]);
 });
 
 test("leases share what sends to one destination; it ends when the last has closed and nothing waits", async () => {

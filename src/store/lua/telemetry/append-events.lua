@@ -2,7 +2,7 @@
 -- nothing.
 -- KEYS  streamEvents streamState streamWriter
 -- ARGV  number after events maxBytes maxAgeMs keepMs numbersMs
--- REPLY appended (the last event's number, a space, and how many that had been stored are lost)
+-- REPLY appended (the number of the batch's last event, a space, and how many that had been stored are lost)
 -- `events`: a line for each, with its type, its category and its JSON, a space between each. Beyond `maxBytes`
 -- and `maxAgeMs` the oldest go, of this batch too. What is left is kept for `keepMs` after the last batch.
 -- `after`: the last number that the writer was told. A failover or a restart may have lost what was acknowledged,
@@ -13,10 +13,12 @@
 local entryBytes = 100
 -- Longer than anybody sends a batch once more after it was taken.
 local writerMs = 600000
-local state = redis.call("HMGET", K.streamState, "seq", "bytes", "oldestAt")
+local state = redis.call("HMGET", K.streamState, "seq", "bytes", "oldestAt", "latest")
 local seq, bytes, oldestAt = tonumber(state[1] or 0), tonumber(state[2] or 0), tonumber(state[3] or now)
-if tonumber(redis.call("GET", K.streamWriter) or 0) >= tonumber(A.number) then
-  return plain("appended", seq .. " 0")
+-- Another writer may have put events behind the batch since it was taken.
+local taken, lastOfTaken = (redis.call("GET", K.streamWriter) or "0"):match("^(%d+) ?(%d*)")
+if tonumber(taken) >= tonumber(A.number) then
+  return plain("appended", (tonumber(lastOfTaken) or seq) .. " 0")
 end
 local lost = math.max(0, tonumber(A.after) - seq)
 seq = seq + lost
@@ -24,9 +26,13 @@ if redis.call("EXISTS", K.streamEvents) == 0 then
   bytes, oldestAt = 0, now
 end
 
+-- The latest instant that an event up to there has, in us: it never goes back, whatever clocks do, so that
+-- readers can search by it.
+local latest = tonumber(state[4] or 0)
 for type, category, json in A.events:gmatch("(%S+) (%S+) ([^\n]+)") do
-  seq = seq + 1
-  redis.call("XADD", K.streamEvents, seq .. "-0", "at", now, "type", type, "category", category, "json", json)
+  seq, latest = seq + 1, math.max(latest, tonumber(json:match('^{"ts":(%d+)')))
+  redis.call("XADD", K.streamEvents, seq .. "-0", "at", now, "type", type, "category", category, "json", json,
+    "latest", ("%.0f"):format(latest))
   bytes = bytes + #json + entryBytes
 end
 
@@ -54,8 +60,9 @@ local function trim()
 end
 
 if bytes > maxBytes or oldestAt < since then trim() end
-redis.call("HSET", K.streamState, "seq", seq, "bytes", bytes, "oldestAt", oldestAt)
-redis.call("SET", K.streamWriter, A.number, "PX", writerMs)
+redis.call("HSET", K.streamState, "seq", seq, "bytes", bytes, "oldestAt", oldestAt,
+  "latest", ("%.0f"):format(latest))
+redis.call("SET", K.streamWriter, A.number .. " " .. seq, "PX", writerMs)
 redis.call("PEXPIRE", K.streamEvents, A.keepMs)
 redis.call("PEXPIRE", K.streamState, A.numbersMs)
 return plain("appended", seq .. " " .. lost)

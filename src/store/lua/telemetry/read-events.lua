@@ -27,7 +27,10 @@ local function entryFrom(number)
 end
 local function numberOf(entry) return tonumber(entry[1]:match("^%d+")) end
 
--- The number of the first event that was put there at `instant` or later: events are put there in order.
+-- What an earlier build has stored is found by when it was put there.
+local function latestOf(entry) return tonumber(entry[2][10] or entry[2][2] * 1000) end
+
+-- The number of the first event that has `instant` or a later one: what is before it is not meant.
 local function firstAt(instant)
   local low = entryFrom(0)
   if not low then return 0 end
@@ -35,7 +38,7 @@ local function firstAt(instant)
   while from < to do
     local middle = math.floor((from + to) / 2)
     local entry = entryFrom(middle)
-    if not entry or tonumber(entry[2][2]) >= instant then to = middle else from = numberOf(entry) + 1 end
+    if not entry or latestOf(entry) >= instant * 1000 then to = middle else from = numberOf(entry) + 1 end
   end
   return from
 end

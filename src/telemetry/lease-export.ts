@@ -1,0 +1,46 @@
+import type { OtlpDestinationId } from "../base/ids.js";
+import type { TraceContext } from "../base/trace-context.js";
+import type { ExportStream, WrittenEvent } from "./ports.js";
+import type { Span } from "./traces/span.js";
+
+export interface WaitingEvent extends WrittenEvent {
+  /** Sends it on to the lease's destination, with its number if it got one. */
+  readonly pass: ((seq?: number) => void) | undefined;
+}
+
+/**
+ * The way of one lease to a destination. An event goes when the store has given it its number, and so the
+ * way ends behind the last that waits for one.
+ */
+export class LeaseExport {
+  #expected = 0;
+  #isEnding = false;
+
+  constructor(
+    readonly to: OtlpDestinationId,
+    private readonly stream: ExportStream,
+  ) {}
+
+  /** What is returned is to be called once: with the event's number, or without one where it gets none. */
+  expect(text: string, trace: TraceContext | undefined): (seq?: number) => void {
+    this.#expected += 1;
+    return (seq) => {
+      this.stream.add(text, { seq, trace });
+      this.#expected -= 1;
+      this.#closeIfOver();
+    };
+  }
+
+  addSpan(span: Span): void {
+    this.stream.addSpan(span);
+  }
+
+  end(): void {
+    this.#isEnding = true;
+    this.#closeIfOver();
+  }
+
+  #closeIfOver(): void {
+    if (this.#isEnding && this.#expected === 0) this.stream.close();
+  }
+}
