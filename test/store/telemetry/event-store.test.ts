@@ -179,19 +179,6 @@ onBoth("events of leases", ({ bed }) => {
     expect(await events.append(batchOf(ref, 1, [at(1), at(2)]))).toEqual({ last: 2, lost: 0 });
   });
 
-  test("what is asked for since an instant is found wherever the clocks of Redis and of nodes stand", async () => {
-    const [events, ref] = [open(), stream()];
-    // Redis is an hour ahead of the first node, and an hour behind the second, whose clock is then put back.
-    const [now, hour] = [await bed().store.now(), 3_600_000];
-    const times = [now - hour, now - hour, now + hour, now + hour, now, now - hour, now];
-    for (const [index, time] of times.entries())
-      await events.append(batchOf(ref, index + 1, [at(time * 1000)]));
-    expect(await seqs(events, ref, { since: now + hour })).toEqual([3, 4]);
-    expect(await seqs(events, ref, { since: now })).toEqual([3, 4, 5, 7]);
-    expect(await seqs(events, ref, { since: now - hour })).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    expect(await seqs(events, ref, { since: now + hour + 1 })).toEqual([]);
-  });
-
   test("events that are too old go with the next batch", async () => {
     const [events, ref] = [open({ maxAgeMs: 1 }), stream()];
     await events.append(batchOf(ref, 1, [at(1)]));

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { newBrowserId, newLeaseId, onDemandPartition } from "../../../src/base/ids.js";
+import { RedisEventStore } from "../../../src/store/telemetry/event-store.js";
+import type { EventBatch, EventQuery, StreamRef } from "../../../src/telemetry/ports.js";
+import { onBoth } from "../../support/store/on-both.js";
+
+const limits = { maxBytes: 100_000, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
+const all: EventQuery = { filter: { types: [], categories: [] }, order: "asc", limit: 100 };
+
+/** One event, of an instant in ms by the clock of its node. */
+const batchOf = (stream: StreamRef, number: number, time: number): EventBatch => ({
+  stream,
+  writer: stream.lease,
+  number,
+  after: 0,
+  events: [{ type: "api_call", category: "control", text: JSON.stringify({ ts: time * 1000, data: {} }) }],
+  isStored: true,
+});
+
+onBoth("events by clocks that differ", ({ bed }) => {
+  const open = (): RedisEventStore => new RedisEventStore(bed().store, { unnamed: bed().project, limits });
+  const seqs = async (events: RedisEventStore, ref: StreamRef, query: Partial<EventQuery> = {}) =>
+    (await events.read(ref, { ...all, ...query })).events.map(({ seq }) => seq);
+
+  test("what is asked for since an instant is found wherever the clocks of Redis and of nodes stand", async () => {
+    const [events, ref] = [open(), { browser: newBrowserId(onDemandPartition), lease: newLeaseId() }];
+    // Redis is an hour ahead of the first node, and an hour behind the second, whose clock is then put back.
+    const [now, hour] = [await bed().store.now(), 3_600_000];
+    const times = [now - hour, now - hour, now + hour, now + hour, now, now - hour, now];
+    for (const [index, time] of times.entries()) await events.append(batchOf(ref, index + 1, time));
+    expect(await seqs(events, ref, { since: now + hour })).toEqual([3, 4]);
+    expect(await seqs(events, ref, { since: now })).toEqual([3, 4, 5, 7]);
+    expect(await seqs(events, ref, { since: now - hour })).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect(await seqs(events, ref, { since: now + hour + 1 })).toEqual([]);
+  });
+});
