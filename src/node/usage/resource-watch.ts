@@ -74,13 +74,12 @@ export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } 
 /** What cgroups bound is looked at for the flight recorder only. */
 const samplePeriodMs: Millis = 5000;
 
+/** One browser at a time: a job in the thread pool for each of a hundred at once holds the event loop up. */
 async function sampleMemory(ports: ResourceWatchPorts): Promise<void> {
-  await Promise.all(
-    running(ports).map(async ({ chromium, flight }) => {
-      const memory = await chromium.memory();
-      if (memory) flight.memory(memory);
-    }),
-  );
+  for (const { chromium, flight } of running(ports)) {
+    const memory = await chromium.memory();
+    if (memory) flight.memory(memory);
+  }
 }
 
 function oneAtATime({ log }: ResourceWatchPorts, look: () => Promise<void>): () => void {
@@ -95,8 +94,8 @@ function oneAtATime({ log }: ResourceWatchPorts, look: () => Promise<void>): () 
 }
 
 /** A browser between two Chromiums has no processes, and what it stores is just being changed by us. */
-const running = ({ slots }: ResourceWatchPorts): readonly Slot[] =>
-  slots.all().filter((slot) => !slot.isEnding && !slot.restarting);
+const isRunning = (slot: Slot): boolean => !slot.isEnding && !slot.restarting;
+const running = ({ slots }: ResourceWatchPorts): readonly Slot[] => slots.all().filter(isRunning);
 
 async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
   const watched = running(ports).filter((slot) => slot.chromium.isolation.limits.memory === "watch");
@@ -150,15 +149,12 @@ const fullnessStep = 0.01;
 /** Retires the browser that stores most; one at a time, for its end makes room. */
 async function watchFullness(ports: ResourceWatchPorts, seen: Seen): Promise<void> {
   const all = running(ports);
-  const mounted = await Promise.all(
-    all.filter(hasMount).map(async (slot) => [slot, await ports.usage.storedInMount(rootOf(slot))] as const),
-  );
-  const fullness = await ports.usage.fullness(mounted.map(([, stored]) => stored));
+  const inMounts = await measureMounts(ports, all.filter(hasMount));
+  const fullness = await ports.usage.fullness([...inMounts.values()]);
   if (fullness <= ports.maxFullness) seen.fullness = 0;
   if (fullness <= Math.max(ports.maxFullness, seen.fullness + fullnessStep)) return;
   const counted = await ports.usage.stored(all.filter((slot) => !hasMount(slot)).map(rootOf));
-  const inMounts = new Map(mounted.map(([slot, { bytes }]) => [slot, bytes]));
-  const bytesOf = (slot: Slot): number => inMounts.get(slot) ?? counted.get(rootOf(slot))?.bytes ?? 0;
+  const bytesOf = (slot: Slot): number => (inMounts.get(slot) ?? counted.get(rootOf(slot)))?.bytes ?? 0;
   const [most] = all.toSorted((a, b) => bytesOf(b) - bytesOf(a));
   const percent = Math.round(fullness * 100);
   if (most === undefined || bytesOf(most) < muchBytes) {
@@ -170,6 +166,16 @@ async function watchFullness(ports: ResourceWatchPorts, seen: Seen): Promise<voi
     limit: "storage_exceeded",
     why: `its node is ${percent} % full, and it stores most: ${inMebibytes(bytesOf(most))}`,
   });
+}
+
+/** One mount at a time, as memory is sampled; a browser that ends meanwhile has none any more. */
+async function measureMounts(
+  { usage }: ResourceWatchPorts,
+  slots: readonly Slot[],
+): Promise<ReadonlyMap<Slot, StorageUse>> {
+  const measured = new Map<Slot, StorageUse>();
+  for (const slot of slots) if (isRunning(slot)) measured.set(slot, await usage.storedInMount(rootOf(slot)));
+  return measured;
 }
 
 async function retire(
