@@ -32,7 +32,8 @@ export async function labelOf(poolStore: PoolStore, partition: Partition): Promi
  * project's id in front.
  */
 export class PoolLabels {
-  readonly #kept = new LRUCache<Partition, string>({ max: 10_000, ttl: keptMs });
+  /** Reads the clock at each look: to read it less often the cache would set a timer each millisecond. */
+  readonly #kept = new LRUCache<Partition, string>({ max: 10_000, ttl: keptMs, ttlResolution: 0 });
 
   constructor(private readonly poolStore: PoolStore) {}
 
