@@ -42,12 +42,16 @@ class Observed {
   /** What is on record of that already. */
   intent: string | undefined = undefined;
 
+  readonly path: string;
+
   constructor(
     readonly raw: IncomingMessage,
     readonly receivedAt: Millis,
     /** A connection that has closed no longer tells it. */
     readonly clientIp: string,
-  ) {}
+  ) {
+    this.path = pathOf(raw.url ?? "");
+  }
 }
 
 /** Where a request keeps it: a WeakMap of requests is much work for the garbage collector. */
@@ -68,21 +72,22 @@ export class AuditTrail {
 
   /** To be told of each request before anybody else is. */
   received(raw: IncomingMessage, response: ServerResponse): void {
-    if (!isRecorded(raw)) return;
     const observed = this.#observe(raw);
+    if (!observed) return;
     if (isFrontPath(raw.url ?? "")) onStart(response, (status) => this.#record(observed, status));
     response.once("close", () => this.#record(observed, statusOf(response)));
   }
 
   /** Of one that is refused before anybody is told of it. */
   refused(raw: IncomingMessage, { code }: Refusal): void {
-    if (isRecorded(raw)) this.#record(raw[observation] ?? this.#observe(raw), errors[code].status);
+    const observed = raw[observation] ?? this.#observe(raw);
+    if (observed) this.#record(observed, errors[code].status);
   }
 
   /** A socket is recorded when it is answered, by whomever; or when it closes without an answer. */
   upgrading(raw: IncomingMessage, socket: Duplex): void {
-    if (!isRecorded(raw)) return;
     const observed = this.#observe(raw);
+    if (!observed) return;
     onFirstWrite(socket, (status) => this.#record(observed, status));
     socket.once("close", () => this.#record(observed, hungUp));
   }
@@ -132,8 +137,11 @@ export class AuditTrail {
     await this.recorder.recordNow(this.#entryOf(observed, status));
   }
 
-  #observe(raw: IncomingMessage): Observed {
-    return (raw[observation] = new Observed(raw, this.clock.monotonic(), this.addressOf(raw)));
+  /** Undefined for what leaves no entry. */
+  #observe(raw: IncomingMessage): Observed | undefined {
+    const observed = new Observed(raw, this.clock.monotonic(), this.addressOf(raw));
+    if (unrecorded.has(observed.path) || isDocsPath(raw.url ?? "")) return undefined;
+    return (raw[observation] = observed);
   }
 
   /** Of a change it is recorded what came of it, though its caller may have hung up before. */
@@ -144,8 +152,7 @@ export class AuditTrail {
   }
 
   /** Written out in one literal: each request makes one, and spreading objects is slower. */
-  #entryOf({ raw, request, receivedAt, clientIp, intent }: Observed, status: number): NewEntry {
-    const path = pathOf(raw.url ?? "");
+  #entryOf({ raw, path, request, receivedAt, clientIp, intent }: Observed, status: number): NewEntry {
     const { authStrategy, userId, email } = callerOf(raw, request);
     return {
       receivedAt,
@@ -178,9 +185,6 @@ function callerOf(
     return { authStrategy: principal.source, userId: principal.person.id, email: principal.person.email };
   return !request && isFrontPath(raw.url ?? "") ? leaseHolder : nobody;
 }
-
-const isRecorded = (raw: IncomingMessage): boolean =>
-  !unrecorded.has(pathOf(raw.url ?? "")) && !isDocsPath(raw.url ?? "");
 
 /** The Host header without its port. */
 const domainOf = ({ headers }: IncomingMessage): string => (headers.host ?? "").replace(/:\d*$/, "");
