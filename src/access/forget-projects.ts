@@ -4,8 +4,10 @@ import type { ProjectDirectory } from "./project.js";
 import type { ProjectLimitStore } from "./project-limits.js";
 
 interface ForgetPorts {
-  readonly directory: Pick<ProjectDirectory, "all" | "settle" | "deletedFor" | "forget">;
+  readonly directory: Pick<ProjectDirectory, "all" | "settle" | "archivedFor" | "deletedFor" | "forget">;
   readonly limits: Pick<ProjectLimitStore, "setOfProject">;
+  /** Pools and sessions that are there, and how to end them; undefined where there are none. */
+  findRunning(project: ProjectId): Promise<(() => Promise<void>) | undefined>;
   /**
    * Removes what is registered in it. It was empty when it was deleted, so that late requests have made what
    * is there, and ended before they could take it back.
@@ -20,15 +22,35 @@ interface ForgetPorts {
 /** A request that was let in before the deletion is long over by then. */
 const lateMs: Millis = 3_600_000;
 
+/** Whoever has made something in a project that is closed has taken it back by then, unless it has died. */
+const orphanMs: Millis = 120_000;
+
 /**
- * Opens projects again whose control has died while it closed them, and forgets those that were deleted a
+ * Ends what was begun in a project that was empty when it was archived or deleted. It is found first, so that
+ * nothing is meant that was begun after somebody has made the project active again.
+ */
+async function endOrphans({ directory, findRunning }: ForgetPorts): Promise<void> {
+  const over = async (): Promise<readonly ProjectId[]> => [
+    ...(await directory.archivedFor(orphanMs)),
+    ...(await directory.deletedFor(orphanMs)),
+  ];
+  for (const project of await over()) {
+    const end = await findRunning(project);
+    if (end && (await over()).includes(project)) await end();
+  }
+}
+
+/**
+ * Opens projects again whose control has died while it closed them, ends what was begun in closed ones, and forgets those that were deleted a
  * while ago and are empty, so that ticks no longer look into them. Killed on the way, the next run does it
  * again.
  */
 export const makeForgetProjects =
-  ({ directory, limits, removeRegistered, isEmpty, erase }: ForgetPorts): (() => Promise<void>) =>
+  (ports: ForgetPorts): (() => Promise<void>) =>
   async () => {
+    const { directory, limits, removeRegistered, isEmpty, erase } = ports;
     for (const { id, closing } of await directory.all()) if (closing) await directory.settle(id, "overdue");
+    await endOrphans(ports);
     for (const project of await directory.deletedFor(lateMs)) {
       await removeRegistered(project);
       if (!(await isEmpty(project))) continue;

@@ -86,13 +86,18 @@ const makeUpdate =
   async (ref, patch, principal) => {
     const found = await findProject(ports, ref, principal);
     if (found.kind === "refused") return found;
-    const { id, status } = found.value;
+    const { id, status, closing } = found.value;
     if (patch.status !== undefined && principal.credentialScope !== null) return ofOrganization;
     const name = patch.name === undefined ? done(undefined) : nameIn(patch.name);
     if (name.kind === "refused") return name;
     const wanted = { ...patch, ...(name.value !== undefined && { name: name.value }) };
-    if (patch.status === "archived" && status === "active") return await archive(ports, id, wanted);
-    return refusedChange(await ports.directory.change(id, wanted)) ?? (await reread(ports, id));
+    // While somebody else looks into it, it may yet be found to have something.
+    const isOpen = status === "active" || closing !== undefined;
+    if (patch.status === "archived" && isOpen) return await archive(ports, id, wanted);
+    // Nobody has looked whether it may be archived where it was made active again meanwhile.
+    const { status: to, ...rest } = wanted;
+    const change = to === "active" ? wanted : rest;
+    return refusedChange(await ports.directory.change(id, change)) ?? (await reread(ports, id));
   };
 
 async function archive(

@@ -59,6 +59,8 @@ export interface ProjectDirectory {
   settle(id: ProjectId, how: "archived" | "reopened" | "overdue"): Promise<"settled" | "kept">;
   /** `active`: it is not closed, or no longer. */
   remove(id: ProjectId): Promise<"removed" | "missing" | "active">;
+  /** Those that have been archived for so long, and are not being looked at. */
+  archivedFor(ms: Millis): Promise<readonly ProjectId[]>;
   /** Those that were removed so long ago, and are not forgotten yet. */
   deletedFor(ms: Millis): Promise<readonly ProjectId[]>;
   /** Nothing is looked for any more in one that was removed. */

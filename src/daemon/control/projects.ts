@@ -2,7 +2,15 @@ import { makeForgetProjects } from "../../access/forget-projects.js";
 import type { KnownProjects } from "../../access/api-key-operations.js";
 import type { ProjectContents, ProjectDirectory, ProjectOperations } from "../../access/project.js";
 import { makeProjectOperations } from "../../access/project-operations.js";
-import { findProjectId, onDemandIn } from "../../base/ids.js";
+import {
+  type BrowserId,
+  findProjectId,
+  newRequestId,
+  onDemandIn,
+  partitionOf,
+  type ProjectId,
+} from "../../base/ids.js";
+import type { ReleaseRequest } from "../../pool/ports/pool-store.js";
 import { eraseEvents } from "../../telemetry/sweep-events.js";
 import type { DaemonParts } from "../shared.js";
 import type { Stores } from "../stores.js";
@@ -27,6 +35,7 @@ export function forgetProjects({ stores }: DaemonParts): () => Promise<void> {
   return makeForgetProjects({
     directory,
     limits,
+    findRunning: (id) => findRunning(stores, id),
     removeRegistered: (id) => removeRegistered(projects.of(id)),
     async isEmpty(id) {
       const left = projects.of(id).projects;
@@ -39,6 +48,28 @@ export function forgetProjects({ stores }: DaemonParts): () => Promise<void> {
     },
   });
 }
+
+/** Launches end by themselves: nobody waits for them. */
+async function findRunning({ poolStore, projects }: Stores, id: ProjectId) {
+  const left = projects.of(id).projects;
+  const [pools, { browsers }] = await Promise.all([left.pools(), poolStore.browsers(onDemandIn(id))]);
+  const sessions = browsers.filter(({ state }) => state === "leased");
+  if (pools.length + sessions.length === 0) return undefined;
+  return async (): Promise<void> => {
+    for (const partition of pools.map(partitionOf)) {
+      await poolStore.deletePool(partition, { force: true, request: newRequestId() });
+      await left.settlePartition(partition);
+    }
+    for (const { id: browser } of sessions) await poolStore.release(partitionOf(browser), endOf(browser));
+  };
+}
+const endOf = (browser: BrowserId): ReleaseRequest => ({
+  browser,
+  reuse: false,
+  why: "deleted",
+  isRetry: false,
+  request: newRequestId(),
+});
 
 export const namesIn = (directory: ProjectDirectory): KnownProjects => ({
   async nameOf(text) {

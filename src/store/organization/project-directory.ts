@@ -52,6 +52,13 @@ export class RedisProjectDirectory implements ProjectDirectory {
     return (await this.#run("remove-project", { id })).kind;
   }
 
+  async archivedFor(ms: Millis): Promise<readonly ProjectId[]> {
+    const before = (await this.store.now()) - ms;
+    return (await this.all())
+      .filter(({ status, closing, updatedAt }) => status === "archived" && !closing && updatedAt <= before)
+      .map(({ id }) => id);
+  }
+
   async deletedFor(ms: Millis): Promise<readonly ProjectId[]> {
     const before = (await this.store.now()) - ms;
     const ids = await this.store.ask((redis) =>

@@ -69,6 +69,7 @@ onBoth("which projects there are", ({ bed }) => {
     const tick = makeForgetProjects({
       directory,
       limits,
+      findRunning: async () => undefined,
       removeRegistered: async () => {},
       isEmpty: async () => true,
       erase: async () => {},
