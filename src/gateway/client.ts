@@ -172,6 +172,8 @@ export class CdpClient implements BridgeClient {
     for (const part of parts) this.parts.socket.write(part);
   }
 
+  readonly detached = (session: string): void => this.parts.observed.detached(session);
+
   ended(reason: BridgeEndReason): void {
     if (reason !== "too_many_sessions") this.parts.observed.closed("browser");
     this.#cut(closeCodeOf[reason], reason);

@@ -239,10 +239,9 @@ export class Handshake implements Visitor {
     this.#endVisit();
   }
 
-  #gone({ hasChosenDownloads }: ObservedClient): void {
+  #gone(observed: ObservedClient): void {
     this.parts.ports.metrics.clientClosed();
-    // Chromium has put it back to its own default, which in headless-shell is to download nothing.
-    if (hasChosenDownloads) this.target.browser.chromium.allowDownloads().catch(() => {});
+    observed.gone();
     this.#endVisit();
   }
 

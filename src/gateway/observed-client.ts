@@ -8,20 +8,16 @@ import type { ClientEnd, ClientIdentity, LocalBrowser } from "./ports.js";
  */
 export class ObservedClient {
   #isOpen = false;
-  #hasChosenDownloads = false;
+  /** Sessions that have told Chromium where downloads go, which ends with them; "" is the root. */
+  readonly #choosers = new Set<string>();
 
   constructor(
-    private readonly browser: Pick<LocalBrowser, "clientObserver">,
+    private readonly browser: Pick<LocalBrowser, "clientObserver" | "chromium">,
     private readonly identity: ClientIdentity,
   ) {}
 
   get isObserved(): boolean {
     return this.browser.clientObserver !== undefined;
-  }
-
-  /** It has told Chromium where downloads go; that ends with its session. */
-  get hasChosenDownloads(): boolean {
-    return this.#hasChosenDownloads;
   }
 
   opened(): void {
@@ -34,12 +30,27 @@ export class ObservedClient {
   }
 
   command(command: Command): void {
-    this.#hasChosenDownloads ||= choosesDownloads(command);
+    if (choosesDownloads(command)) this.#choosers.add(addresseeOf(command));
     const { clientObserver } = this.browser;
     if (!clientObserver) return;
     // What another thread has written out cannot be read here.
     const told = command.written ? command.told : tellCommand(command);
     if (told) clientObserver.command(this.identity, told);
+  }
+
+  /** A session of the client is over. */
+  detached(session: string): void {
+    if (this.#choosers.delete(session)) this.#allowDownloads();
+  }
+
+  /** All of its sessions are over. */
+  gone(): void {
+    if (this.#choosers.size > 0) this.#allowDownloads();
+  }
+
+  /** Chromium has gone back to its own default, which in headless-shell is to download nothing. */
+  #allowDownloads(): void {
+    this.browser.chromium.allowDownloads().catch(() => {});
   }
 
   /** The first reason counts. */
@@ -51,6 +62,10 @@ export class ObservedClient {
 }
 
 const choice = ".setDownloadBehavior";
+
+/** The session of a message that another thread has written out is not known: its choice lasts as the root's. */
+const addresseeOf = ({ method, params, session = "" }: Command): string =>
+  method === "Target.sendMessageToTarget" ? String(params["sessionId"] ?? "") : session;
 
 /**
  * Also within messages to targets, which the gate has written out itself, so that the name stands there

@@ -261,7 +261,9 @@ export class Bridge {
   #detached(id: string | undefined): void {
     const session = id === undefined ? undefined : this.#sessions.find(id);
     if (!session) return;
-    this.#failCalls(this.#sessions.remove(session), "Session was detached");
+    const gone = this.#sessions.remove(session);
+    this.#failCalls(gone, "Session was detached");
+    for (const { owner, id: over } of gone) owner.detached(over);
     if (session.isRoot) session.owner.ended("target_closed");
   }
 

@@ -7,6 +7,8 @@ export type BridgeEndReason = "target_closed" | "browser_gone" | "too_many_sessi
 /** A client, as the bridge sees it. */
 export interface BridgeClient {
   deliver(frame: Frame | string): void;
+  /** A session of the client is over. */
+  detached(session: string): void;
   /** The client's root session is over, or has to be; nothing more will come. */
   ended(reason: BridgeEndReason): void;
   /** Chromium is behind with reading: send no more until it has caught up. */
