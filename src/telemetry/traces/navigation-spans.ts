@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { childOf } from "../../base/trace-context.js";
 import type { EventCategory, EventSink, LeaseSink, SeenEvent } from "../event.js";
-import { wallTimes } from "./span.js";
+import { wallShift } from "./span.js";
 
 interface Navigation {
   readonly startedAt: Millis;
@@ -24,13 +24,13 @@ const mostPages = 256;
  */
 export class NavigationSpans implements EventSink {
   readonly #open = new Map<unknown, Navigation>();
-  readonly #wall: (at: Millis) => Millis;
+  #shift: Millis;
 
   constructor(
     private readonly sink: LeaseSink,
     private readonly clock: Pick<Clock, "now" | "monotonic">,
   ) {
-    this.#wall = wallTimes(clock);
+    this.#shift = wallShift(clock);
   }
 
   wants(category: EventCategory): boolean {
@@ -72,12 +72,15 @@ export class NavigationSpans implements EventSink {
     this.#open.delete(target);
     const parent = this.sink.trace;
     if (!open || !parent) return;
+    // A lease may last for days: where the wall clock is put forward, as when a virtual machine goes on, spans
+    // follow it. Where it is put back they do not, since none may begin before its parent.
+    this.#shift = Math.max(this.#shift, wallShift(this.clock));
     this.sink.span({
       name: "navigation",
       context: childOf(parent),
       parent,
-      startedAt: this.#wall(open.startedAt),
-      endedAt: this.#wall(this.clock.monotonic()),
+      startedAt: this.#shift + open.startedAt,
+      endedAt: this.#shift + this.clock.monotonic(),
       attributes: {
         "url.full": String(open.data["url"] ?? ""),
         "remuda.target.id": String(target),

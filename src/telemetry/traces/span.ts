@@ -26,11 +26,14 @@ export interface Span {
   readonly failure?: string | undefined;
 }
 
+/** What is added to an instant of the monotonic clock to have one of the wall clock. */
+export const wallShift = (clock: Pick<Clock, "now" | "monotonic">): Millis => clock.now() - clock.monotonic();
+
 /**
  * Turns instants of the monotonic clock into instants of the wall clock, so that no child begins before its
  * parent where the wall clock is put back meanwhile.
  */
 export function wallTimes(clock: Pick<Clock, "now" | "monotonic">): (monotonic: Millis) => Millis {
-  const shift = clock.now() - clock.monotonic();
+  const shift = wallShift(clock);
   return (monotonic) => shift + monotonic;
 }

@@ -94,3 +94,20 @@ test("frames in a page, pages of a lease without a trace and a category that is 
   watched.close();
   expect(spans).toEqual([]);
 });
+
+test("where the wall clock jumps, spans keep their length, follow it forward, and never go back", () => {
+  let [now, monotonic] = [1_000_000, 0];
+  watched = new NavigationSpans(sink, { now: () => now, monotonic: () => monotonic });
+  const navigate = (jumpMs: number): void => {
+    page("page_navigation", "t1", { url: "http://a/" });
+    [now, monotonic] = [now + jumpMs + 10, monotonic + 10];
+    page("page_load", "t1");
+  };
+  const hour = 3_600_000;
+  for (const jump of [0, hour, -200, -200, -hour, 0]) navigate(jump);
+  const ahead = 1_000_000 + hour;
+  expect(spans.map(({ startedAt, endedAt }) => [startedAt, endedAt])).toEqual([
+    [1_000_000, 1_000_010],
+    ...[10, 20, 30, 40, 50].map((at) => [ahead + at, ahead + at + 10]),
+  ]);
+});
