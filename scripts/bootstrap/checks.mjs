@@ -12,18 +12,23 @@ const node = (script, ...args) => [process.execPath, [script, ...args]];
 const sources = ["src", "test", "vitest.config.ts"];
 
 /** Steps that run in parallel keep their output and print it whole, so that it does not mix. */
-async function runStep([program, args], { root, isParallel }) {
-  if (!isParallel) return await runOpenly(program, args, { cwd: root });
-  const { code, output } = await runQuietly(program, args, { cwd: root });
+async function runStep([program, args], { root, isParallel, env = process.env }) {
+  if (!isParallel) return await runOpenly(program, args, { cwd: root, env });
+  const { code, output } = await runQuietly(program, args, { cwd: root, env });
   if (output.trim() !== "") console.log(output.trim());
   return code;
 }
 
+/**
+ * The compiler ends soon: where it frees nothing below this limit it takes 1.8 GB instead of 1.7, and a third less
+ * of the processors (TypeScript 7.0, 2 cores).
+ */
+const freeLate = { GOGC: "off", GOMEMLIMIT: "3GiB" };
+
 async function types(step) {
   say("types (tsc)");
-  return counted(
-    (await runStep(node(join(step.root, "node_modules/typescript/bin/tsc"), "-p", "."), step)) === 0,
-  );
+  const tsc = node(join(step.root, "node_modules/typescript/bin/tsc"), "-p", ".");
+  return counted((await runStep(tsc, { ...step, env: { ...process.env, ...freeLate } })) === 0);
 }
 
 async function format(step) {
