@@ -7,7 +7,7 @@ import { sharedAccessBed } from "../support/access/access-bed.js";
 import { multipartType } from "../support/http/multipart-body.js";
 import { stallReader } from "../support/http/stalled-reader.js";
 
-const bed = sharedAccessBed(2);
+const bed = sharedAccessBed(2, { projects: { enabled: true } });
 const patience = { timeout: 20_000 };
 const sockets: Socket[] = [];
 afterEach(() => sockets.splice(0).forEach((socket) => socket.destroy()));
@@ -26,8 +26,8 @@ const remove = async (id: string): Promise<void> => {
   expect((await bed.root.call(`DELETE /org/api_keys/${id}`)).status).toBe(204);
 };
 
-test("an upload ends with its key, deleted at another control, and leaves nothing behind", async () => {
-  const { id, key } = await bed.make();
+/** The first part of an extension, of which nothing more comes; gives its connection and where it is kept. */
+async function beginUpload(key: string): Promise<{ socket: Socket; staging: string }> {
   const staging = join(bed.controls[1]?.place.dataDir ?? "", "staging");
   const socket = await begin("POST /extensions", key, [
     `Content-Type: ${multipartType}`,
@@ -43,11 +43,29 @@ test("an upload ends with its key, deleted at another control, and leaves nothin
       `Content-Type: application/zip\r\n\r\n${"x".repeat(200_000)}`,
   );
   await expect.poll(async () => (await readdir(staging)).length, patience).toBe(1);
+  return { socket, staging };
+}
+
+test("an upload ends with its key, deleted at another control, and leaves nothing behind", async () => {
+  const { id, key } = await bed.make();
+  const { socket, staging } = await beginUpload(key);
   const closed = once(socket, "close");
   await remove(id);
   await closed;
   await expect.poll(async () => await readdir(staging), patience).toEqual([]);
   expect((await bed.root.call("GET /extensions")).body).toEqual([]);
+});
+
+test("an upload ends with the project of its key, archived at another control; that is deleted then", async () => {
+  const { body } = await bed.root.call("POST /org/projects", { name: "ending" });
+  const { key } = await bed.make({ project_id: body.id });
+  const { socket, staging } = await beginUpload(key);
+  const closed = once(socket, "close");
+  const archived = await bed.root.call(`PATCH /org/projects/${body.id}`, { status: "archived" });
+  expect(archived).toMatchObject({ status: 200 });
+  await closed;
+  await expect.poll(async () => await readdir(staging), patience).toEqual([]);
+  expect((await bed.root.call(`DELETE /org/projects/${body.id}`)).status).toBe(204);
 });
 
 /** Entries of the log that make a chunk longer than what Linux keeps of one connection for its two ends. */
