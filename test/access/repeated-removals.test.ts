@@ -69,6 +69,18 @@ test.each(kinds)(
   },
 );
 
+test("what a deletion meant is kept by no name, and not for long", async () => {
+  const { root, redis } = bed;
+  await kinds[0]?.[1](root, "secretive");
+  expect((await root.call("DELETE /browser_pools/secretive", {})).status).toBe(204);
+  const notes = await redis.keys("remuda:{access}:removal:*");
+  expect(notes.filter((key) => key.includes("secretive"))).toEqual([]);
+  const leftMs = await Promise.all(notes.map((key) => redis.pttl(key)));
+  expect(leftMs.length).toBeGreaterThan(0);
+  for (const left of leftMs) expect(left).toBeGreaterThan(0);
+  expect(Math.max(...leftMs)).toBeLessThanOrEqual(120_000);
+});
+
 test("what one caller has deleted says nothing of another's deletion, nor of another kind or project", async () => {
   const { root } = bed;
   const [[, makePool], [, makeProfile]] = kinds as readonly [(typeof kinds)[0], (typeof kinds)[0]];

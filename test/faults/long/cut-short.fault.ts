@@ -34,7 +34,7 @@ afterEach(async () => {
 
 /** Each has a limit of its own, is the fleet's, or is a list that is empty in time. */
 const other =
-  /\{(nodes|queue|audit)\}|:schema$|:(events|controls|nodeStamps|endedLeases|pendingTombstones|tombstone\w+|answer:.*|idempotency:.*)$/;
+  /\{(nodes|queue|audit)\}|:schema$|:(events|controls|nodeStamps|endedLeases|pendingTombstones|tombstone\w+|answer:.*|idempotency:.*|removal:.*)$/;
 const keysOfNow = async (): Promise<readonly string[]> =>
   (await redis.keys("remuda:*")).filter((key) => !other.test(key)).toSorted();
 

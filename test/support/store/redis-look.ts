@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
  * (CONTRIBUTING.md#what-may-never-happen).
  */
 const mayRemember =
-  /:(tombstones|tombstoneOrder|tombstoneNames|events|auditStream|answer:.*|idempotency:.*|endedLeases)$/;
+  /:(tombstones|tombstoneOrder|tombstoneNames|events|auditStream|answer:.*|idempotency:.*|removal:.*|endedLeases)$/;
 
 /** The keys that still speak of any of these, in name or content; `url` is the path of a socket. */
 export async function keysAbout(url: string, words: readonly string[]): Promise<string[]> {
