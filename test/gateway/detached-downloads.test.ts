@@ -1,10 +1,9 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import { openSite } from "../support/browser/chromium-site.js";
+import { expect, test } from "vitest";
 import { engines } from "../support/browser/chromium-kinds.js";
 import { until } from "../support/browser/chromium-until.js";
-import { openGatewayBrowser } from "../support/gateway/gateway-browser.js";
+import { openBrowserBesideSite } from "../support/gateway/gateway-browser.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 
 const methods = ["Page.setDownloadBehavior", "Browser.setDownloadBehavior"];
@@ -12,11 +11,7 @@ const methods = ["Page.setDownloadBehavior", "Browser.setDownloadBehavior"];
 test.each(engines)(
   "%s: downloads land in the session's own once the page's session that chose otherwise has detached",
   async (_, spec) => {
-    const [browser, site] = await Promise.all([openGatewayBrowser(spec), openSite()]);
-    onTestFinished(async () => {
-      await browser.close();
-      await site.close();
-    });
+    const { browser, site } = await openBrowserBesideSite(spec);
     const { downloads } = browser.chromium.directories;
     const client = await connectRaw(browser.url());
     const page = await client.attach();

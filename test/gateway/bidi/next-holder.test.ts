@@ -1,10 +1,9 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import { openSite } from "../../support/browser/chromium-site.js";
+import { expect, test } from "vitest";
 import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
-import { openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
+import { openBrowserBesideSite } from "../../support/gateway/gateway-browser.js";
 import { connectBidi, type RawBidi } from "../../support/gateway/raw-bidi.js";
 import { connectRaw, type RawCdp, type RawReply } from "../../support/gateway/raw-cdp.js";
 
@@ -38,11 +37,7 @@ async function soil(client: RawBidi, context: string, site: string): Promise<voi
 }
 
 test.each(engines)("%s: of a client of BiDi nothing reaches the next holder", async (_, spec) => {
-  const [browser, site] = await Promise.all([openGatewayBrowser(spec), openSite()]);
-  onTestFinished(async () => {
-    await browser.close();
-    await site.close();
-  });
+  const { browser, site } = await openBrowserBesideSite(spec);
   const { chromium, bed } = browser;
   const first = await connectBidi(browser.bidi());
   await soil(first, await first.begin(), site.origin);
@@ -71,11 +66,7 @@ test.each(engines)("%s: of a client of BiDi nothing reaches the next holder", as
 test.each(engines)(
   "%s: downloads land in the session's own once whoever chose otherwise is gone",
   async (_, spec) => {
-    const [browser, site] = await Promise.all([openGatewayBrowser(spec), openSite()]);
-    onTestFinished(async () => {
-      await browser.close();
-      await site.close();
-    });
+    const { browser, site } = await openBrowserBesideSite(spec);
     const { downloads } = browser.chromium.directories;
     const downloadFile = async (): Promise<void> => {
       const cdp = await connectRaw(browser.url());

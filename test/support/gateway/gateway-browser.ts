@@ -1,8 +1,9 @@
-import { expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import { launchChromium } from "../../../src/browser/launch.js";
 import { nothing, takeCensus } from "../browser/chromium-census.js";
 import { launchSpec, openTestHost } from "../browser/chromium-host.js";
+import { openSite, type Site } from "../browser/chromium-site.js";
 import { type BedOptions, type GatewayBed, openGatewayBed } from "./gateway-bed.js";
 
 /** A real browser behind a gateway. */
@@ -40,4 +41,16 @@ export async function openGatewayBrowser(
       await host.close();
     },
   };
+}
+
+/** The same beside a site, for one test: both are closed with it. */
+export async function openBrowserBesideSite(
+  spec: Partial<LaunchSpec>,
+): Promise<{ readonly browser: GatewayBrowser; readonly site: Site }> {
+  const [browser, site] = await Promise.all([openGatewayBrowser(spec), openSite()]);
+  onTestFinished(async () => {
+    await browser.close();
+    await site.close();
+  });
+  return { browser, site };
 }
