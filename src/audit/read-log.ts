@@ -4,7 +4,7 @@ import { type Entry, instantOf, longestMs, type Position, positionAt } from "./e
 import { type AuditFilter, isSearch, mayBeFound, mayBeIn, selectorOf } from "./filter.js";
 import type { SealedSegment, SegmentRows } from "./segment.js";
 import type { SegmentFiles } from "./segment-files.js";
-import { turn } from "./turn.js";
+import { turn } from "../base/turn.js";
 
 export interface LogParts {
   readonly store: Pick<AuditStore, "newest" | "aheadMs" | "manifest" | "segments">;

@@ -6,7 +6,7 @@ import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { type Entry, findPosition, lineOf, type Position } from "./entry.js";
 import type { AuditFilter } from "./filter.js";
 import { type LogParts, readLog } from "./read-log.js";
-import { turn } from "./turn.js";
+import { turn } from "../base/turn.js";
 
 const pack = promisify(gzip);
 

@@ -7,7 +7,7 @@ import { parserOf, readonlyList } from "../base/parser.js";
 import { type Entry, entryOfLine, lineOf, type Position, positionInLine } from "./entry.js";
 import { searchedTexts } from "./filter.js";
 import { GramsBuilder } from "./grams.js";
-import { turn } from "./turn.js";
+import { turn } from "../base/turn.js";
 
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);

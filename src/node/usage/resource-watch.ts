@@ -1,5 +1,6 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
+import { turn } from "../../base/turn.js";
 import type { BrowserLimits } from "../../browser/resources/limits.js";
 import type { StorageUse } from "../../browser/resources/scratch-usage.js";
 import { memoryBytes } from "../../spec/bodies.js";
@@ -17,7 +18,7 @@ interface ResourceUsage {
   ): Promise<ReadonlyMap<number, number>>;
   /** Stored bytes by root; null where counting took too long. */
   stored(roots: readonly string[]): Promise<ReadonlyMap<string, StorageUse | null>>;
-  storedInMount(root: string): Promise<StorageUse>;
+  storedInMount(root: string): StorageUse;
   /** The fullness, from 0 to 1, of the file system that they all lie in. */
   fullness(inMounts: readonly StorageUse[]): Promise<number>;
 }
@@ -74,11 +75,12 @@ export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } 
 /** What cgroups bound is looked at for the flight recorder only. */
 const samplePeriodMs: Millis = 5000;
 
-/** One browser at a time: a job in the thread pool for each of a hundred at once holds the event loop up. */
+/** One browser in a turn of the event loop: a hundred at once would hold it up. */
 async function sampleMemory(ports: ResourceWatchPorts): Promise<void> {
   for (const { chromium, flight } of running(ports)) {
     const memory = await chromium.memory();
     if (memory) flight.memory(memory);
+    await turn();
   }
 }
 
@@ -168,13 +170,16 @@ async function watchFullness(ports: ResourceWatchPorts, seen: Seen): Promise<voi
   });
 }
 
-/** One mount at a time, as memory is sampled; a browser that ends meanwhile has none any more. */
+/** One mount in a turn of the event loop; a browser that ends meanwhile has none any more. */
 async function measureMounts(
   { usage }: ResourceWatchPorts,
   slots: readonly Slot[],
 ): Promise<ReadonlyMap<Slot, StorageUse>> {
   const measured = new Map<Slot, StorageUse>();
-  for (const slot of slots) if (isRunning(slot)) measured.set(slot, await usage.storedInMount(rootOf(slot)));
+  for (const slot of slots) {
+    if (isRunning(slot)) measured.set(slot, usage.storedInMount(rootOf(slot)));
+    await turn();
+  }
   return measured;
 }
 
