@@ -14,7 +14,7 @@ import { acceptBodies, wrongType } from "./body.js";
 import { refusalOfError, sendRefusal } from "./errors.js";
 import { addFirstRemovals } from "./first-removals.js";
 import { parseQuery } from "./query.js";
-import { OpenRequests } from "./open-requests.js";
+import { type OpenRequest, OpenRequests } from "./open-requests.js";
 import { tellRate } from "./rates.js";
 import { requestIdOf } from "./request-id.js";
 import { watchPlatformCalls } from "./platform-calls.js";
@@ -84,6 +84,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   acceptBodies(app);
   app.decorateRequest("principal", undefined);
   app.decorateRequest("sees", undefined);
+  app.decorateRequest("open", undefined);
   app.decorateRequest("concerned", undefined);
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
@@ -137,6 +138,10 @@ declare module "fastify" {
     /** Its answer is whole before it is cut, although it may itself have ended the key that it came with. */
     readonly mayEndItsKey?: true;
   }
+  interface FastifyRequest {
+    /** Undefined where its credential never ends. */
+    open: OpenRequest | undefined;
+  }
 }
 
 /** Notes a credential that was not good; why whoever has shown it is to wait, where too many have failed. */
@@ -161,16 +166,18 @@ function addAdmission(app: App, deps: HttpDeps, tooOften: TooOften): void {
       if (got.rate) tellRate(reply, got.rate);
       const refused = got.kind === "admitted" ? refuseClosed(request) : (tooOften(request, got) ?? got);
       if (refused) return void sendRefusal(reply, refused);
-      if (got.principal) open.add(got.principal, reply.raw);
+      if (got.principal) request.open = open.add(got.principal, reply.raw, askedAt);
       next();
     };
     const { authorization, "x-kernel-project-id": project } = request.headers;
+    const askedAt = deps.clock.monotonic();
     const got = deps.authenticator.admit({ authorization, project: project?.toString() });
     if (got instanceof Promise) got.then(settle, next);
     else settle(got);
   });
-  app.addHook("preValidation", (_request, reply, next) => {
-    const judged = open.endedBeforeBody(reply.raw);
+  app.addHook("preValidation", ({ open: opened, routeOptions: { config } }, reply, next) => {
+    // An upload is read by its route, which asks when all of it is there.
+    const judged = config.takesMultipart ? undefined : opened?.hasEnded();
     if (judged === undefined) return next();
     const settle = (hasEnded: boolean): void =>
       hasEnded ? void sendRefusal(reply, refusal("unauthorized")) : next();

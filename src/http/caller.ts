@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { type Principal, projectOfRequest } from "../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { RemudaError } from "../base/errors.js";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
 import { findTrace, type TraceContext } from "../base/trace-context.js";
 import type { Caller, ConcernedLease } from "../spec/paging.js";
@@ -68,6 +69,10 @@ class HttpCaller implements Caller {
     return findTrace(this.#asked.headers);
   }
 
+  hasEnded(): Promise<boolean> | undefined {
+    return this.#asked.open?.hasEnded();
+  }
+
   concerns(lease: ConcernedLease | Promise<ConcernedLease>): void {
     this.#asked.concerned = lease;
   }
@@ -110,4 +115,9 @@ function parseLease(where: string, text: unknown): LeaseId {
   if (lease === undefined)
     throw InvalidInput.of(where, "must be a lease id, 24 lower-case letters and digits");
   return lease;
+}
+
+/** Throws where its credential has ended while its body was read, which is whole by now. */
+export async function judgeUpload({ open }: FastifyRequest): Promise<void> {
+  if (await open?.hasEnded()) throw new RemudaError("unauthorized");
 }

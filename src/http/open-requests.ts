@@ -14,6 +14,9 @@ interface OpenRequestsParts {
 /** Well within the 5 s that docs/access.md promises, also where one look takes its whole limit. */
 const lookMs: Millis = 1000;
 
+/** Older than this is what was known of a key only where something stood still: a look has come in between. */
+const freshMs: Millis = 2 * lookMs;
+
 /** A shorter answer has arrived, or is within what the reader's own system takes without being read. */
 const leastSentBytes = 64 * 1024;
 
@@ -24,29 +27,71 @@ interface Sent {
   readonly bytesRead: number;
 }
 
+/** Of a session, which nobody has to be asked about. */
+const isOver = ({ expiresAt = Infinity }: Principal, clock: Clock): boolean => expiresAt <= clock.now();
+
+/** A request whose answer is not whole yet, and when its key was last known to be good. */
+export class OpenRequest {
+  constructor(
+    readonly principal: Principal,
+    private readonly parts: OpenRequestsParts,
+    /** By the monotonic clock. */
+    private judgedAt: Millis,
+    /** Whether it was let in before its body was whole. */
+    private isEarly: boolean,
+  ) {}
+
+  /** A look that began then has found its key good. Nobody looks at a body: that is judged when it is whole. */
+  foundGood(at: Millis): void {
+    if (!this.isEarly) this.judgedAt = Math.max(this.judgedAt, at);
+  }
+
+  /**
+   * Whether its credential has ended since it was let in, to be asked when its body is whole and before anything
+   * is done or given that counts. Undefined where nothing can have come in between: whoever stood still (this
+   * process, Redis, the way between them) would else let in with a key that has long ended, and so would who
+   * keeps requests ready but for their last byte.
+   */
+  hasEnded(): Promise<boolean> | undefined {
+    const id = keyOf(this.principal);
+    const { clock } = this.parts;
+    if (id === undefined) return isOver(this.principal, clock) ? Promise.resolve(true) : undefined;
+    return this.isEarly || clock.monotonic() - this.judgedAt > freshMs ? this.#judge(id) : undefined;
+  }
+
+  async #judge(id: string): Promise<boolean> {
+    this.isEarly = false;
+    const at = this.parts.clock.monotonic();
+    const hasEnded = (await this.parts.endedAmong([id])).length > 0;
+    if (!hasEnded) this.foundGood(at);
+    return hasEnded;
+  }
+}
+
 /**
  * Requests whose answer is not whole yet: a wait for a browser, a stream, a long download. A credential is
  * judged when a request comes; one that ends afterwards ends what it has opened, by a look every second.
  */
 export class OpenRequests {
-  readonly #open = new Map<ServerResponse, Principal>();
+  readonly #open = new Map<ServerResponse, OpenRequest>();
   /** Linux takes up to 4 MiB of an answer (tcp(7), tcp_wmem), which is over for Node.js then. */
   readonly #sent = new Map<Socket, Sent>();
-  /** Let in before their bodies were whole. */
-  readonly #early = new WeakSet<ServerResponse>();
   #stop: (() => void) | undefined;
   #isLooking = false;
 
   constructor(private readonly parts: OpenRequestsParts) {}
 
-  /** The root key never ends. Who has hung up while they were judged has nothing open. */
-  add(principal: Principal, response: ServerResponse): void {
-    if (keyOf(principal) === undefined && principal.expiresAt === undefined) return;
-    if (response.destroyed) return;
+  /**
+   * Undefined for the root key, which never ends, and for who has hung up while they were judged. `askedAt` is
+   * when that began, by the monotonic clock.
+   */
+  add(principal: Principal, response: ServerResponse, askedAt: Millis): OpenRequest | undefined {
+    if (keyOf(principal) === undefined && principal.expiresAt === undefined) return undefined;
+    if (response.destroyed) return undefined;
     this.#stop ??= this.parts.clock.every(lookMs, () => void this.#look());
-    this.#open.set(response, principal);
     const { socket, complete: isWhole } = response.req;
-    if (!isWhole) this.#early.add(response);
+    const opened = new OpenRequest(principal, this.parts, askedAt, !isWhole);
+    this.#open.set(response, opened);
     const before = socket.bytesWritten;
     response.once("close", () => {
       const wasOpen = this.#open.delete(response);
@@ -54,20 +99,12 @@ export class OpenRequests {
       const isLong = bytesWritten - before >= leastSentBytes;
       if (wasOpen && isLong) this.#sent.set(socket, { principal, bytesRead });
     });
+    return opened;
   }
 
   /** Lets a request be answered whatever becomes of its credential. */
   leave(response: ServerResponse): void {
     this.#open.delete(response);
-  }
-
-  /**
-   * Whether the credential has ended while the body was still to come; undefined where that had come first.
-   * Whoever keeps requests ready but for their last byte could else make them with a key that is deleted.
-   */
-  endedBeforeBody(response: ServerResponse): Promise<boolean> | undefined {
-    const principal = this.#early.delete(response) ? this.#open.get(response) : undefined;
-    return principal && this.#hasEnded(principal);
   }
 
   close(): void {
@@ -76,13 +113,16 @@ export class OpenRequests {
 
   /** Sessions first: to know that one is over nobody has to be asked, who may not answer. */
   async #look(): Promise<void> {
-    this.#cut((principal) => this.#isOver(principal));
+    this.#cut((principal) => isOver(principal, this.parts.clock));
     const ids = this.#openKeys();
     if (this.#isLooking || ids.length === 0) return;
     this.#isLooking = true;
+    const at = this.parts.clock.monotonic();
     try {
       const ended = new Set(await this.parts.endedAmong(ids));
       this.#cut((principal) => ended.has(keyOf(principal) ?? ""));
+      const asked = new Set(ids);
+      for (const one of this.#open.values()) if (asked.has(keyOf(one.principal) ?? "")) one.foundGood(at);
     } catch (error) {
       this.parts.log.warn({ error: textOf(error) }, "open requests were not looked at");
     } finally {
@@ -101,23 +141,15 @@ export class OpenRequests {
    * turn has not come would close it only then. One that has begun is reset: that takes back what the system
    * has not sent yet.
    */
-  #cut(isOver: (principal: Principal) => boolean): void {
+  #cut(hasEnded: (principal: Principal) => boolean): void {
     this.#forgetRead();
-    for (const [socket, { principal }] of this.#sent) if (isOver(principal)) socket.resetAndDestroy();
-    for (const [response, principal] of this.#open) if (isOver(principal)) end(response);
+    for (const [socket, { principal }] of this.#sent) if (hasEnded(principal)) socket.resetAndDestroy();
+    for (const [response, { principal }] of this.#open) if (hasEnded(principal)) end(response);
   }
-
-  async #hasEnded(principal: Principal): Promise<boolean> {
-    const id = keyOf(principal);
-    if (id === undefined) return this.#isOver(principal);
-    return (await this.parts.endedAmong([id])).length > 0;
-  }
-
-  readonly #isOver = ({ expiresAt = Infinity }: Principal): boolean => expiresAt <= this.parts.clock.now();
 
   #openKeys(): readonly string[] {
-    const open = [...this.#open.values(), ...[...this.#sent.values()].map(({ principal }) => principal)];
-    return [...new Set(open.flatMap((principal) => keyOf(principal) ?? []))];
+    const open = [...this.#open.values(), ...this.#sent.values()];
+    return [...new Set(open.flatMap(({ principal }) => keyOf(principal) ?? []))];
   }
 }
 

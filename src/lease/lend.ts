@@ -104,6 +104,7 @@ export async function lend<Answer>(
   wanted: LeaseRequest,
   source: LeaseSource<Answer>,
 ): Promise<Granted | NotServed | Refusal | Answer> {
+  await checkCredential(wanted.caller);
   const { name, lease } = wanted.waiter;
   const reserved = name === undefined ? "kept" : await reserve(ports, wanted, name);
   if (!reserved) return refusal("name_taken");
@@ -111,6 +112,11 @@ export async function lend<Answer>(
   if (name !== undefined && reserved === "own" && isNameUnused(result, lease))
     await passNameOn(ports, wanted, { name, result });
   return result.kind === "answered" ? result.answer : result;
+}
+
+/** Throws where a caller's key or session has ended while this control, or its way to Redis, stood still. */
+async function checkCredential(caller: Caller): Promise<void> {
+  if (await caller.hasEnded?.()) throw new RemudaError("unauthorized");
 }
 
 /** The name goes to the lease that an attempt under the same key was granted meanwhile, or is free. */
@@ -175,7 +181,7 @@ async function askAndWait<Answer>(
       case "answered":
         return reply;
       case "granted":
-        return await granted(ports, wanted.partition, reply);
+        return await granted(ports, wanted, reply);
       case "waiting":
         return await waitAt(ports, atRecordedPlace(wanted, reply), { place, source, reply });
     }
@@ -223,7 +229,7 @@ async function waitAt(
     if (isFailure(end)) return await withdraw(ports, wanted, "failed");
     const result =
       end.kind === "message"
-        ? await resultOf(ports, partition, end.message)
+        ? await resultOf(ports, wanted, end.message)
         : await withdraw(ports, wanted, end.kind);
     return result.kind === "granted"
       ? { ...result, timing: { grantedAt: until, waited: { from, until } } }
@@ -250,12 +256,12 @@ const isFailure = (end: WaitResult): end is { readonly kind: "message"; readonly
 
 async function resultOf(
   ports: LendPorts,
-  partition: Partition,
+  wanted: LeaseRequest,
   message: ControlMessage,
 ): Promise<Granted | NotServed> {
   switch (message.kind) {
     case "granted":
-      return await granted(ports, partition, { browser: leasedParser.json(message.browser), at: message.at });
+      return await granted(ports, wanted, { browser: leasedParser.json(message.browser), at: message.at });
     case "deleted":
       return { kind: "unserved", why: "deleted" };
     case "superseded":
@@ -270,27 +276,30 @@ async function resultOf(
 
 async function withdraw(
   ports: LendPorts,
-  { partition, waiter, caller }: LeaseRequest,
+  wanted: LeaseRequest,
   why: "timeout" | "gone" | "stopping" | "failed",
 ): Promise<Granted | NotServed> {
+  const { partition, waiter, caller } = wanted;
   const reply = await ports.poolStore.withdraw(partition, {
     waiter: waiter.id,
     connection: caller.request,
     lease: waiter.lease,
   });
   if (reply.kind !== "granted") return { kind: "unserved", why };
-  const late = await granted(ports, partition, reply);
+  const late = await granted(ports, wanted, reply);
   if (why !== "gone") return late;
   late.settle("lost");
   return { kind: "unserved", why };
 }
 
+/** Where it throws, the lease is taken back as that of an abandoned request. */
 async function granted(
   { configs, grants, clock }: LendPorts,
-  partition: Partition,
+  { partition, caller }: LeaseRequest,
   { browser, at }: GrantedBrowser,
 ): Promise<Granted> {
   const timing = { grantedAt: clock.monotonic() };
+  await checkCredential(caller);
   const session = await configs.findSession(browser, at);
   const lease = browser.lease.id;
   if (!session) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });

@@ -2,7 +2,7 @@ import type { Static } from "typebox";
 import type { Clock } from "../../base/clock.js";
 import type { Extension, NamedQuery } from "../../registry/extensions/extension.js";
 import type { App } from "../app.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject, judgeUpload } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { openUpload } from "../uploads/extension-upload.js";
@@ -130,7 +130,12 @@ function addUpload(app: App, { inProject, uploads, clock }: Deps): void {
         const { file, name } = await openUpload(parts);
         const made = await inProject(request).extensions.create({
           file,
-          name,
+          // Asked for when the file is read; what comes after it is read here.
+          name: async () => {
+            const given = await name();
+            await judgeUpload(request);
+            return given;
+          },
           signal: callerOf(request, reply).gone,
         });
         return made.kind === "refused"

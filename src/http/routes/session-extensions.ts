@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.js";
 import type { Staging } from "../../archive/archives.js";
 import type { App } from "../app.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject, judgeUpload } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal } from "../errors.js";
 import { type MultipartLimits, readParts } from "../uploads/multipart.js";
@@ -55,8 +55,8 @@ export function addSessionExtensions(app: App, { inProject, staging, clock, uplo
       const received = await receiveExtensions(parts, { staging, maxBytes: uploads.maxFileBytes });
       if (received.kind === "refused") return sendRefusal(reply, received);
       const { items, discard } = received.value;
-      const added = await inProject(request)
-        .sessions.addExtensions(target.value, items, caller)
+      const added = await judgeUpload(request)
+        .then(() => inProject(request).sessions.addExtensions(target.value, items, caller))
         .finally(discard);
       return added.kind === "refused" ? sendRefusal(reply, added) : reply.code(201).send();
     },

@@ -28,6 +28,8 @@ export interface RedisProxy {
    * and no answer does.
    */
   freeze(which?: "all" | "subscriptions" | "replies"): void;
+  /** The next connection on which this is sent freezes just before; resolves then. */
+  freezeAt(text: string): Promise<void>;
   /** What was sent on frozen connections arrives after all, and then their ends. */
   thaw(): Promise<void>;
   /** Everything takes so much longer, each way. */
@@ -59,6 +61,7 @@ export async function openRedisProxy(
   let leadsTo = target;
   let delayMs = 0;
   let server: Server | undefined;
+  let awaited: { readonly text: string; readonly come: () => void } | undefined;
   const later = (work: () => void): void => void (delayMs === 0 ? work() : setTimeout(work, delayMs));
 
   const carry = (socket: Socket): void => {
@@ -77,6 +80,11 @@ export async function openRedisProxy(
     ] as const) {
       from.on("data", (piece: Buffer) => {
         if (from === socket && piece.includes("subscribe")) pair.hasSubscribed = true;
+        if (awaited && from === socket && piece.includes(awaited.text)) {
+          pair.isFrozen = true;
+          awaited.come();
+          awaited = undefined;
+        }
         if (pair.isFrozen && from === socket) pair.held.push(piece);
         const isStopped = (): boolean => pair.isFrozen || (pair.isMute && from === onward);
         if (!isStopped()) later(() => void (isStopped() || to.write(piece)));
@@ -116,6 +124,7 @@ export async function openRedisProxy(
         if (which === "replies") pair.isMute = true;
         else if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
     },
+    freezeAt: (text) => new Promise((resolve) => (awaited = { text, come: resolve })),
     async thaw() {
       const frozen = [...carried].filter(({ isFrozen }) => isFrozen);
       for (const pair of frozen) carried.delete(pair);
