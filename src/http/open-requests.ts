@@ -32,13 +32,14 @@ const isOver = ({ expiresAt = Infinity }: Principal, clock: Clock): boolean => e
 
 /** A request whose answer is not whole yet, and when its key was last known to be good. */
 export class OpenRequest {
+  /** Whether it was let in before its body was whole, and was not judged since. */
+  isEarly = false;
+
   constructor(
     readonly principal: Principal,
     private readonly parts: OpenRequestsParts,
     /** By the monotonic clock. */
     private judgedAt: Millis,
-    /** Whether it was let in before its body was whole. */
-    private isEarly: boolean,
   ) {}
 
   /** A look that began then has found its key good. Nobody looks at a body: that is judged when it is whole. */
@@ -47,10 +48,9 @@ export class OpenRequest {
   }
 
   /**
-   * Whether its credential has ended since it was let in, to be asked when its body is whole and before anything
-   * is done or given that counts. Undefined where nothing can have come in between: whoever stood still (this
-   * process, Redis, the way between them) would else let in with a key that has long ended, and so would who
-   * keeps requests ready but for their last byte.
+   * Whether its credential has ended since it was let in. To be asked when its body is whole, and before anything
+   * is lent. Undefined where it was known to be good a moment ago: always, but where the body was late, or where
+   * this process, Redis or the way between them stood still.
    */
   hasEnded(): Promise<boolean> | undefined {
     const id = keyOf(this.principal);
@@ -90,7 +90,8 @@ export class OpenRequests {
     if (response.destroyed) return undefined;
     this.#stop ??= this.parts.clock.every(lookMs, () => void this.#look());
     const { socket, complete: isWhole } = response.req;
-    const opened = new OpenRequest(principal, this.parts, askedAt, !isWhole);
+    const opened = new OpenRequest(principal, this.parts, askedAt);
+    opened.isEarly = !isWhole;
     this.#open.set(response, opened);
     const before = socket.bytesWritten;
     response.once("close", () => {
@@ -121,13 +122,16 @@ export class OpenRequests {
     try {
       const ended = new Set(await this.parts.endedAmong(ids));
       this.#cut((principal) => ended.has(keyOf(principal) ?? ""));
-      const asked = new Set(ids);
-      for (const one of this.#open.values()) if (asked.has(keyOf(one.principal) ?? "")) one.foundGood(at);
+      this.#renew(new Set(ids.filter((id) => !ended.has(id))), at);
     } catch (error) {
       this.parts.log.warn({ error: textOf(error) }, "open requests were not looked at");
     } finally {
       this.#isLooking = false;
     }
+  }
+
+  #renew(good: ReadonlySet<string>, at: Millis): void {
+    for (const one of this.#open.values()) if (good.has(keyOf(one.principal) ?? "")) one.foundGood(at);
   }
 
   /** Whoever asks for something else has read what came before, or has left it to a proxy that did. */

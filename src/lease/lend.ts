@@ -104,7 +104,7 @@ export async function lend<Answer>(
   wanted: LeaseRequest,
   source: LeaseSource<Answer>,
 ): Promise<Granted | NotServed | Refusal | Answer> {
-  await checkCredential(wanted.caller);
+  if (await wanted.caller.hasEnded?.()) return refusal("unauthorized");
   const { name, lease } = wanted.waiter;
   const reserved = name === undefined ? "kept" : await reserve(ports, wanted, name);
   if (!reserved) return refusal("name_taken");
@@ -112,11 +112,6 @@ export async function lend<Answer>(
   if (name !== undefined && reserved === "own" && isNameUnused(result, lease))
     await passNameOn(ports, wanted, { name, result });
   return result.kind === "answered" ? result.answer : result;
-}
-
-/** Throws where a caller's key or session has ended while this control, or its way to Redis, stood still. */
-async function checkCredential(caller: Caller): Promise<void> {
-  if (await caller.hasEnded?.()) throw new RemudaError("unauthorized");
 }
 
 /** The name goes to the lease that an attempt under the same key was granted meanwhile, or is free. */
@@ -263,12 +258,10 @@ async function resultOf(
     case "granted":
       return await granted(ports, wanted, { browser: leasedParser.json(message.browser), at: message.at });
     case "deleted":
-      return { kind: "unserved", why: "deleted" };
     case "superseded":
     case "forgotten":
-      return { kind: "unserved", why: message.kind };
     case "failed":
-      return { kind: "unserved", why: "failed" };
+      return { kind: "unserved", why: message.kind };
     case "answer":
       throw new Error("an answer to a question came for a waiter");
   }
@@ -292,14 +285,13 @@ async function withdraw(
   return { kind: "unserved", why };
 }
 
-/** Where it throws, the lease is taken back as that of an abandoned request. */
 async function granted(
   { configs, grants, clock }: LendPorts,
   { partition, caller }: LeaseRequest,
   { browser, at }: GrantedBrowser,
 ): Promise<Granted> {
   const timing = { grantedAt: clock.monotonic() };
-  await checkCredential(caller);
+  if (await caller.hasEnded?.()) throw new RemudaError("unauthorized");
   const session = await configs.findSession(browser, at);
   const lease = browser.lease.id;
   if (!session) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });

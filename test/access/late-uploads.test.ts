@@ -22,9 +22,9 @@ let archives: string;
 beforeEach(async () => {
   fleet = await Fleet.open();
   archives = mkdtempSync(join(tmpdir(), `remuda-uploads-${process.pid}-`));
-  const file = { ...patient, archives: { directory: archives } };
-  controls = [await fleet.control(file), await fleet.control(file)];
-  await fleet.node("one", file);
+  const settings = { ...patient, archives: { directory: archives } };
+  controls = [await fleet.control(settings), await fleet.control(settings)];
+  await fleet.node("one", settings);
 });
 afterEach(async () => {
   await fleet.close();
