@@ -18,7 +18,7 @@ import {
 import { isKeySearch, listKeys, mostSearched, SearchTurns } from "./list-keys.js";
 import { nameIn } from "./name.js";
 import { policyFaults, type PolicyTargets } from "./policy.js";
-import { type Principal, whoIs } from "./principal.js";
+import { keyOf, type Principal, whoIs } from "./principal.js";
 
 /** The projects that there are, by id. */
 export interface KnownProjects {
@@ -157,7 +157,8 @@ function draw(ports: ApiKeyPorts, salt: string, { person }: Principal): NewApiKe
 function repeatable({ idempotencyKey, principal }: Caller, operation: string, body: unknown): Repeatable {
   const reach = principal.credentialScope ?? "every project";
   const keyed = requestDigests(idempotencyKey, `${operation} as ${whoIs(principal)} of ${reach}`, body);
-  return { salt: newKeySalt(), ...(keyed && { keyed }) };
+  const maker = keyOf(principal);
+  return { salt: newKeySalt(), ...(keyed && { keyed }), ...(maker !== undefined && { maker }) };
 }
 
 async function issued(
@@ -166,6 +167,7 @@ async function issued(
   drawn: string,
 ): ReturnType<ApiKeyOperations["create"]> {
   if (got.kind === "many") return tooMany;
+  if (got.kind === "ended") return refusal("unauthorized");
   if (got.kind === "mismatch") return refusal("idempotency_mismatch");
   const text = makeKeyText(ports.secret, got.kind === "same" ? got.salt : drawn);
   return done({ ...(await shown(ports, got.key)), text });

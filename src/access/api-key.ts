@@ -80,15 +80,18 @@ export type NewApiKey = Pick<ApiKey, "id" | "digest" | "mask" | "createdBy" | "l
 
 /** A request that may come again: digests of its idempotency key and body, and what the text is made of. */
 export interface Repeatable {
+  /** The API key that asks, which has to be good at the moment at which the other is made. */
+  readonly maker?: string;
   readonly salt: string;
   readonly keyed?: { readonly key: string; readonly body: string };
 }
-/** `same`: the request came before, and was given the key of this salt. */
+/** `same`: the request came before, and was given the key of this salt. `ended`: its maker has. */
 export type Issued =
   | { readonly kind: "issued"; readonly key: ApiKey }
   | { readonly kind: "same"; readonly key: ApiKey; readonly salt: string }
   | { readonly kind: "many" }
-  | { readonly kind: "mismatch" };
+  | { readonly kind: "mismatch" }
+  | { readonly kind: "ended" };
 
 /** Keeps API keys, of all projects. */
 export interface ApiKeyStore {

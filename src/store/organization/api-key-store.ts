@@ -164,8 +164,8 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     return this.store.run(script, keyOf, args);
   }
 
-  #repeatArgs({ salt, keyed }: Parameters<ApiKeyStore["create"]>[1]): ScriptArgs {
-    return { salt, body: keyed?.body ?? "", keepMs: this.limits.idempotencyMs };
+  #repeatArgs({ salt, keyed, maker = "" }: Parameters<ApiKeyStore["create"]>[1]): ScriptArgs {
+    return { salt, maker, body: keyed?.body ?? "", keepMs: this.limits.idempotencyMs };
   }
 
   #sameKey(payload: string): Issued {

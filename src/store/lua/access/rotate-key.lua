@@ -1,9 +1,10 @@
 -- rotate-key: keep a new API key that may do what another may, which expires after a grace; its own end stays
 -- where that comes first.
--- KEYS  keyDigests apiKeys livingKeys keyOrder keyEnds idempotency
--- ARGV  id record graceMs most body salt keepMs
--- REPLY rotated (the new key's record), short, missing, many, same (the salt and the record of the first attempt), mismatch
--- `short`: the new key would end before the grace does.
+-- KEYS  keyDigests apiKeys livingKeys keyOrder keyEnds activeProjects idempotency
+-- ARGV  id record maker graceMs most body salt keepMs
+-- REPLY rotated (the new key's record), ended, short, missing, many, same (the salt and the record of the first attempt), mismatch
+-- `maker`: the API key that asks for it, empty where none does. `ended`: that lets nobody in any more. `short`: the
+-- new key would end before the grace does.
 --- @include base
 --- @include organization/api-keys
 
@@ -12,6 +13,7 @@ if given then return isSame and plain("same", given) or plain("mismatch") end
 local key = cjson.decode(A.record)
 local present = redis.call("HGET", K.apiKeys, key.id)
 if present then return plain("rotated", present) end
+if A.maker ~= "" and hasEnded(A.maker) then return plain("ended") end
 local old = readKey(A.id)
 if not old or old.deletedAt then return plain("missing") end
 key.lifetimeDays = key.lifetimeDays or old.lifetimeDays

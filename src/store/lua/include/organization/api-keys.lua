@@ -11,6 +11,15 @@ local function writeKey(key)
   return text
 end
 
+-- Whether a key lets nobody in any more: it was deleted, has expired, is not there, or is of a project that is
+-- not active.
+local function hasEnded(id)
+  local key = readKey(id)
+  if not key or key.deletedAt or key.expiresAt and now >= key.expiresAt then return true end
+  local project = key.projectId or "default"
+  return project ~= "default" and redis.call("SISMEMBER", K.activeProjects, project) == 0
+end
+
 -- Lets whoever shows this key be found by its digest, until it expires.
 local function indexKey(key)
   local expires = key.expiresAt and string.format(" %.0f", key.expiresAt) or ""
