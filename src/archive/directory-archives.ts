@@ -69,10 +69,10 @@ export class DirectoryArchives implements ArchiveBackend {
    * The archive is moved away before it is looked at: a put that comes meanwhile finds none and writes one,
    * and one that came before has left its time on it.
    */
-  async removeStale(digest: Digest, before: Millis): Promise<"removed" | "fresh"> {
+  async removeStale(digest: Digest, putAt: Millis): Promise<"removed" | "fresh"> {
     const path = this.#pathOf(digest);
     const isFresh = async (at: string): Promise<boolean> =>
-      ((await unlessMissing(stat(at)))?.mtimeMs ?? 0) >= before;
+      ((await unlessMissing(stat(at)))?.mtimeMs ?? putAt) !== putAt;
     if (await isFresh(path)) return "fresh";
     const beside = await this.#beside(going, digest);
     if ((await unlessMissing(rename(path, beside).then(() => true))) === undefined) return "removed";
@@ -92,13 +92,13 @@ export class DirectoryArchives implements ArchiveBackend {
     }
   }
 
-  async tidy(before: Millis): Promise<void> {
-    const isOld = async (path: string, time: "mtimeMs" | "ctimeMs"): Promise<boolean> =>
-      ((await unlessMissing(stat(path)))?.[time] ?? before) < before;
-    for await (const path of filesIn(join(this.directory, coming), []))
-      if (await isOld(path, "mtimeMs")) await rm(path, { force: true });
+  async tidy(isOld: (leftover: string) => boolean): Promise<void> {
+    for await (const path of filesIn(join(this.directory, coming), [])) {
+      const found = await unlessMissing(stat(path));
+      if (found && isOld(`${path} ${found.mtimeMs}`)) await rm(path, { force: true });
+    }
     for await (const path of filesIn(join(this.directory, going), []))
-      if (await isOld(path, "ctimeMs")) await this.#putBack(path);
+      if (isOld(path)) await this.#putBack(path);
   }
 
   async place(digest: Digest, path: string): Promise<void> {

@@ -127,9 +127,9 @@ export class S3Archives implements ArchiveBackend {
   }
 
   /** S3 has no removal by time; between the look and the removal lies one round trip. */
-  async removeStale(digest: Digest, before: Millis): Promise<"removed" | "fresh"> {
+  async removeStale(digest: Digest, putAt: Millis): Promise<"removed" | "fresh"> {
     const found = await this.#head(digest);
-    if (found && (found.LastModified?.getTime() ?? before) >= before) return "fresh";
+    if (found && secondOf(found.LastModified?.getTime() ?? putAt) !== secondOf(putAt)) return "fresh";
     if (found) await this.remove(digest);
     return "removed";
   }
@@ -141,9 +141,9 @@ export class S3Archives implements ArchiveBackend {
     }
   }
 
-  async tidy(before: Millis): Promise<void> {
+  async tidy(isOld: (leftover: string) => boolean): Promise<void> {
     try {
-      for await (const upload of this.#uploads()) await this.#abortStale(upload, before);
+      for await (const upload of this.#uploads()) await this.#abortStale(upload, isOld);
     } catch (error) {
       // The store's own rules for uploads that never ended have to do then.
       if (!isNotBuilt(error)) throw s3Fault(error);
@@ -175,8 +175,8 @@ export class S3Archives implements ArchiveBackend {
   }
 
   /** An upload that has ended meanwhile is no fault. */
-  async #abortStale({ Key, UploadId, Initiated }: MultipartUpload, before: Millis): Promise<void> {
-    if (!this.#digestIn(Key ?? "") || !Initiated || Initiated.getTime() >= before) return;
+  async #abortStale({ Key, UploadId }: MultipartUpload, isOld: (leftover: string) => boolean): Promise<void> {
+    if (!this.#digestIn(Key ?? "") || UploadId === undefined || !isOld(UploadId)) return;
     try {
       await this.#client.send(
         new AbortMultipartUploadCommand({ Bucket: this.settings.bucket, Key, UploadId }),
@@ -225,6 +225,9 @@ function statusOf(error: unknown): number | undefined {
   if (typeof metadata !== "object" || metadata === null || !("httpStatusCode" in metadata)) return undefined;
   return typeof metadata.httpStatusCode === "number" ? metadata.httpStatusCode : undefined;
 }
+
+/** Some stores list times in ms, and all tell that of one object in whole seconds. */
+const secondOf = (at: Millis): number => Math.floor(at / 1000);
 
 const isNotFound = (error: unknown): boolean =>
   ["NoSuchKey", "NoSuchUpload", "NotFound"].includes(nameOf(error));

@@ -1,6 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { Digest } from "../base/ids.js";
 import type { Log } from "../base/log.js";
+import type { ArchiveEntry } from "./archives.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 
 interface SweepPorts {
@@ -13,29 +14,46 @@ interface SweepPorts {
 }
 
 /**
- * Deletes archives that were put longer than `unusedMs` ago and that nothing has named for as long, as far as
- * this process has seen, and what interrupted puts have left. A failover or a restored Redis may name again
- * what was replaced just before. Whoever names an archive anew has put it just before, which makes it fresh;
- * so what is stale when it is removed, and was not named after it was listed, will not be named by anybody. A
- * registry that cannot be read deletes nothing.
+ * Deletes archives that were not put, and that nothing has named, for `unusedMs` as far as this process has
+ * seen, and what interrupted puts have left as long ago. A failover or a restored Redis may name again what
+ * was replaced just before. Whoever names an archive anew has put it just before, which gives it another
+ * time; so what still has its time when it is removed, and was not named after it was listed, will not be
+ * named by anybody. Times are only told apart, and no wall clock is asked, since those of the store and of
+ * several daemons differ, and jump (DECISIONS.md#189). A registry that cannot be read deletes nothing.
  */
 export function makeSweep({ archives, named, unusedMs, clock, log }: SweepPorts): () => Promise<void> {
-  /** The instant (monotonic) at which each was found to be stale and without a name. */
-  let unnamed: ReadonlyMap<Digest, Millis> = new Map();
+  const [unnamed, left] = [new Sightings(clock), new Sightings(clock)];
   return async () => {
-    const before = clock.now() - unusedMs;
-    await archives.tidy(before);
-    const stale: Digest[] = [];
-    for await (const { digest, putAt } of archives.list()) if (putAt < before) stale.push(digest);
-    const used = stale.length === 0 ? new Set() : await named();
-    const now = clock.monotonic();
-    unnamed = new Map(
-      stale.filter((digest) => !used.has(digest)).map((digest) => [digest, unnamed.get(digest) ?? now]),
-    );
-    for (const [digest, since] of unnamed) {
-      if (now - since < unusedMs) continue;
-      if ((await archives.removeStale(digest, before)) === "removed")
+    await archives.tidy((leftover) => left.ageMs(leftover) >= unusedMs);
+    left.nextRound();
+    const listed: ArchiveEntry[] = [];
+    for await (const entry of archives.list()) listed.push(entry);
+    const used = listed.length === 0 ? new Set() : await named();
+    const stale = listed
+      .filter(({ digest }) => !used.has(digest))
+      .filter(({ digest, putAt }) => unnamed.ageMs(`${digest} ${putAt}`) >= unusedMs);
+    unnamed.nextRound();
+    for (const { digest, putAt } of stale)
+      if ((await archives.removeStale(digest, putAt)) === "removed")
         log.info({ digest }, "unused archive deleted");
-    }
   };
+}
+
+/** For how long the same was seen in each round. */
+class Sightings {
+  #before: ReadonlyMap<string, Millis> = new Map();
+  #now = new Map<string, Millis>();
+
+  constructor(private readonly clock: Pick<Clock, "monotonic">) {}
+
+  ageMs(seen: string): Millis {
+    const now = this.clock.monotonic();
+    const since = this.#before.get(seen) ?? now;
+    this.#now.set(seen, since);
+    return now - since;
+  }
+
+  nextRound(): void {
+    [this.#before, this.#now] = [this.#now, new Map()];
+  }
 }

@@ -100,7 +100,7 @@ test(
         expect(await readdir(join(directory, "archives", "coming"))).toHaveLength(1);
         rounds += 1;
       }
-      await archives.tidy(Date.now() + 60_000);
+      await archives.tidy(() => true);
       for (const { digest } of await allOf(archives.list())) await archives.remove(digest);
       expect(await filesBelow(directory)).toEqual([]);
     }

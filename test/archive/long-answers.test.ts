@@ -86,7 +86,7 @@ test.each([200, 403])(
     const asks: Record<string, () => Promise<unknown>> = {
       list: () => archives.list()[Symbol.asyncIterator]().next(),
       remove: () => archives.remove(digest),
-      tidy: () => archives.tidy(0),
+      tidy: () => archives.tidy(() => true),
       // What is answered to it is the archive itself.
       ...(status !== 200 && { open: () => archives.open(digest) }),
     };

@@ -17,8 +17,14 @@ beforeEach(async () => {
 });
 
 let laterMs = 0;
-const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + laterMs };
-beforeEach(() => void (laterMs = 0));
+/** How far the wall clock of whoever sweeps is ahead of that of the files. */
+let aheadMs = 0;
+const clock = {
+  ...systemClock,
+  now: () => systemClock.now() + aheadMs,
+  monotonic: () => systemClock.monotonic() + laterMs,
+};
+beforeEach(() => void ([laterMs, aheadMs] = [0, 0]));
 const sweepWith = (named: () => Promise<ReadonlySet<Digest>>): (() => Promise<void>) =>
   makeSweep({ archives, named, unusedMs: hourMs, clock, log: silentLog });
 const age = (path: string): Promise<void> => utimes(path, Date.now() / 1000 - 7200, Date.now() / 1000 - 7200);
@@ -34,9 +40,9 @@ async function keptLongAgo(): Promise<SomeFile> {
 
 test("what nothing names goes once it is old; what is named or new stays", async () => {
   const [unused, named, fresh] = [await keptLongAgo(), await keptLongAgo(), await newFile(1000)];
-  await archives.put(fresh.digest, fresh.path);
   const sweep = sweepWith(() => Promise.resolve(new Set([named.digest])));
   await sweep();
+  await archives.put(fresh.digest, fresh.path);
   laterMs = hourMs;
   await sweep();
   expect(await digests()).toEqual([named.digest, fresh.digest].toSorted());
@@ -84,7 +90,46 @@ test("registries that cannot be read delete nothing", async () => {
 test("what interrupted puts have left goes once it is old", async () => {
   await mkdir(join(directory, "coming"));
   await Promise.all(["old", "new"].map((name) => writeFile(join(directory, "coming", name), "half")));
-  await age(join(directory, "coming", "old"));
-  await sweepWith(() => Promise.resolve(new Set()))();
+  const sweep = sweepWith(() => Promise.resolve(new Set()));
+  await sweep();
+  // It is still written to.
+  await writeFile(join(directory, "coming", "new"), "more");
+  laterMs = hourMs;
+  await sweep();
   expect(await filesBelow(directory)).toEqual(["coming/new"]);
+});
+
+test("a clock that is put forward takes no file of a put that is under way", async () => {
+  await mkdir(join(directory, "coming"));
+  await writeFile(join(directory, "coming", "under-way"), "half");
+  const sweep = sweepWith(() => Promise.resolve(new Set()));
+  for (aheadMs of [0, 2 * hourMs, 24 * hourMs]) await sweep();
+  expect(await filesBelow(directory)).toEqual(["coming/under-way"]);
+});
+
+test.each([-2, 2])(
+  "a sweep whose clock is %d hours off keeps what another daemon puts anew and names afterwards",
+  async (hours) => {
+    aheadMs = hours * hourMs;
+    const file = await keptLongAgo();
+    let isPut = false;
+    const sweep = sweepWith(async () => {
+      if (isPut) await archives.put(file.digest, file.path);
+      return new Set<Digest>();
+    });
+    await sweep();
+    [isPut, laterMs] = [true, hourMs];
+    await sweep();
+    expect(await digests()).toEqual([file.digest]);
+  },
+);
+
+test("a sweep whose clock is behind deletes what nothing names all the same", async () => {
+  aheadMs = -24 * hourMs;
+  await keptLongAgo();
+  const sweep = sweepWith(() => Promise.resolve(new Set()));
+  await sweep();
+  laterMs = hourMs;
+  await sweep();
+  expect(await digests()).toEqual([]);
 });
