@@ -87,13 +87,15 @@ export class LeaseHandover {
 
   /**
    * What one of them has done to the browser is noted on the slot until it is settled: nobody gets it before,
-   * whatever fails.
+   * whatever fails. One that nobody came under is no sign of a failover: it ends in its record alone, and
+   * this node, whose looks have begun it, hears of that by the next.
    */
   async #cut(slot: Slot, lease: LeaseId | undefined): Promise<void> {
     const rivals = slot.activity.rivalsOf(lease);
-    slot.unknownLease ??= rivals.find((rival) => hasUsed(slot, rival));
-    for (const rival of rivals)
-      this.ports.log.warn({ browser: slot.id, lease: rival }, "lease cut that its record does not name");
+    const used = rivals.filter((rival) => hasUsed(slot, rival));
+    slot.unknownLease ??= used[0];
+    for (const rival of used)
+      this.ports.log.warn({ browser: slot.id, lease: rival }, "lease cut: Redis has forgotten it");
     await Promise.all(rivals.map((rival) => slot.activity.cutLease(rival, "superseded")));
   }
 

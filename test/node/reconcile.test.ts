@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type LeaseId, newBrowserId, newLeaseId } from "../../src/base/ids.js";
+import { LeaseHandover } from "../../src/node/lease-handover.js";
 import type { Slot } from "../../src/node/slot.js";
 import { until } from "../support/browser/chromium-until.js";
 import { isLiving } from "../support/living.js";
+import { makeLogBook } from "../support/http/http-server.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { oneSlot, seatClient, takeSnapshot } from "../support/node/one-slot.js";
 import { nodeA, PoolBed } from "../support/store/pool-bed.js";
@@ -149,6 +151,32 @@ test("a lease whose end a failover has forgotten is over, for its holder has gon
   expect(await pool.state(held.id)).toBe("leased");
   await node.clock.advance(5000);
   await until("its end", async () => (await pool.state(held.id)) === "gone");
+});
+
+const warned = async (slot: Slot, pool: PoolBed, came: boolean): Promise<readonly string[]> => {
+  const { log, lines } = makeLogBook();
+  const handover = new LeaseHandover({ ...node, reports: node.bed.reports, log });
+  const restore = await snapshot();
+  const earlier = await pool.lend();
+  if (came) await comes(slot, earlier.lease);
+  else expect(await handover.begin(slot, earlier.lease)).toBe(true);
+  // The release of one that nobody came under tells its node nothing.
+  await (came ? restore() : pool.release(earlier));
+  expect(await pool.state(slot.id)).toBe("idle");
+  const next = await pool.lend();
+  expect(await handover.begin(slot, next.lease)).toBe(true);
+  expect([slot.activity.lease, slot.activity.isOver(earlier.lease)]).toEqual([next.lease, true]);
+  return lines.map(({ level, message }) => `${level}: ${message}`);
+};
+
+test("a lease that somebody came under and Redis has forgotten is warned of", async () => {
+  const { pool, slot } = await one();
+  expect(await warned(slot, pool, true)).toEqual(["warn: lease cut: Redis has forgotten it"]);
+});
+
+test("one that nobody came under and that was released is over without a word", async () => {
+  const { pool, slot } = await one();
+  expect(await warned(slot, pool, false)).toEqual([]);
 });
 
 test("a word about a lease that the record does not name cuts nobody", async () => {
