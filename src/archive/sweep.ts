@@ -19,7 +19,7 @@ interface SweepPorts {
  * was replaced just before. Whoever names an archive anew has put it just before, which gives it another
  * time; so what still has its time when it is removed, and was not named after it was listed, will not be
  * named by anybody. Times are only told apart, and no wall clock is asked, since those of the store and of
- * several daemons differ, and jump (DECISIONS.md#189). A registry that cannot be read deletes nothing.
+ * several daemons differ, and jump (DECISIONS.md#188). A registry that cannot be read deletes nothing.
  */
 export function makeSweep({ archives, named, unusedMs, clock, log }: SweepPorts): () => Promise<void> {
   const [unnamed, left] = [new Sightings(clock), new Sightings(clock)];

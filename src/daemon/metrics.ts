@@ -1,8 +1,10 @@
 import { instantOf } from "../audit/entry.js";
 import type { BrowserId, Partition, ProjectId } from "../base/ids.js";
 import type { Config } from "../config/config.js";
+import type { Stops } from "../base/stops.js";
 import type { AcquireMeter } from "../lease/metered-acquire.js";
 import type { SlotPorts } from "../node/slots.js";
+import { ClockWatch } from "../observe/clock-watch.js";
 import type { ExportGauge } from "../observe/export-metrics.js";
 import { type Gauges, Metrics, type PoolGauge } from "../observe/metrics.js";
 import { labelOf } from "../pool/pool-labels.js";
@@ -18,12 +20,14 @@ import type { Stores } from "./stores.js";
 export function openMetrics(
   { role }: Pick<Config, "role">,
   { log, clock }: Pick<DaemonContext, "log" | "clock">,
-  { stores, labels }: Pick<DaemonParts, "stores" | "labels">,
+  { stores, labels, stops }: Pick<DaemonParts, "stores" | "labels"> & { readonly stops: Stops },
 ): Metrics {
+  const watch = new ClockWatch({ clock, log, storeNow: () => stores.poolStore.now() });
+  stops.add("clock watch", watch.start());
   const metrics = new Metrics({
     clock,
     log,
-    reachStore: stores.ping,
+    aheadMs: () => watch.aheadMs(),
     ...(role !== "node" && { gauges: { ...gaugesOf(stores), exports: () => exportGauges(stores) } }),
   });
   stores.signals.on("lease.ended", ({ partition, why }) =>

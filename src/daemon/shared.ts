@@ -89,7 +89,7 @@ async function openShared(config: Config, context: DaemonContext, stops: Stops):
   const keys = await openKeys(config);
   const labels = new PoolLabels(stores.poolStore);
   const { connectLimitMs, resolvers } = config.egress;
-  const metrics = openMetrics(config, context, { stores, labels });
+  const metrics = openMetrics(config, context, { stores, labels, stops });
   const resolve = makeResolve({ clock, limitMs: connectLimitMs, ...(resolvers && { servers: resolvers }) });
   const endpoints = await openEndpoints(context, stores);
   const exports = openTelemetryExports(

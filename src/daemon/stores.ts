@@ -61,8 +61,6 @@ export interface Stores {
   hasContact(): boolean;
   /** Whether Redis is there now, as far as is known. */
   isConnected(): boolean;
-  /** Throws where Redis does not answer. */
-  ping(): Promise<unknown>;
   /** Asks Redis for all addresses at which it can be reached, beside those of its URL. */
   redisMembers(): Promise<readonly RedisMember[]>;
   /** Waits for Redis, and refuses one that a newer daemon has written to. */
@@ -183,10 +181,9 @@ function openQueues(
 const contactWith = (
   store: ScriptStore,
   stopping: AbortSignal,
-): Pick<Stores, "hasContact" | "isConnected" | "ping" | "redisMembers" | "contact"> => ({
+): Pick<Stores, "hasContact" | "isConnected" | "redisMembers" | "contact"> => ({
   hasContact: () => store.hasContact,
   isConnected: () => store.isConnected,
-  ping: () => store.askOnce((client) => client.ping()),
   redisMembers: () => store.members(),
   async contact() {
     await store.open(stopping);

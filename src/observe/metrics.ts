@@ -62,8 +62,10 @@ interface MetricsContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly gauges?: Gauges;
-  /** Throws where the store does not answer. */
-  reachStore(): Promise<unknown>;
+  /**
+   * How far this machine's wall clock is ahead of the store's. Throws where the store does not answer.
+   */
+  aheadMs(): Promise<Millis>;
 }
 
 const readLimitMs = 2000;
@@ -86,6 +88,11 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   readonly #waiters = this.#gauge("remuda_pool_waiters", "Acquires that are waiting", ["pool"]);
   readonly #nodes = this.#gauge("remuda_nodes", "Nodes by state", ["state"]);
   readonly #readable = this.#gauge("remuda_store_up", "1 where Redis answered at this scrape, else 0", []);
+  readonly #ahead = this.#gauge(
+    "remuda_clock_ahead_seconds",
+    "How far this machine's wall clock is ahead of Redis's; absent where Redis does not answer",
+    [],
+  );
   readonly #wait = new Histogram({
     name: "remuda_acquire_wait_seconds",
     help: "From an acquire's arrival to its answer",
@@ -214,12 +221,13 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   /** Where the store cannot be read its gauges are absent rather than old, and the rest is still shown. */
   async #read(): Promise<void> {
-    const { gauges, clock, log } = this.context;
+    const { gauges, clock, log, aheadMs } = this.context;
     if (!gauges) return await this.#reach();
     try {
-      const all = Promise.all([gauges.pools(), gauges.nodes(), gauges.exports?.() ?? []]);
+      const all = Promise.all([gauges.pools(), gauges.nodes(), gauges.exports?.() ?? [], aheadMs()]);
       const limit = { what: "reading for metrics", limitMs: readLimitMs };
-      const [pools, nodes, exports] = await within(clock, limit, all);
+      const [pools, nodes, exports, ahead] = await within(clock, limit, all);
+      this.#showStore(ahead);
       this.#show(pools, nodes);
       this.exports.show(exports);
       await this.#forgetAllBut(new Set([onDemandLabel, ...pools.map(({ pool }) => pool)]));
@@ -227,17 +235,21 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
       log.debug({ reason: textOf(error) }, "metrics were not read from the store");
       this.#show([], []);
       this.exports.show([]);
-      this.#readable.set(0);
+      this.#showStore(undefined);
     }
   }
 
   async #reach(): Promise<void> {
-    const { clock, reachStore } = this.context;
-    const isUp = await within(clock, { what: "reaching the store", limitMs: readLimitMs }, reachStore()).then(
-      () => true,
-      () => false,
-    );
-    this.#readable.set(isUp ? 1 : 0);
+    const { clock, aheadMs } = this.context;
+    const reaching = within(clock, { what: "reaching the store", limitMs: readLimitMs }, aheadMs());
+    this.#showStore(await reaching.catch(() => undefined));
+  }
+
+  /** Undefined where it does not answer. */
+  #showStore(aheadMs: Millis | undefined): void {
+    this.#readable.set(aheadMs === undefined ? 0 : 1);
+    if (aheadMs === undefined) this.#ahead.remove();
+    else this.#ahead.set(aheadMs / 1000);
   }
 
   #show(pools: readonly PoolGauge[], nodes: readonly NodeGauge[]): void {
@@ -247,7 +259,6 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
       for (const [state, count] of Object.entries(states)) this.#browsers.set({ pool, state }, count);
     }
     for (const { state, count } of nodes) this.#nodes.set({ state }, count);
-    this.#readable.set(1);
   }
 
   async #forgetAllBut(pools: ReadonlySet<string>): Promise<void> {

@@ -1,23 +1,28 @@
 import { expect, test } from "vitest";
 import { Secret } from "../../src/base/crypto/secret.js";
-import { isSigned, sign } from "../../src/base/crypto/signature.js";
+import { isRecent, sign, signedAt } from "../../src/base/crypto/signature.js";
 
 const secret = new Secret("the cluster secret of this test");
 const now = 1_700_000_000_000;
 
-test("a text is what was signed, by whoever has the secret, a minute ago at most", () => {
+const by = (text: string, signature: string, other = secret) => signedAt(other, { text, signature });
+
+test("a text is what was signed, by whoever has the secret, at the instant that is told", () => {
   const signature = sign(secret, "text", now);
-  expect(isSigned(secret, { text: "text", signature }, now + 59_000)).toBe(true);
-  expect(isSigned(secret, { text: "text", signature }, now - 59_000)).toBe(true);
-  expect(isSigned(secret, { text: "text", signature }, now + 61_000)).toBe(false);
-  expect(isSigned(secret, { text: "other", signature }, now)).toBe(false);
-  expect(isSigned(new Secret("another secret"), { text: "text", signature }, now)).toBe(false);
-  expect(isSigned(secret, { text: "text", signature: signature.replace(/^\d/, "2") }, now)).toBe(false);
+  expect(by("text", signature)).toBe(now);
+  expect(by("other", signature)).toBeUndefined();
+  expect(by("text", signature, new Secret("another secret"))).toBeUndefined();
+  expect(by("text", signature.replace(/^\d/, "2"))).toBeUndefined();
+});
+
+test("what was said a minute ago at most, by either clock, is recent", () => {
+  for (const ms of [-59_000, 0, 59_000]) expect(isRecent(now, now + ms)).toBe(true);
+  for (const ms of [-61_000, 61_000]) expect(isRecent(now, now + ms)).toBe(false);
 });
 
 test.each(["", ".", "1", "x.y", `${now}.`, `${now}.AAAA`, "99999999999999999999.AAAA"])(
   "%j signs nothing",
   (signature) => {
-    expect(isSigned(secret, { text: "text", signature }, now)).toBe(false);
+    expect(by("text", signature)).toBeUndefined();
   },
 );

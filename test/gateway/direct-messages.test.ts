@@ -11,7 +11,9 @@ import type { CommandResult } from "../../src/gateway/relay/command-result.js";
 import { makeRequestNode } from "../../src/lease/ask-node.js";
 import type { LeasedBrowser } from "../../src/pool/browser.js";
 import type { NodeMessage, Messages } from "../../src/pool/ports/messages.js";
+import type { Log } from "../../src/base/log.js";
 import { silentLog } from "../support/browser/chromium-host.js";
+import { makeLogBook } from "../support/http/http-server.js";
 import { nodeA } from "../support/store/pool-bed.js";
 
 const secret = new Secret("the_cluster_secret_of_this_suite");
@@ -22,15 +24,17 @@ const message: NodeMessage = {
   why: "over",
 };
 
+/** How far the node's clock is ahead. */
+let aheadMs = 0;
 let server: Server;
 let heard: NodeMessage[];
 let outcome: CommandResult | undefined;
 beforeEach(async () => {
   heard = [];
-  outcome = { isDone: true };
+  [outcome, aheadMs] = [{ isDone: true }, 0];
   const way = makeDirectMessages({
     secret,
-    clock: systemClock,
+    clock: { ...systemClock, now: () => Date.now() + aheadMs },
     log: silentLog,
     receive: async (given) => {
       heard.push(given);
@@ -50,12 +54,18 @@ afterEach(async () => {
 
 const portOf = (): number => (server.address() as AddressInfo).port;
 const tell = (
-  more: { secret?: Secret; port?: number; suspected?: number[]; findNode?: () => Promise<undefined> } = {},
+  more: {
+    secret?: Secret;
+    port?: number;
+    suspected?: number[];
+    findNode?: () => Promise<undefined>;
+    log?: Log;
+  } = {},
 ) =>
   makeSendDirectly({
     secret: more.secret ?? secret,
     clock: systemClock,
-    log: silentLog,
+    log: more.log ?? silentLog,
     unreachable: ({ port }) => void more.suspected?.push(port),
     findNode: more.findNode ?? (async () => ({ host: "127.0.0.1", port: more.port ?? portOf() })),
   });
@@ -90,6 +100,66 @@ test("one that is not signed by this deployment, changed or old is not heard", a
   expect(
     await tell({ secret: new Secret("another_secret_altogether") })(nodeA, message, 2000),
   ).toBeUndefined();
+});
+
+test.each([-3600, -120, 120, 3600])(
+  "a node whose clock is %d s ahead hears a message once it is signed by that clock, and the log says so",
+  async (seconds) => {
+    aheadMs = seconds * 1000;
+    const { log, lines } = makeLogBook();
+    expect(await tell({ log })(nodeA, message, 2000)).toEqual({ kind: "done" });
+    expect(heard).toEqual([message]);
+    const [said] = lines.filter(({ message: text }) => text === "clock of a node differs from the control's");
+    expect(said).toMatchObject({ level: "warn", fields: { node: nodeA } });
+    expect(Math.abs(Number(said?.fields["aheadMs"]) - aheadMs)).toBeLessThan(2000);
+  },
+);
+
+test("a node tells its time for one message alone, with the secret, and once", async () => {
+  const body = JSON.stringify(message);
+  const old = sign(secret, body, Date.now() - 120_000);
+  const told = async (signature: string): Promise<string | null> =>
+    (await post(body, signature)).headers.get("x-remuda-clock");
+  expect(await told(old)).toMatch(/^\d+\.[\w-]+$/);
+  expect(await told(sign(new Secret("another_secret_altogether"), body, Date.now()))).toBeNull();
+  expect(await told(sign(secret, `${body} `, Date.now() - 120_000))).toBeNull();
+  // Whoever has kept a message cannot sign it anew: not with the time that is told for it either.
+  expect(await told((await told(old)) ?? "")).toBeNull();
+  expect(heard).toEqual([]);
+});
+
+test("a time that somebody else tells, or tells for another message, is not signed by", async () => {
+  const signatures: string[] = [];
+  const later = String(Date.now() + 3_600_000);
+  const liar = createServer((request, response) => {
+    const given = String(request.headers["x-remuda-signature"]);
+    signatures.push(given);
+    const lies = [sign(new Secret("another_secret_altogether"), `clock\n${given}`, Number(later))];
+    lies.push(sign(secret, "clock\nof another message", Number(later)), `${later}.`);
+    response.writeHead(401, { "x-remuda-clock": lies[signatures.length % lies.length] ?? "" }).end("{}");
+  }).listen(0, "127.0.0.1");
+  await once(liar, "listening");
+  const { port } = liar.address() as AddressInfo;
+  for (let round = 0; round < 3; round += 1)
+    expect(await tell({ port })(nodeA, message, 2000)).toBeUndefined();
+  liar.close();
+  await once(liar, "close");
+  expect(signatures).toHaveLength(3);
+});
+
+test("a node that tells another time each time is asked twice", async () => {
+  let asked = 0;
+  const wild = createServer((request, response) => {
+    asked += 1;
+    const given = String(request.headers["x-remuda-signature"]);
+    const at = Date.now() + asked * 3_600_000;
+    response.writeHead(401, { "x-remuda-clock": sign(secret, `clock\n${given}`, at) }).end("{}");
+  }).listen(0, "127.0.0.1");
+  await once(wild, "listening");
+  expect(await tell({ port: (wild.address() as AddressInfo).port })(nodeA, message, 2000)).toBeUndefined();
+  wild.close();
+  await once(wild, "close");
+  expect(asked).toBe(2);
 });
 
 test("a node that does not have the browser, is not there or does not answer in time has not been told", async () => {

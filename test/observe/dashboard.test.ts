@@ -83,7 +83,7 @@ async function everythingCounted(): Promise<string> {
   const metrics = new Metrics({
     clock: systemClock,
     log: makeLogBook().log,
-    reachStore: async () => {},
+    aheadMs: async () => 0,
     gauges: {
       pools: async () => [{ pool: "herd", states: { idle: 1 }, waiting: 0 }],
       nodes: async () => [{ state: "ready", count: 1 }],

@@ -11,7 +11,7 @@ function metricsOf(pools: () => Promise<readonly PoolGauge[]>, nodes: readonly N
   return new Metrics({
     clock: systemClock,
     log,
-    reachStore: async () => {},
+    aheadMs: async () => 0,
     gauges: { pools, nodes: async () => nodes },
   });
 }
@@ -90,7 +90,7 @@ test("while the store cannot be read its gauges are absent and what was counted 
 });
 
 test("a reason that is a text and not a word makes no series of its own", async () => {
-  const metrics = new Metrics({ clock: systemClock, log, reachStore: async () => {} });
+  const metrics = new Metrics({ clock: systemClock, log, aheadMs: async () => 0 });
   metrics.launchFailed("herd", "Chromium said: 17:03:11 no");
   metrics.launchFailed("herd", "another text 12");
   expect(await metrics.text()).toContain('remuda_launch_failures_total{pool="herd",reason="other"} 2');
@@ -101,12 +101,15 @@ test("a node, which reads nothing from the store, says whether it is there", asy
   const metrics = new Metrics({
     clock: systemClock,
     log,
-    reachStore: () => (isThere ? Promise.resolve() : Promise.reject(new Error("no Redis"))),
+    aheadMs: () => (isThere ? Promise.resolve(1500) : Promise.reject(new Error("no Redis"))),
   });
   metrics.launched("herd");
-  expect(await metrics.text()).toContain("remuda_store_up 1\n");
+  const before = await metrics.text();
+  expect(before).toContain("remuda_store_up 1\n");
+  expect(before).toContain("remuda_clock_ahead_seconds 1.5\n");
   isThere = false;
   const text = await metrics.text();
   expect(text).toContain("remuda_store_up 0\n");
+  expect(text).not.toContain("\nremuda_clock_ahead_seconds");
   expect(text).toContain('remuda_launches_total{pool="herd"} 1\n');
 });

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Millis } from "../clock.js";
 import type { Secret } from "./secret.js";
 
-/** Clocks of machines differ by less; what is sent again within it is told by its content. */
+/** What is sent again within it is told by its content. */
 const validMs: Millis = 60_000;
 
 const macOf = (secret: Secret, at: string, text: string): Buffer =>
@@ -14,13 +14,17 @@ export const sign = (secret: Secret, text: string, now: Millis): string => {
   return `${at}.${macOf(secret, at, text).toString("base64url")}`;
 };
 
-export function isSigned(
+/**
+ * When this was said by the clock of whoever has signed it; undefined where that was nobody with the secret.
+ */
+export function signedAt(
   secret: Secret,
-  signed: { readonly text: string; readonly signature: string },
-  now: Millis,
-): boolean {
-  const [at = "", given = ""] = signed.signature.split(".");
-  if (!/^\d{1,16}$/.test(at) || Math.abs(now - Number(at)) > validMs) return false;
-  const [expected, actual] = [macOf(secret, at, signed.text), Buffer.from(given, "base64url")];
-  return actual.length === expected.length && timingSafeEqual(actual, expected);
+  { text, signature }: { readonly text: string; readonly signature: string },
+): Millis | undefined {
+  const [at = "", given = ""] = signature.split(".");
+  if (!/^\d{1,16}$/.test(at)) return undefined;
+  const [expected, actual] = [macOf(secret, at, text), Buffer.from(given, "base64url")];
+  return actual.length === expected.length && timingSafeEqual(actual, expected) ? Number(at) : undefined;
 }
+
+export const isRecent = (at: Millis, now: Millis): boolean => Math.abs(now - at) <= validMs;

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Clock } from "../../base/clock.js";
+import type { Clock, Millis } from "../../base/clock.js";
 import type { NodeId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Secret } from "../../base/crypto/secret.js";
-import { isSigned, sign } from "../../base/crypto/signature.js";
+import { isRecent, sign, signedAt } from "../../base/crypto/signature.js";
 import {
   type NodeMessage,
   nodeMessageParser,
@@ -19,6 +19,10 @@ import { post, type PostReply } from "./post.js";
 /** A node takes messages here that Redis may not have brought it. */
 const path = "/node/messages";
 const signatureHeader = "x-remuda-signature";
+/** By it a node tells the time to whoever has signed by another clock. */
+const clockHeader = "x-remuda-clock";
+/** What a node signs to tell the time: it is good for this one message. */
+const clockText = (signature: string): string => `clock\n${signature}`;
 const longestBytes = 256 * 1024;
 
 interface DirectMessagePorts {
@@ -31,7 +35,9 @@ interface DirectMessagePorts {
 
 /**
  * The way of messages to this node beside Redis: signed with the cluster secret, one to a request, the
- * outcome in the reply.
+ * outcome in the reply. One that was signed long ago by the clock of this node may have been kept by somebody
+ * who sends it again, and is not heard; the reply tells the time here, for that message and with the secret,
+ * so that a sender with another clock can sign it anew (DECISIONS.md#189).
  */
 export const makeDirectMessages = (ports: DirectMessagePorts) => ({
   /** Returns false, and does nothing, where the path is not ours. */
@@ -53,8 +59,12 @@ async function answer(
   const text = await readShort(request, longestBytes);
   if (text === undefined) return refuseRequest(response, { code: "body_too_large" });
   const signature = String(request.headers[signatureHeader] ?? "");
-  if (!isSigned(secret, { text, signature }, clock.now()))
-    return refuseRequest(response, { code: "unauthorized" });
+  const [at, now] = [signedAt(secret, { text, signature }), clock.now()];
+  if (at === undefined) return refuseRequest(response, { code: "unauthorized" });
+  if (!isRecent(at, now)) {
+    response.setHeader(clockHeader, sign(secret, clockText(signature), now));
+    return refuseRequest(response, { code: "unauthorized", message: "It was signed at another time" });
+  }
   const outcome = await receive(nodeMessageParser.json(text));
   if (outcome) answerJson(response, outcome);
   else refuseRequest(response, { code: "browser_not_found" });
@@ -77,7 +87,7 @@ export const makeSendDirectly =
     const cancel = ports.clock.after(limitMs, () => late.abort());
     try {
       const address = await ports.findNode(node);
-      const posted = address && (await postTo(ports, address, { message, signal: late.signal }));
+      const posted = address && (await postTo(ports, { node, address }, { message, signal: late.signal }));
       return posted?.status === 200 ? answerOf(commandResultParser.json(posted.text)) : undefined;
     } catch (error) {
       ports.log.debug({ node, kind: message.kind, error: textOf(error) }, "node not told directly");
@@ -88,14 +98,29 @@ export const makeSendDirectly =
   };
 
 async function postTo(
-  { secret, clock, unreachable }: SendPorts,
-  address: NodeAddress,
+  ports: SendPorts,
+  { node, address }: { node: NodeId; address: NodeAddress },
   { message, signal }: { message: NodeMessage; signal: AbortSignal },
 ): Promise<PostReply> {
   const body = JSON.stringify(message);
-  const headers = { [signatureHeader]: sign(secret, body, clock.now()) };
+  const now = ports.clock.now();
+  const first = await postSigned(ports, address, { body, at: now, signal });
+  if (first.nodeNow === undefined) return first.reply;
+  ports.log.warn({ node, aheadMs: first.nodeNow - now }, "clock of a node differs from the control's");
+  return (await postSigned(ports, address, { body, at: first.nodeNow, signal })).reply;
+}
+
+/** `nodeNow`: the node would hear it, had it been signed at this time, which is its own. */
+async function postSigned(
+  { secret, unreachable }: SendPorts,
+  address: NodeAddress,
+  { body, at, signal }: { body: string; at: Millis; signal: AbortSignal },
+): Promise<{ reply: PostReply; nodeNow: Millis | undefined }> {
+  const signature = sign(secret, body, at);
   try {
-    return await post(address, { path, body, headers, signal });
+    const reply = await post(address, { path, body, headers: { [signatureHeader]: signature }, signal });
+    const told = String(reply.headers[clockHeader] ?? "");
+    return { reply, nodeNow: signedAt(secret, { text: clockText(signature), signature: told }) };
   } catch (error) {
     unreachable(address);
     throw error;

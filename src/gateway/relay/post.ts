@@ -1,4 +1,9 @@
-import { type IncomingMessage, request as requestPlain, type RequestOptions } from "node:http";
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as requestPlain,
+  type RequestOptions,
+} from "node:http";
 import { request as requestSecure } from "node:https";
 import { isIP } from "node:net";
 import { text } from "node:stream/consumers";
@@ -7,6 +12,7 @@ import type { NodeAddress } from "../ports.js";
 
 export interface PostReply {
   readonly status: number;
+  readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
@@ -49,7 +55,7 @@ export const postForAnswer = (to: NodeAddress, { path, body, ...posting }: PostR
 /** The text of the answer too. */
 export async function post(to: NodeAddress, posting: PostRequest): Promise<PostReply> {
   const answer = await postForAnswer(to, posting);
-  return { status: answer.statusCode ?? 0, text: await text(answer) };
+  return { status: answer.statusCode ?? 0, headers: answer.headers, text: await text(answer) };
 }
 
 /** What this process lacks to ask anybody, which says nothing of whoever is asked. */

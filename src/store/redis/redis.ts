@@ -96,6 +96,8 @@ export class ScriptStore {
    */
   async open(stopping: AbortSignal): Promise<void> {
     const ready = new Promise<void>((resolve, reject) => {
+      // Whoever has asked something before, as a scrape does, has connected it.
+      if (this.isConnected) return resolve();
       this.redis.once("ready", resolve);
       stopping.addEventListener("abort", () => reject(new Error("stopped before Redis was reached")), {
         once: true,
