@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { newDirectory } from "../support/archive/archive-bed.js";
 import { extensionZip } from "../support/archive/zip-bytes.js";
 import { DaemonClient, type Lease } from "../support/daemon/daemon.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
@@ -21,15 +20,12 @@ let controls: readonly [DaemonProcess, DaemonProcess];
 let archives: string;
 beforeEach(async () => {
   fleet = await Fleet.open();
-  archives = mkdtempSync(join(tmpdir(), `remuda-uploads-${process.pid}-`));
+  archives = await newDirectory();
   const settings = { ...patient, archives: { directory: archives } };
   controls = [await fleet.control(settings), await fleet.control(settings)];
   await fleet.node("one", settings);
 });
-afterEach(async () => {
-  await fleet.close();
-  rmSync(archives, { recursive: true });
-});
+afterEach(() => fleet.close());
 
 async function makeKey() {
   const { body } = await controls[0].call("POST /org/api_keys", { name: "made" });
