@@ -55,3 +55,32 @@ fault(
   },
   180_000,
 );
+
+fault(
+  "a control stands still (SIGSTOP) until its waiters are passed over, one with an ended key",
+  async (tell) => {
+    const [paused, other] = [await bed.start("control"), await bed.start("control")];
+    await bed.start("node");
+    await other.makePool({ name: "herd", size: 1 });
+    const { body } = await other.call("POST /org/api_keys", { name: "made" });
+    const held = (await other.call("POST /browser_pools/herd/acquire", {})).body as Lease;
+    const answer = new DaemonClient(paused.url, String(body.key))
+      .call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 110 })
+      .then(
+        ({ status }) => status,
+        () => "closed",
+      );
+    await other.poolWhen("herd", ({ waiting_count }) => waiting_count === 1);
+    paused.signal("SIGSTOP");
+    expect((await other.call(`DELETE /org/api_keys/${body.id}`)).status).toBe(204);
+    await other.poolWhen("herd", ({ waiting_count }) => waiting_count === 0);
+    const { session_id } = held;
+    expect((await other.call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
+    await other.poolWhen("herd", ({ available_count }) => available_count === 1);
+    paused.signal("SIGCONT");
+    const watch = startWatch();
+    expect([401, "closed"]).toContain(await answer);
+    await other.poolWhen("herd", (pool) => pool.available_count === 1 && pool.waiting_count === 0);
+    tell({ saw: "no browser for who waited with it", recoveryMs: watch.since() });
+  },
+);
