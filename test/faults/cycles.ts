@@ -1,0 +1,35 @@
+import { expect } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
+import type { DaemonClient, Lease } from "../support/daemon/daemon.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { startWatch } from "./fault.js";
+
+export const acquire = async (control: DaemonClient): Promise<Lease> => {
+  const got = await control.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 20 });
+  if (got.status !== 200) throw new Error(`not acquired: ${got.text}`);
+  return got.body as Lease;
+};
+const release = async (control: DaemonClient, { session_id }: Lease): Promise<void> =>
+  expect((await control.call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
+
+/** A cycle with all that passes between a control and a node. */
+export async function expectCycle(control: DaemonClient): Promise<void> {
+  const lease = await acquire(control);
+  const client = await connectRaw(lease.cdp_ws_url);
+  const patched = await control.call(`PATCH /browsers/${lease.session_id}`, {
+    network: { allowed_hosts: ["a.example"] },
+    viewport: { width: 1000, height: 700 },
+  });
+  expect(patched.status).toBe(200);
+  await release(control, lease);
+  expect((await client.closed).code).toBe(4410);
+}
+
+/** One that nobody comes under ends after the 10 s that its pool gives it, and not before. */
+export async function expectExpiry(control: DaemonClient): Promise<void> {
+  const watch = startWatch();
+  const lease = await acquire(control);
+  const isThere = async () => (await control.call(`GET /browsers/${lease.session_id}`)).status === 200;
+  await until("its end", async () => !(await isThere()), 60_000);
+  expect(watch.since()).toBeGreaterThan(9900);
+}

@@ -1,0 +1,79 @@
+import { expect } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
+import { DaemonClient } from "../support/daemon/daemon.js";
+import { MovedClock } from "../support/daemon/moved-clock.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { commandsIn, gapsIn, StreamFollower, wrongNumbers } from "../support/telemetry/stream-follower.js";
+import { useFaultBed } from "./bed.js";
+import { acquire, expectCycle, expectExpiry } from "./cycles.js";
+import { fault, startWatch } from "./fault.js";
+
+const bed = useFaultBed();
+const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000];
+
+const start = (role: "control" | "node", clock: MovedClock) =>
+  bed.start(role, { node: { id: "far" } }, { environment: clock.environment });
+
+fault("the clock of a control is two days off: API keys end by Redis's clock", async (tell) => {
+  for (const days of [-2, 2]) {
+    const control = await start("control", new MovedClock(days * dayMs));
+    const made = await control.call("POST /org/api_keys", { name: `key ${days}`, days_to_expire: 1 });
+    expect(made.status).toBe(201);
+    expect(Math.abs(Date.parse(made.body.expires_at) - dayMs - Date.now())).toBeLessThan(minuteMs);
+    const owner = new DaemonClient(control.url, made.body.key);
+    expect((await owner.call("GET /browsers")).status).toBe(200);
+    const rotate = `POST /org/api_keys/${made.body.id}/rotate`;
+    const next = await control.call(rotate, { expire_in_days: 1 });
+    expect((await owner.call("GET /browsers")).status).toBe(200);
+    const heir = new DaemonClient(control.url, next.body.key);
+    expect((await heir.call("GET /browsers")).status).toBe(200);
+    await control.call(`POST /org/api_keys/${next.body.id}/rotate`, { expire_in_days: 0 });
+    expect((await heir.call("GET /browsers")).status).toBe(401);
+  }
+  tell({ saw: "nothing" });
+});
+
+const jumps = [-hourMs, hourMs, -5 * minuteMs, 5 * minuteMs, 0] as const;
+
+fault("clocks jump while browsers are lent: pools fill, holders stay, streams have no gap", async (tell) => {
+  const clocks = { control: new MovedClock(), node: new MovedClock() };
+  const control = await start("control", clocks.control);
+  const node = await start("node", clocks.node);
+  await control.makePool({
+    name: "herd",
+    size: 3,
+    timeout_seconds: 10,
+    telemetry: { browser: { control: { enabled: true } } },
+  });
+  const expiry = expectExpiry(control);
+  const held = await acquire(control);
+  const client = await connectRaw(held.cdp_ws_url);
+  const follower = new StreamFollower([control], held.session_id);
+  let recoveryMs = 0;
+  for (const [role, daemon] of [
+    ["control", control],
+    ["node", node],
+  ] as const)
+    for (const aheadMs of jumps) {
+      await clocks[role].jump(daemon, aheadMs);
+      const watch = startWatch();
+      await client.send("Target.activateTarget", { targetId: "there-is-none" });
+      follower.cut();
+      await expectCycle(control);
+      const [other] = (await control.browsersOf("herd")).filter(({ state }) => state === "idle");
+      expect((await control.call("POST /browser_pools/herd/flush")).status).toBe(204);
+      await until("another in its place", async () =>
+        (await control.browsersOf("herd")).some(
+          ({ state, session_id }) => state === "idle" && session_id !== other?.session_id,
+        ),
+      );
+      recoveryMs = Math.max(recoveryMs, watch.since());
+    }
+  await expiry;
+  await until("all that was sent", async () => commandsIn(follower.told).length === 2 * jumps.length);
+  expect([wrongNumbers(follower.told), gapsIn(follower.told)]).toEqual([[], 0]);
+  await follower.stop();
+  expect((await control.call(`GET /browsers/${held.session_id}`)).status).toBe(200);
+  for (const daemon of [control, node]) expect(daemon.log).not.toContain("lease cut");
+  tell({ saw: "nothing", recoveryMs });
+});
