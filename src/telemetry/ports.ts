@@ -82,6 +82,8 @@ export interface EventQuery {
   readonly cursor?: number;
   /** The first instant that is meant. */
   readonly since?: Millis;
+  /** It was told as so long ago, which is meant by the clock of whoever saw the events too. */
+  readonly sinceAgoMs?: Millis;
   /** The first instant that is no longer meant. */
   readonly until?: Millis;
   readonly limit: number;

@@ -135,13 +135,16 @@ function eventQueryOf(query: Static<typeof EventsQuery>, now: Millis): EventQuer
     order,
     filter: filterOf(query),
     ...(cursor !== undefined && { cursor }),
-    ...(from !== undefined && { since: from }),
+    ...from,
     ...(until !== undefined && { until: instantOf("until", until, now) }),
   };
 }
 
-const sinceOf = (since: string | undefined, now: Millis): Millis =>
-  since === undefined ? now - defaultSinceMs : instantOf("since", since, now);
+function sinceOf(since: string | undefined, now: Millis): Pick<EventQuery, "since" | "sinceAgoMs"> {
+  if (since !== undefined && !duration.test(since)) return { since: instantOf("since", since, now) };
+  const agoMs = since === undefined ? defaultSinceMs : durationOf(since);
+  return { since: Math.floor(now - agoMs), sinceAgoMs: agoMs };
+}
 
 /** 0, which the official client sends for the first page of other lists, names no event. */
 function cursorOf(text: string): number | undefined {

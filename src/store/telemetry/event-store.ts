@@ -74,11 +74,12 @@ export class RedisEventStore implements EventStore {
   }
 
   async read(stream: StreamRef, query: EventQuery): Promise<EventPage> {
-    const { filter, order, cursor, since, until, limit } = query;
+    const { filter, order, cursor, since, sinceAgoMs, until, limit } = query;
     const { payload } = await this.store.run("read-events", this.#keysOf(stream), {
       cursor: cursor ?? "",
       order,
       since: since ?? "",
+      sinceAgo: sinceAgoMs ?? "",
       before: until ?? "",
       types: filter.types.join(" "),
       categories: filter.categories.join(" "),

@@ -33,4 +33,28 @@ onBoth("events by clocks that differ", ({ bed }) => {
     expect(await seqs(events, ref, { since: now - hour })).toEqual([1, 2, 3, 4, 5, 6, 7]);
     expect(await seqs(events, ref, { since: now + hour + 1 })).toEqual([]);
   });
+
+  const [minute, hour] = [60_000, 3_600_000];
+  test.each([-hour, 0, hour])(
+    "what is asked for since so long ago is found wherever the caller's clock stands, with a node %d ms ahead",
+    async (nodeAhead) => {
+      const now = await bed().store.now();
+      const [events, ref] = [open(), { browser: newBrowserId(onDemandPartition), lease: newLeaseId() }];
+      for (const [index, agoMs] of [2 * hour, 3 * minute, 0].entries())
+        await events.append(batchOf(ref, index + 1, now + nodeAhead - agoMs));
+      for (const callerAhead of [-hour, 0, hour]) {
+        const query = { since: now + callerAhead - 5 * minute, sinceAgoMs: 5 * minute };
+        const found = await seqs(events, ref, query);
+        // Where the caller's clock is two hours behind the node's, the oldest is shown too.
+        const expected = nodeAhead - callerAhead > hour ? [1, 2, 3] : [2, 3];
+        expect(found, `a caller ${callerAhead} ms ahead`).toEqual(expected);
+      }
+    },
+  );
+
+  test("nothing is so long ago in a stream without events", async () => {
+    const ref = { browser: newBrowserId(onDemandPartition), lease: newLeaseId() };
+    const now = await bed().store.now();
+    expect(await seqs(open(), ref, { since: now, sinceAgoMs: 1000 })).toEqual([]);
+  });
 });

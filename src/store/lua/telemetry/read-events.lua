@@ -1,9 +1,11 @@
 -- read-events: some events of a lease's stream, in either order.
 -- KEYS  streamEvents streamState
--- ARGV  cursor order since before types categories limit maxBytes maxLooked
+-- ARGV  cursor order since sinceAgo before types categories limit maxBytes maxLooked
 -- REPLY events (the next cursor, a space, and `more` or `end`; then a line for each, with its number and its JSON)
 -- `cursor`: strictly after it in the order asked for; empty: from the beginning of that. `since` and `before`:
--- Unix ms, empty without one; the first that is meant, and the first that is not. `types` and `categories`:
+-- Unix ms, empty without one; the first that is meant, and the first that is not. `sinceAgo`: empty, or that
+-- `since` is so many ms ago by the caller's clock; where that is ahead, what is so by the clock of whoever saw
+-- the events is meant as well. `types` and `categories`:
 -- with spaces between, empty for all. No more than `maxLooked` are looked at, and the last of them is the one
 -- that goes beyond `maxBytes`, whether they are meant or not: Redis copies each, and does nothing else meanwhile.
 --- @include base
@@ -29,6 +31,14 @@ local function numberOf(entry) return tonumber(entry[1]:match("^%d+")) end
 
 -- What an earlier build has stored is found by when it was put there.
 local function latestOf(entry) return tonumber(entry[2][10] or entry[2][2] * 1000) end
+
+-- Now, by the clock of whoever saw the last event: since it was put there, Redis's has gone on by so much.
+local function nowThere()
+  local entry = redis.call("XREVRANGE", K.streamEvents, "+", "-", "COUNT", 1)[1]
+  if not entry then return now end
+  return tonumber(entry[2][8]:match('^{"ts":(%d+)')) / 1000 + math.max(0, now - tonumber(entry[2][2]))
+end
+if A.sinceAgo ~= "" then since = math.min(since, math.max(0, nowThere() - tonumber(A.sinceAgo))) end
 
 -- The number of the first event that has `instant` or a later one: what is before it is not meant.
 local function firstAt(instant)
