@@ -11,6 +11,7 @@ import {
   type ApiKeyStore,
   type Issued,
   keyBounds,
+  type KnownProjects,
   type NewApiKey,
   type Repeatable,
   type ShownKey,
@@ -20,12 +21,7 @@ import { nameIn } from "./name.js";
 import { policyFaults, type PolicyTargets } from "./policy.js";
 import { keyOf, type Principal, whoIs } from "./principal.js";
 
-/** The projects that there are, by id. */
-export interface KnownProjects {
-  nameOf(id: string): Promise<string | undefined>;
-}
-
-export interface ApiKeyPorts {
+interface ApiKeyPorts {
   readonly store: ApiKeyStore;
   readonly projects: KnownProjects;
   /** What policies may name. */

@@ -129,6 +129,11 @@ export interface ApiKeyStore {
 export type KeyScope = Principal["credentialScope"];
 export type KeyState = "living" | "deleted";
 
+/** The projects that there are, by id. */
+export interface KnownProjects {
+  nameOf(id: string): Promise<string | undefined>;
+}
+
 export interface ApiKeyListQuery extends Paging {
   readonly name?: string;
   readonly query?: string;

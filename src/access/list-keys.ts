@@ -2,10 +2,11 @@ import type { Principal } from "./principal.js";
 import type { Millis } from "../base/clock.js";
 import type { ApiKeyId } from "../base/ids.js";
 import { folded, type Page, pageOf } from "../spec/paging.js";
-import type { ApiKey, ApiKeyListQuery, KeyScope } from "./api-key.js";
-import type { ApiKeyPorts } from "./api-key-operations.js";
+import type { ApiKey, ApiKeyListQuery, ApiKeyStore, KeyScope, KnownProjects } from "./api-key.js";
 
-interface Search extends Pick<ApiKeyPorts, "store" | "projects"> {
+interface Search {
+  readonly store: ApiKeyStore;
+  readonly projects: KnownProjects;
   /** Aborts when nobody waits for the page any more. */
   readonly gone?: AbortSignal | undefined;
 }
@@ -111,7 +112,7 @@ class First {
 const leastSorted = 1000;
 
 async function* eachOf(
-  store: ApiKeyPorts["store"],
+  store: ApiKeyStore,
   scope: KeyScope,
   status: ApiKeyListQuery["status"],
 ): AsyncGenerator<readonly ApiKey[]> {
@@ -135,7 +136,7 @@ const hasStatus = ({ deletedAt }: ApiKey, status: ApiKeyListQuery["status"]): bo
  */
 function makeIsAsked(
   { name, query }: ApiKeyListQuery,
-  projects: ApiKeyPorts["projects"],
+  projects: KnownProjects,
 ): (key: ApiKey) => Promise<boolean> {
   // Each project is asked for its name once, however many keys it has.
   const names = new Map<string, Promise<string | undefined>>();

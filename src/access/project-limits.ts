@@ -3,7 +3,6 @@ import { done, type Done, type Refusal } from "../base/errors.js";
 import type { ProjectId } from "../base/ids.js";
 import { ofOrganization, refusedAbove } from "./organization-limits.js";
 import type { Principal } from "./principal.js";
-import type { Project } from "./project.js";
 
 /** PATCH /org/projects/{id}/limits (docs/limits.md). */
 export const ProjectLimitsPatch = Type.Object(
@@ -47,11 +46,15 @@ export interface ProjectLimitOperations {
   ): Promise<Done<ProjectLimits> | Refusal>;
 }
 
+interface LimitedProject {
+  readonly id: ProjectId;
+}
+
 export interface ProjectLimitPorts {
   readonly limits: ProjectLimitStore;
   /** The organization's limit, as it is configured. */
   readonly concurrentSessions: number | null;
-  find(ref: string, principal: Principal): Promise<Done<Project> | Refusal>;
+  find(ref: string, principal: Principal): Promise<Done<LimitedProject> | Refusal>;
 }
 
 export const makeProjectLimits = (ports: ProjectLimitPorts): ProjectLimitOperations => ({
@@ -72,6 +75,6 @@ export const makeProjectLimits = (ports: ProjectLimitPorts): ProjectLimitOperati
   },
 });
 
-const read = async ({ limits }: ProjectLimitPorts, { id }: Project): Promise<ProjectLimits> => ({
+const read = async ({ limits }: ProjectLimitPorts, { id }: LimitedProject): Promise<ProjectLimits> => ({
   concurrentSessions: await limits.ofProject(id),
 });

@@ -43,6 +43,15 @@ export interface Entry extends RequestFacts {
   readonly durationMs: Millis;
 }
 
+/** The texts that a search looks into, as it compares them. */
+export const searchedTexts = (entry: Entry): readonly string[] => [
+  entry.path.toLowerCase(),
+  entry.userId.toLowerCase(),
+  entry.email.toLowerCase(),
+  entry.clientIp.toLowerCase(),
+  String(entry.status),
+];
+
 /**
  * An entry stands at most so much later in the log than its request was received: no request takes longer
  * that is not recorded when its response starts, and what waits longer for the store is lost.

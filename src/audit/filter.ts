@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import type { Entry } from "./entry.js";
+import { type Entry, searchedTexts } from "./entry.js";
 import { type Grams, mayHold } from "./grams.js";
 import type { Segment } from "./segment.js";
 
@@ -20,15 +20,6 @@ export interface AuditFilter {
 
 /** The one service whose requests are here. */
 const service = "api";
-
-/** The texts that a search looks into, as it compares them. */
-export const searchedTexts = (entry: Entry): readonly string[] => [
-  entry.path.toLowerCase(),
-  entry.userId.toLowerCase(),
-  entry.email.toLowerCase(),
-  entry.clientIp.toLowerCase(),
-  String(entry.status),
-];
 
 /** Tells which entries are selected; made once for many. */
 export function selectorOf(filter: AuditFilter): (entry: Entry) => boolean {

@@ -4,8 +4,7 @@ import { gunzip, gzip } from "node:zlib";
 import { type Static, Type } from "typebox";
 import { Digest } from "../base/ids.js";
 import { parserOf, readonlyList } from "../base/parser.js";
-import { type Entry, entryOfLine, lineOf, type Position, positionInLine } from "./entry.js";
-import { searchedTexts } from "./filter.js";
+import { type Entry, entryOfLine, lineOf, type Position, positionInLine, searchedTexts } from "./entry.js";
 import { GramsBuilder } from "./grams.js";
 import { turn } from "../base/turn.js";
 

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
-import type { ArchiveCache, Staging } from "../archive/archives.js";
 import { openCache } from "../archive/cache.js";
 import { DirectoryArchives } from "../archive/directory-archives.js";
 import type { ArchiveBackend } from "../archive/kept-archives.js";
@@ -11,17 +10,9 @@ import { openStaging } from "../archive/staging.js";
 import type { Config } from "../config/config.js";
 import type { ProfileStore } from "../registry/profiles/profile.js";
 import type { DaemonContext } from "./boot.js";
-import type { DaemonParts } from "./shared.js";
+import type { ArchivesPart, DaemonParts } from "./parts.js";
 
 type Around = Pick<DaemonContext, "clock" | "log">;
-
-export interface ArchivesPart {
-  readonly archives: ArchiveBackend;
-  readonly staging: Staging;
-  /** What a node has fetched. */
-  readonly cache: ArchiveCache;
-  readonly stops: Stops;
-}
 
 /** States of profiles, read through `open`: from the archives themselves, or from a node's cache. */
 export const profileArchivesOf = (

@@ -8,7 +8,7 @@ import type { GatewayMetrics, GatewayPorts, NodeAddress } from "../gateway/ports
 import { isReachable } from "../gateway/relay/post.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
 import { SilentNodes } from "../pool/silent-nodes.js";
-import type { DaemonParts } from "./shared.js";
+import type { DaemonParts } from "./parts.js";
 import { lateAfterMs, type Stores } from "./stores.js";
 import type { Metrics } from "../observe/metrics.js";
 

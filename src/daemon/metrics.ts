@@ -10,7 +10,7 @@ import { type Gauges, Metrics, type PoolGauge } from "../observe/metrics.js";
 import { labelOf } from "../pool/pool-labels.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
 import type { DaemonContext } from "./boot.js";
-import type { DaemonParts } from "./shared.js";
+import type { DaemonParts } from "./parts.js";
 import type { Stores } from "./stores.js";
 
 /**

@@ -19,7 +19,7 @@ import { makeProxyOperations } from "../registry/proxies/operations.js";
 import type { ProxyOperations } from "../registry/proxies/proxy.js";
 import { profileArchivesOf } from "./archives.js";
 import type { ProjectStores } from "../store/project/projects.js";
-import type { DaemonParts } from "./shared.js";
+import type { DaemonParts } from "./parts.js";
 import { collectorParts } from "./telemetry-exports.js";
 
 interface Registries {

@@ -1,63 +1,21 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Seal } from "../base/crypto/seal.js";
-import type { Secret } from "../base/crypto/secret.js";
 import { Stops } from "../base/stops.js";
 import { StreamSeal } from "../archive/stream-seal.js";
 import type { Config } from "../config/config.js";
 import { apiKey, clusterSecret, encryptionKey } from "../config/kept.js";
-import { urlOf } from "../config/resolve.js";
-import { makeResolve, type Resolve } from "../egress/resolve.js";
-import type { Metrics } from "../observe/metrics.js";
+import { makeResolve } from "../egress/resolve.js";
 import { PoolLabels } from "../pool/pool-labels.js";
 import type { Exports } from "../telemetry/ports.js";
 import { Recorder } from "../telemetry/recorder.js";
-import { type ArchivesPart, openArchives } from "./archives.js";
+import { openArchives } from "./archives.js";
 import type { DaemonContext, Role } from "./boot.js";
 import { openTelemetryExports } from "./telemetry-exports.js";
 import { openMetrics } from "./metrics.js";
+import { type DaemonParts, type Keys, PublicUrl } from "./parts.js";
 import { EndpointWatch, redisEndpoints } from "./reserved-endpoints.js";
 import { openStores, type Stores } from "./stores.js";
-
-/** What every role of a daemon has beside its configuration: each part is built once, whatever uses it. */
-export interface DaemonParts extends DaemonContext {
-  readonly config: Config;
-  readonly stores: Stores;
-  readonly keys: Keys;
-  readonly url: PublicUrl;
-  readonly labels: PoolLabels;
-  readonly metrics: Metrics;
-  readonly archives: ArchivesPart;
-  /** Takes what happens in browsers into the streams of their leases. */
-  readonly recorder: Recorder;
-  readonly resolve: Resolve;
-  /**
-   * The endpoints on which Remuda and its Redis listen: neither a browser nor a check of a proxy goes there.
-   */
-  readonly endpoints: EndpointWatch;
-}
-
-interface Keys {
-  readonly api: Secret;
-  /** Signs the URLs of browsers, and messages between daemons. */
-  readonly cluster: Secret;
-  /** Seals fields of records in Redis. */
-  readonly seal: Seal;
-  /** Encrypts archives. */
-  readonly streamSeal: StreamSeal;
-}
-
-/** The URL at which clients reach this daemon, which is known for certain only once the port is. */
-class PublicUrl {
-  #port: number;
-  constructor(private readonly server: Config["server"]) {
-    this.#port = server.port;
-  }
-  readonly of = (): string => this.server.publicUrl ?? urlOf(this.server.host, this.#port);
-  set(port: number): void {
-    this.#port = port;
-  }
-}
 
 /** A part that has its own stops, taken over whole. */
 export const take = <Part extends { readonly stops: Stops }>(

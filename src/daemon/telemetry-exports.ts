@@ -9,7 +9,7 @@ import type { Collectors } from "../telemetry/export/collectors.js";
 import type { ExportedSession } from "../telemetry/export/exported.js";
 import { Exporters } from "../telemetry/export/exporters.js";
 import type { Exports, StreamRef } from "../telemetry/ports.js";
-import type { DaemonParts } from "./shared.js";
+import type { DaemonParts } from "./parts.js";
 
 type Parts = Pick<
   DaemonParts,

@@ -12,6 +12,7 @@ import { Backpressure } from "./backpressure.js";
 import type { Gate, Judgement, GateContext } from "./gates/gate.js";
 import { Inbox } from "./inbox.js";
 import { IncomingFrames } from "./incoming-frames.js";
+import type { TrafficMeter } from "./ports.js";
 import { ReadPace } from "./read-pace.js";
 import type { Judged } from "./gates/judge.js";
 import type { JudgeThreads } from "./gates/judge-threads.js";
@@ -19,13 +20,6 @@ import type { GatewayLimits } from "./limits.js";
 import type { FairTurn } from "../base/fair-turns.js";
 import type { ObservedClient } from "./observed-client.js";
 import type { OpenTranslator, Translator } from "./translator.js";
-
-/** Counts for the metrics. */
-export interface TrafficMeter {
-  received(bytes: number): void;
-  sent(bytes: number): void;
-  refused(method: string): void;
-}
 
 /** What stands before a whole text that is longer than 64 KiB (RFC 6455, 5.2). */
 function textHead(bytes: number): Buffer {

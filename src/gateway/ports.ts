@@ -6,7 +6,6 @@ import type { CurlAnswer, CurlRequest } from "../egress/parts.js";
 import type { Told } from "../telemetry/commands/tell.js";
 import type { Activity } from "./activity.js";
 import type { Bridge } from "./cdp/bridge.js";
-import type { TrafficMeter } from "./client.js";
 
 /** A browser of this node. */
 export interface LocalBrowser {
@@ -104,6 +103,13 @@ export interface GatewayPorts {
   /** A node could not be reached at its address. */
   unreachable?(address: NodeAddress): void;
   readonly metrics: GatewayMetrics;
+}
+
+/** Counts for the metrics. */
+export interface TrafficMeter {
+  received(bytes: number): void;
+  sent(bytes: number): void;
+  refused(method: string): void;
 }
 
 export interface GatewayMetrics extends TrafficMeter {

@@ -1,22 +1,19 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import type { Admitted } from "../access/principal.js";
-import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFactory } from "fastify";
-import { bearerOf } from "../base/crypto/bearer.js";
-import { errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
+import type { FastifyRequest, FastifyServerFactory } from "fastify";
+import { RemudaError, refusal } from "../base/errors.js";
 import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
 import { makeClientAddress } from "../base/net/client-address.js";
 import { securityHeaders } from "../base/net/security-headers.js";
-import type { IncomingMessage } from "node:http";
 import { makeInProject } from "./caller.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { addAuthorization, refuseClosed } from "./authorization.js";
-import { acceptBodies, wrongType } from "./body.js";
-import { refusalOfError, sendRefusal } from "./errors.js";
+import { type App, fail, makeBare } from "./bare-app.js";
+import { acceptBodies } from "./body.js";
+import { sendRefusal } from "./errors.js";
 import { addFirstRemovals } from "./first-removals.js";
-import { parseQuery } from "./query.js";
 import { type OpenRequest, OpenRequests } from "./open-requests.js";
-import { tellRate } from "./rates.js";
-import { requestIdOf } from "./request-id.js";
+import { makeTooOften, tellRate, type TooOften } from "./rates.js";
 import { watchPlatformCalls } from "./platform-calls.js";
 import { pathOf } from "./told-path.js";
 import { addApiKeys } from "./routes/api-keys.js";
@@ -35,30 +32,6 @@ import { addTelemetry } from "./routes/telemetry.js";
 import { addTelemetryDestinations } from "./routes/telemetry-destinations.js";
 import { components } from "./schemas/replies.js";
 import { makeValidatorCompiler } from "./validation.js";
-
-const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =>
-  Fastify({
-    genReqId: requestIdOf,
-    // The default limit of 100 is shorter than a name; the longest URL the parser takes is the limit.
-    routerOptions: { maxParamLength: 16_384, querystringParser: parseQuery },
-    bodyLimit: smallBodyBytes,
-    return503OnClosing: false,
-    // What is malformed is answered below Fastify (sockets.ts).
-    clientErrorHandler: () => {},
-    // The hooks of such a request have not run: its URL could not be routed.
-    frameworkErrors: (error, request, reply) =>
-      fail(deps, error, {
-        request,
-        reply: reply.headers({ ...securityHeaders, "x-request-id": request.id }),
-      }),
-    ...(serverFactory && { serverFactory }),
-  }).withTypeProvider<TypeBoxTypeProvider>();
-
-/** The limit of bodies that carry no policy: 50 tags, 200 method names and a URL fit four times over. */
-const smallBodyBytes = 256 * 1024;
-
-export type App = ReturnType<typeof makeBare>;
-type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply };
 
 export interface AppState {
   /** Connections are not kept; clients are to come back elsewhere. */
@@ -144,15 +117,6 @@ declare module "fastify" {
   }
 }
 
-/** Notes a credential that was not good; why whoever has shown it is to wait, where too many have failed. */
-export type TooOften = (request: FastifyRequest, refused: Refusal) => Refusal | undefined;
-const makeTooOften =
-  ({ failedLogins }: HttpDeps, addressOf: (raw: IncomingMessage) => string): TooOften =>
-  ({ raw, headers }, { code }) =>
-    code === "unauthorized" && bearerOf(headers.authorization) !== undefined
-      ? failedLogins.note(addressOf(raw))
-      : undefined;
-
 /**
  * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
  * root key costs no turn of the event loop.
@@ -199,23 +163,6 @@ function addRequestLog(app: App, { log }: HttpDeps): void {
     );
     next();
   });
-}
-
-function fail({ log }: HttpDeps, error: unknown, { request, reply }: Exchange): FastifyReply {
-  const told = refusalOfError(error);
-  const refused = told.code === "unsupported_media_type" ? refusalOfError(wrongType(request)) : told;
-  if (errors[refused.code].status >= 500) {
-    const fields = {
-      request: request.id,
-      method: request.method,
-      path: pathOf(request.url),
-      code: refused.code,
-      error,
-    };
-    if (refused.code === "internal") log.error(fields, "request failed");
-    else log.warn(fields, "request refused");
-  }
-  return sendRefusal(reply, refused);
 }
 
 interface KnownRoute {

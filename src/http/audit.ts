@@ -6,7 +6,7 @@ import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { withoutKeys } from "../base/crypto/key-text.js";
 import { errors, type Refusal } from "../base/errors.js";
-import type { App } from "./app.js";
+import type { App } from "./bare-app.js";
 import { isDocsPath } from "./docs/docs-path.js";
 import { isFrontPath } from "./front.js";
 import { pathOf } from "./told-path.js";

@@ -3,7 +3,7 @@ import { authorize, closedTo, type GuardedThings, isClosedTo } from "../access/a
 import { type OperationRule, ruleOf } from "../access/operation-rules.js";
 import { type Guarded, type Principal, projectOfRequest } from "../access/principal.js";
 import type { Refusal } from "../base/errors.js";
-import type { App } from "./app.js";
+import type { App } from "./bare-app.js";
 import type { HttpDeps } from "./deps.js";
 import { callerOf } from "./caller.js";
 import { sendRefusal, sendRemoved } from "./errors.js";

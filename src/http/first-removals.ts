@@ -1,6 +1,6 @@
 import type { NamedKind } from "../access/first-removals.js";
 import { bounds } from "../spec/bodies.js";
-import type { App } from "./app.js";
+import type { App } from "./bare-app.js";
 import { principalOf, retryCountOf } from "./caller.js";
 import type { HttpDeps } from "./deps.js";
 

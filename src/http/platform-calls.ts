@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import type { ConcernedLease } from "../spec/paging.js";
 import type { TellPlatformCall } from "../telemetry/platform-calls.js";
 import { type Log, textOf } from "../base/log.js";
-import type { App } from "./app.js";
+import type { App } from "./bare-app.js";
 
 declare module "fastify" {
   interface FastifyRequest {

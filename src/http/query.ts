@@ -1,3 +1,6 @@
+import type { FastifyRequest } from "fastify";
+import type { Paging } from "../spec/paging.js";
+
 /**
  * Stands for a query string that is not validly percent-encoded: the router gives parsers no way to refuse.
  */
@@ -42,3 +45,14 @@ function put(map: Record<string, unknown>, key: string, value: string): void {
 }
 
 const decode = (text: string): string => decodeURIComponent(text.replaceAll("+", " "));
+
+/** The defaults of docs/api.md#lists. */
+export const pagingOf = (
+  { limit = 20, offset = 0 }: PageQuery,
+  { sees }: Pick<FastifyRequest, "sees"> = { sees: undefined },
+): Paging => ({ limit, offset, ...(sees && { sees }) });
+
+interface PageQuery {
+  readonly limit?: number | undefined;
+  readonly offset?: number | undefined;
+}

@@ -1,5 +1,9 @@
-import type { FastifyReply, onRequestHookHandler } from "fastify";
+import type { IncomingMessage } from "node:http";
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
 import { type Rate, type RateLimiter, refusedBy } from "../access/rate-limiter.js";
+import { bearerOf } from "../base/crypto/bearer.js";
+import type { Refusal } from "../base/errors.js";
+import type { HttpDeps } from "./deps.js";
 import { sendRefusal } from "./errors.js";
 
 const remainingHeader = "x-ratelimit-remaining";
@@ -26,3 +30,12 @@ export function limitedBy(limiter: RateLimiter | undefined, bucket: string): onR
     },
   ];
 }
+
+/** Notes a credential that was not good; why whoever has shown it is to wait, where too many have failed. */
+export type TooOften = (request: FastifyRequest, refused: Refusal) => Refusal | undefined;
+export const makeTooOften =
+  ({ failedLogins }: Pick<HttpDeps, "failedLogins">, addressOf: (raw: IncomingMessage) => string): TooOften =>
+  ({ raw, headers }, { code }) =>
+    code === "unauthorized" && bearerOf(headers.authorization) !== undefined
+      ? failedLogins.note(addressOf(raw))
+      : undefined;

@@ -6,6 +6,7 @@ import { memoryBytes, type SessionCreate } from "../spec/bodies.js";
 import { launchJob } from "../pool/fill.js";
 import { idempotencyKeyOf } from "../pool/idempotency.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
+import { type LeaseRequest, waiterOf } from "./lease-request.js";
 import {
   finalAnswer,
   type LeaseReply,
@@ -13,8 +14,6 @@ import {
   lend,
   type LendPorts,
   type NotServed,
-  waiterOf,
-  type LeaseRequest,
 } from "./lend.js";
 import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";

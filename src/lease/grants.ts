@@ -10,7 +10,7 @@ import {
   type RequestId,
 } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import type { LeaseRequest } from "./lend.js";
+import type { LeaseRequest } from "./lease-request.js";
 import { WaiterRecovery, type QueuedRequest } from "./waiter-recovery.js";
 import type { Waiters } from "./waiters.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";

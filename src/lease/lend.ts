@@ -1,16 +1,13 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { refusal, type Refusal, RemudaError } from "../base/errors.js";
-import { type ControlId, type Partition, type LeaseId, newLeaseId, type RequestId } from "../base/ids.js";
-import { childOf, traceText } from "../base/trace-context.js";
+import type { ControlId, LeaseId, RequestId } from "../base/ids.js";
 import { type LeasedBrowser, leasedParser } from "../pool/browser.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import type { Waiters, WaitHandle, WaitResult } from "./waiters.js";
 import type { Grants } from "./grants.js";
+import type { LeaseRequest } from "./lease-request.js";
 import type { Granted } from "../pool/operations.js";
-import { keyOf } from "../access/principal.js";
-import type { Telemetry } from "../spec/bodies.js";
-import type { Caller } from "../spec/paging.js";
-import type { PoolStore, IdempotencyKey, Waiter } from "../pool/ports/pool-store.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { ControlMessage } from "../pool/ports/messages.js";
 import type { WaitingReply } from "../pool/ports/store-replies.js";
@@ -27,14 +24,6 @@ export interface LendPorts {
   readonly configs: SessionReader;
   readonly control: ControlId;
   readonly clock: Clock;
-}
-
-/** A lease that a caller asks for. */
-export interface LeaseRequest {
-  readonly partition: Partition;
-  readonly waiter: Waiter;
-  readonly caller: Caller;
-  readonly keyed?: IdempotencyKey;
 }
 
 interface GrantedBrowser {
@@ -66,37 +55,6 @@ export interface LeaseSource<Answer> {
 export type LaunchFailure = Extract<ControlMessage, { kind: "failed" }>;
 
 export const finalAnswer = <Answer>(answer: Answer): LeaseReply<Answer> => ({ kind: "answered", answer });
-
-interface SessionDetails {
-  readonly name?: string | undefined;
-  readonly tags?: Readonly<Record<string, string>> | undefined;
-  readonly startUrl?: string | undefined;
-  readonly telemetry?: Telemetry | null | undefined;
-}
-
-/** Every acquire makes one, so its fields are assigned: spreading objects is slower. */
-export function waiterOf(
-  { control }: Pick<LendPorts, "control">,
-  { name, tags, startUrl, telemetry }: SessionDetails,
-  { caller, keyed }: Pick<LeaseRequest, "caller" | "keyed">,
-): Waiter {
-  const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = {
-    id: caller.request,
-    lease: newLeaseId(),
-    control,
-    connection: caller.request,
-  };
-  if (keyed) waiter.key = keyed.key;
-  if (name !== undefined) waiter.name = name;
-  if (tags && Object.keys(tags).length > 0) waiter.tags = JSON.stringify(tags);
-  if (startUrl) waiter.startUrl = startUrl;
-  if (telemetry && Object.keys(telemetry).length > 0) waiter.telemetry = JSON.stringify(telemetry);
-  const holder = keyOf(caller.principal);
-  if (holder !== undefined) waiter.holder = holder;
-  const { trace } = caller;
-  if (trace?.isSampled) waiter.trace = traceText(childOf(trace));
-  return waiter;
-}
 
 /** Reserves the name, if there is one, then asks and waits. */
 export async function lend<Answer>(

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { faultsOf, folderRules, packageRules, wordRules } from "./rules.js";
+import { circlesIn, faultsOf, folderRules, packageRules, wordRules } from "./rules.js";
 import { root, type Source, sources } from "./sources.js";
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
@@ -12,6 +12,9 @@ const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as
 describe("sources", () => {
   test("imports point inward", () => {
     expect(faultsOf(folderRules, sources)).toEqual([]);
+  });
+  test("no file imports itself by way of others, nor its types", () => {
+    expect(circlesIn(sources)).toEqual([]);
   });
   test("each package and built-in has its place", () => {
     expect(faultsOf(packageRules, sources)).toEqual([]);
@@ -87,5 +90,16 @@ describe("the rules themselves", () => {
     const faults = faultsOf(all, [offender]);
     expect(faults).toHaveLength(1);
     expect(faults[0]).toMatch(/^\S+ (imports|says|has) .+: .{20,}/);
+  });
+
+  test("a circle is told with every file of it and the reason", () => {
+    const circles = circlesIn([
+      source("main.ts", { files: ["lease/lend.ts"] }),
+      source("lease/lend.ts", { files: ["base/ids.ts", "lease/grants.ts"] }),
+      source("lease/grants.ts", { files: ["base/ids.ts", "lease/lend.ts"] }),
+      source("base/ids.ts", {}),
+    ]);
+    expect(circles).toHaveLength(1);
+    expect(circles[0]).toMatch(/^lease\/lend\.ts imports lease\/grants\.ts imports lease\/lend\.ts: .{20,}/);
   });
 });

@@ -238,3 +238,23 @@ export const faultsOf = (rules: readonly Rule[], sources: readonly Source[]): st
       rule.findFaults(source).map((fault) => `${source.path} ${fault}: ${rule.because}`),
     ),
   );
+
+const circlesReason =
+  "files that import each other, if only types, can only be read together: what both need stands in a third";
+
+/**
+ * Each import that closes a circle, found by walking from every file in turn. Imports of types count: they do
+ * nothing at run time, and bind a reader all the same.
+ */
+export function circlesIn(sources: readonly Source[]): string[] {
+  const filesOf = new Map(sources.map(({ path, files }) => [path, files]));
+  const walked = new Set<string>();
+  const walk = (path: string, way: readonly string[]): string[] => {
+    const start = way.indexOf(path);
+    if (start >= 0) return [`${[...way.slice(start), path].join(" imports ")}: ${circlesReason}`];
+    if (walked.has(path)) return [];
+    walked.add(path);
+    return (filesOf.get(path) ?? []).flatMap((file) => walk(file, [...way, path]));
+  };
+  return sources.flatMap(({ path }) => walk(path, []));
+}

@@ -4,7 +4,8 @@ import type { Authenticator, Admitted } from "../../src/access/principal.js";
 import { rootPrincipal } from "../../src/access/principal.js";
 import { refusal } from "../../src/base/errors.js";
 import { addAuthorization } from "../../src/http/authorization.js";
-import { makeApp, type App } from "../../src/http/app.js";
+import { makeApp } from "../../src/http/app.js";
+import type { App } from "../../src/http/bare-app.js";
 import { httpOptions, makeDeps, rootPerson } from "../support/http/http-server.js";
 
 /** What a hook on replies learns of each request. */

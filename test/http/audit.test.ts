@@ -8,7 +8,7 @@ import { makeKeyText, maskOf, newKeySalt } from "../../src/base/crypto/key-text.
 import { Secret } from "../../src/base/crypto/secret.js";
 import { done, RemudaError, refusal } from "../../src/base/errors.js";
 import { AuditTrail } from "../../src/http/audit.js";
-import type { App } from "../../src/http/app.js";
+import type { App } from "../../src/http/bare-app.js";
 import { makeClientAddress } from "../../src/base/net/client-address.js";
 import { systemClock } from "../../src/base/clock.js";
 import { refuseOnSocket } from "../../src/http/raw-reply.js";

@@ -1,9 +1,8 @@
 import { lstat, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { isRecord } from "../../base/is-record.js";
-import type { ExtensionDirectory } from "../chromium.js";
+import type { ExtensionDirectory, KeptWorkspace } from "../chromium.js";
 import { isTooDeep } from "../../base/json-depth.js";
-import type { Workspace } from "../workspace.js";
 import { removeDirectory } from "../directories.js";
 import { findForeignText, putForeignFile } from "../foreign-file.js";
 
@@ -16,7 +15,7 @@ const mostBytes = 2 ** 25;
  * browser's, or came with an upload that was taken back.
  */
 export async function mendProfile(
-  { directories, uid }: Workspace,
+  { directories, uid }: Pick<KeptWorkspace, "directories" | "uid">,
   kept: readonly ExtensionDirectory[],
 ): Promise<void> {
   const { profile } = directories;

@@ -1,10 +1,10 @@
 import { access, constants, readFile } from "node:fs/promises";
 import type { DaemonCgroup, CgroupKind } from "./cgroup.js";
 import type { YieldKind } from "./yielding.js";
-import type { SizedScratch } from "./sized-scratch.js";
+import type { ScratchLimits, SizedScratch } from "./sized-scratch.js";
 
 /** What one browser may have of the machine, beside the memory of its class. */
-export interface BrowserLimits {
+export interface BrowserLimits extends ScratchLimits {
   /** The most processes and threads together, as the kernel counts them. */
   readonly maxTasks: number;
   /** Percent of one core; null where a browser may use whatever is free. */
@@ -16,9 +16,6 @@ export interface BrowserLimits {
   readonly busyCpuPercent: number | null;
   /** How many files one process may have open. */
   readonly maxOpenFiles: number;
-  /** The most bytes, and the most files, below its directories. */
-  readonly maxScratchBytes: number;
-  readonly maxScratchFiles: number;
 }
 
 /**

@@ -1,7 +1,12 @@
 import { mkdir, rm, rmdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import type { BrowserLimits } from "./limits.js";
 import { mounts, mountsBelow } from "./mounts.js";
+
+/** The most bytes, and the most files, below the directories of one browser. */
+export interface ScratchLimits {
+  readonly maxScratchBytes: number;
+  readonly maxScratchFiles: number;
+}
 
 /**
  * Gives each browser's directories a file system in memory of their own, so that they can be filled and
@@ -26,10 +31,7 @@ const tmpfsType = 0x01021994;
  */
 export async function findSizedScratch(
   scratch: string,
-  {
-    maxScratchBytes: bytes,
-    maxScratchFiles: files,
-  }: Pick<BrowserLimits, "maxScratchBytes" | "maxScratchFiles">,
+  { maxScratchBytes: bytes, maxScratchFiles: files }: ScratchLimits,
 ): Promise<SizedScratch | undefined> {
   const isInMemory = process.platform === "linux" && (await statfs(scratch)).type === tmpfsType;
   if (process.getuid?.() !== 0 || !isInMemory || mounts === undefined) return undefined;

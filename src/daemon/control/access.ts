@@ -1,5 +1,6 @@
 import type { GuardedThings } from "../../access/authorize.js";
-import { type KnownProjects, makeApiKeyOperations } from "../../access/api-key-operations.js";
+import type { KnownProjects } from "../../access/api-key.js";
+import { makeApiKeyOperations } from "../../access/api-key-operations.js";
 import { entitlementsOf } from "../../access/entitlements.js";
 import { FailedLogins } from "../../access/failed-logins.js";
 import { makeLimitOperations } from "../../access/organization-limits.js";
@@ -16,7 +17,7 @@ import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
 import { resolveProfile } from "../../registry/profiles/selectors.js";
 import type { ProjectStores } from "../../store/project/projects.js";
 import { namesIn } from "./projects.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 /** Who is let in, the keys that let them in, and what policies speak of. */
 export function openAccess(

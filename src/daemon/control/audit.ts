@@ -7,7 +7,7 @@ import { newRequestId } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import type { HttpDeps } from "../../http/deps.js";
 import type { Tick } from "../../schedule/ticks.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 import { openExports } from "./exports.js";
 
 interface AuditPart {

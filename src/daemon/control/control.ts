@@ -15,7 +15,8 @@ import { rootPersonOf } from "./access.js";
 import { frontOf, listenAsApi } from "./http.js";
 import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
-import { makeRole, type DaemonParts, take } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
+import { makeRole, take } from "../shared.js";
 import { startSchedules } from "./schedules.js";
 import type { Stores } from "../stores.js";
 

@@ -9,7 +9,7 @@ import type { DestinationId } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import { startTasks } from "../../schedule/tasks.js";
 import type { Tick } from "../../schedule/ticks.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 interface ExportsPart {
   readonly operations: DestinationOperations;

@@ -18,7 +18,8 @@ import { makeTellPlatformCall } from "../../telemetry/platform-calls.js";
 import { makeTellHolder } from "../../telemetry/tell-holder.js";
 import { openAccess } from "./access.js";
 import { openProjects } from "./projects.js";
-import { packageRoot, type DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
+import { packageRoot } from "../shared.js";
 import { whyUnready } from "../stores.js";
 
 interface ApiParts {

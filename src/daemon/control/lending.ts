@@ -10,7 +10,7 @@ import { leasedParser } from "../../pool/browser.js";
 import type { AskCurl, ControlMessage } from "../../pool/ports/messages.js";
 import type { SilentNodes } from "../../pool/silent-nodes.js";
 import { findNodeAddress, findNodeDirectly } from "../gateway.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 /** Who waits at this control, what it has granted, and how it asks nodes. */
 export interface Lending {

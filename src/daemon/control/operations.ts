@@ -34,7 +34,7 @@ import { isActiveOf, openProjectRegistries } from "./project-registries.js";
 import { acquireMeter } from "../metrics.js";
 import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
 import { extensionCheck } from "../registries.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 import { Seats } from "../../telemetry/seats.js";
 import { StreamReads } from "../../telemetry/stream-reads.js";
 import { makeTellSpans } from "../../telemetry/traces/tell-spans.js";

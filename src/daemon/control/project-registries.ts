@@ -3,7 +3,7 @@ import type { Done } from "../../base/errors.js";
 import { undoneWhereLate } from "../../pool/late-creation.js";
 import type { ProjectStores } from "../../store/project/projects.js";
 import { openRegistries } from "../registries.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 /** The default project is always there. */
 export const isActiveOf =

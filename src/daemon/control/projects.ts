@@ -1,5 +1,5 @@
 import { makeForgetProjects } from "../../access/forget-projects.js";
-import type { KnownProjects } from "../../access/api-key-operations.js";
+import type { KnownProjects } from "../../access/api-key.js";
 import type { ProjectContents, ProjectDirectory, ProjectOperations } from "../../access/project.js";
 import { makeProjectOperations } from "../../access/project-operations.js";
 import {
@@ -12,7 +12,7 @@ import {
 } from "../../base/ids.js";
 import type { ReleaseRequest } from "../../pool/ports/pool-store.js";
 import { eraseEvents } from "../../telemetry/sweep-events.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 import type { Stores } from "../stores.js";
 import { removeRegistered } from "./project-registries.js";
 

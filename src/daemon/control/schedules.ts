@@ -8,7 +8,7 @@ import { makeMaintenance } from "../../pool/maintenance.js";
 import { makeRefreshPartition } from "../../pool/refresh.js";
 import { startTicks, type Tick } from "../../schedule/ticks.js";
 import { makeSweepEvents } from "../../telemetry/sweep-events.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 import { forgetProjects } from "./projects.js";
 
 /** The ticks, each of which one of the controls runs. */

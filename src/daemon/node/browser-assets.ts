@@ -19,7 +19,7 @@ import type { RedisProjects } from "../../store/project/projects.js";
 import { makeRefresh } from "../../pool/refresh.js";
 import { profileArchivesOf } from "../archives.js";
 import { extensionLimits } from "../registries.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 /** What browsers of a node are made from, and where what they become is kept. */
 export interface AssetsPart {

@@ -13,7 +13,7 @@ import {
 import { sweepEarlier, sweepLeftovers } from "../../browser/sweep.js";
 import type { Config } from "../../config/config.js";
 import type { EgressPart } from "./egress.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 /** What this machine has for browsers, cleared of what earlier starts have left. */
 export async function openBrowserHost(

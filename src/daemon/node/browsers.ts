@@ -18,7 +18,7 @@ import type { AssetsPart } from "./browser-assets.js";
 import type { EgressPart } from "./egress.js";
 import { gatewayLimitsOf } from "../gateway.js";
 import { slotMeter } from "../metrics.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 import { launchClaimMs } from "../stores.js";
 
 interface BrowserParts {

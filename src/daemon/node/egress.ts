@@ -15,7 +15,7 @@ import { BrowserEgress, type BrowserEgressPorts } from "../../node/browser-egres
 import { TrafficCounters } from "../../node/usage/traffic-counters.js";
 import { openUpstream } from "../../registry/proxies/operations.js";
 import type { LaunchTemplate } from "../../spec/launch-template.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 /** Builds the egress of a node's browsers. */
 export interface EgressPart {

@@ -10,7 +10,7 @@ import type { Slots } from "../../node/slots.js";
 import type { Tenure } from "../../node/tenure.js";
 import type { AssetsPart } from "./browser-assets.js";
 import { findLeaseEnd, openGateway } from "../gateway.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 /** What a node does for the leases of its browsers, from a grant to the drain. */
 export interface LeaseWork {

@@ -17,7 +17,7 @@ import { whyNot } from "./browser-host.js";
 import { mostBrowsers } from "./browsers.js";
 import type { EgressPart } from "./egress.js";
 import type { LeaseWork } from "./lease-work.js";
-import type { DaemonParts } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
 
 interface NodeWork extends LeaseWork {
   readonly node: NodeId;

@@ -15,7 +15,8 @@ import { openEgress } from "./egress.js";
 import { nodeAddressOf } from "../gateway.js";
 import { beginNodeWork, beatFactsOf } from "./node-work.js";
 import { openLeaseWork, openNodeGateway } from "./lease-work.js";
-import { makeRole, type DaemonParts, take } from "../shared.js";
+import type { DaemonParts } from "../parts.js";
+import { makeRole, take } from "../shared.js";
 import { whyUnready } from "../stores.js";
 
 /** Runs browsers only. */

@@ -4,9 +4,8 @@ import { promisify } from "node:util";
 import type { Clock } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
 import { type MadeNamespace, NamespaceMaker } from "./maker.js";
-import { NamespaceStock } from "./stock.js";
+import { type NamespaceListener, NamespaceStock } from "./stock.js";
 import { networks, type NetlinkMessage } from "./netlink.js";
-import type { Listener } from "../parts.js";
 
 /** The programs of util-linux that lead into a namespace. */
 export interface NamespaceTools {
@@ -23,18 +22,6 @@ export type Namespaces =
       readonly close: () => Promise<void>;
     }
   | { readonly kind: "unavailable"; readonly why: string };
-
-/**
- * The listener of one browser's proxy, inside that browser's network namespace. `close` lets go of the
- * namespace; the kernel removes it once its last process and socket are gone too.
- */
-export interface NamespaceListener extends Listener {
-  readonly tier: "namespace";
-  /** Path of the network namespace, as /proc/<daemon pid>/fd/<n>. */
-  readonly namespace: string;
-  /** Path of the user namespace that owns it, where it was made without root; it is entered first. */
-  readonly userNamespace?: string;
-}
 
 export interface NamespaceParts {
   readonly tools: NamespaceTools;

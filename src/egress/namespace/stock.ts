@@ -1,6 +1,18 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
-import type { NamespaceListener } from "./namespace.js";
+import type { Listener } from "../parts.js";
+
+/**
+ * The listener of one browser's proxy, inside that browser's network namespace. `close` lets go of the
+ * namespace; the kernel removes it once its last process and socket are gone too.
+ */
+export interface NamespaceListener extends Listener {
+  readonly tier: "namespace";
+  /** Path of the network namespace, as /proc/<daemon pid>/fd/<n>. */
+  readonly namespace: string;
+  /** Path of the user namespace that owns it, where it was made without root; it is entered first. */
+  readonly userNamespace?: string;
+}
 
 interface StockParts {
   /** Makes one; calls do not overlap. */

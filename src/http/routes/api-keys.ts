@@ -7,11 +7,11 @@ import {
   type ShownKey,
 } from "../../access/api-key.js";
 import type { Millis } from "../../base/clock.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
 import { callerOf, principalOf } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
-import { pagingOf } from "../paging.js";
+import { pagingOf } from "../query.js";
 import { operations } from "../schemas/operations.js";
 import type { ApiKeyReply } from "../schemas/access-replies.js";
 import { ApiKeyGetQuery, ApiKeyQuery, ApiKeyRefParams, NoFields } from "../schemas/requests.js";

@@ -6,7 +6,7 @@ import { entryView } from "../../audit/entry.js";
 import type { Principal } from "../../access/principal.js";
 import { RemudaError } from "../../base/errors.js";
 import type { Millis } from "../../base/clock.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { callerOf, principalOf } from "../caller.js";
 import { sendRefusal } from "../errors.js";
 import { InvalidInput } from "../invalid-input.js";

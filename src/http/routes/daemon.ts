@@ -3,11 +3,11 @@ import { isClosedTo } from "../../access/authorize.js";
 import { operationRules } from "../../access/operation-rules.js";
 import type { Principal } from "../../access/principal.js";
 import type { Readiness } from "../../pool/operations.js";
-import type { App, TooOften } from "../app.js";
+import type { App } from "../bare-app.js";
 import { principalOf } from "../caller.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
-import { tellRate } from "../rates.js";
+import { tellRate, type TooOften } from "../rates.js";
 import { operations } from "../schemas/operations.js";
 import type { AuthContextReply } from "../schemas/access-replies.js";
 

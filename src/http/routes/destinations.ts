@@ -7,11 +7,11 @@ import {
 } from "../../audit/export/destination.js";
 import type { Millis } from "../../base/clock.js";
 import { pageOf } from "../../spec/paging.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
 import { callerOf, principalOf } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
-import { pagingOf } from "../paging.js";
+import { pagingOf } from "../query.js";
 import type { DestinationReply, DestinationTestReply } from "../schemas/audit-replies.js";
 import { operations } from "../schemas/operations.js";
 import { DestinationQuery, DestinationRefParams, NoFields } from "../schemas/requests.js";

@@ -1,13 +1,13 @@
 import type { Static } from "typebox";
 import type { Clock } from "../../base/clock.js";
 import type { Extension, NamedQuery } from "../../registry/extensions/extension.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { callerOf, type InProject, judgeUpload } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { openUpload } from "../uploads/extension-upload.js";
 import { readParts } from "../uploads/multipart.js";
-import { pagingOf } from "../paging.js";
+import { pagingOf } from "../query.js";
 import { parseExtensionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import {

@@ -4,7 +4,7 @@ import {
   type OrganizationLimits,
   OrganizationLimitsPatch,
 } from "../../access/organization-limits.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
 import { principalOf } from "../caller.js";
 import { sendRefusal } from "../errors.js";

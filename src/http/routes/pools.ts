@@ -1,10 +1,10 @@
 import type { Static } from "typebox";
 import { AcquireBody, PoolCreate, PoolPatch, ReleaseBody } from "../../spec/bodies.js";
 import type { PoolListQuery } from "../../spec/paging.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { callerOf, type InProject } from "../caller.js";
 import { sendDone, sendRefusal, sendRemoved } from "../errors.js";
-import { pagingOf } from "../paging.js";
+import { pagingOf } from "../query.js";
 import { parsePoolRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, PoolDelete, PoolQuery, PoolRef } from "../schemas/requests.js";

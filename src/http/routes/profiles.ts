@@ -1,9 +1,9 @@
 import type { Static } from "typebox";
 import type { NamedQuery } from "../../registry/extensions/extension.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { callerOf, type InProject } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
-import { pagingOf } from "../paging.js";
+import { pagingOf } from "../query.js";
 import { profileView } from "../views/profile-view.js";
 import { parseProfileRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";

@@ -1,11 +1,11 @@
 import { type ProjectLimits, ProjectLimitsPatch } from "../../access/project-limits.js";
 import { type Project, ProjectCreate, type ProjectOperations, ProjectPatch } from "../../access/project.js";
 import { refusal } from "../../base/errors.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
 import { callerOf, principalOf } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
-import { pagingOf } from "../paging.js";
+import { pagingOf } from "../query.js";
 import type { ProjectLimitsReply, ProjectReply } from "../schemas/access-replies.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, ProjectQuery, ProjectRefParams } from "../schemas/requests.js";

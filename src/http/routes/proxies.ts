@@ -1,8 +1,8 @@
 import { type Proxy, ProxyCheckBody, ProxyCreate, ProxyPatch } from "../../registry/proxies/proxy.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { callerOf, type InProject } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
-import { pagingOf } from "../paging.js";
+import { pagingOf } from "../query.js";
 import { operations } from "../schemas/operations.js";
 import type { ProxyReply } from "../schemas/replies.js";
 import { NoFields, ProxyQuery, ProxyRefParams } from "../schemas/requests.js";

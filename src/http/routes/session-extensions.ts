@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.js";
 import type { Staging } from "../../archive/archives.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { callerOf, type InProject, judgeUpload } from "../caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal } from "../errors.js";

@@ -4,11 +4,11 @@ import {
   OtlpDestinationCreate,
   OtlpDestinationPatch,
 } from "../../registry/destinations/destination.js";
-import type { App } from "../app.js";
+import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
 import { callerOf, type InProject } from "../caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
-import { pagingOf } from "../paging.js";
+import { pagingOf } from "../query.js";
 import { parseOtlpDestinationRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
 import { NoFields, OtlpDestinationQuery, OtlpDestinationRefParams } from "../schemas/requests.js";

@@ -14,7 +14,7 @@ import {
   type ScriptArgs,
   type ScriptCall,
 } from "./script-call.js";
-import { loadScripts, type Script } from "./scripts.js";
+import { loadScripts } from "./scripts.js";
 
 export interface RedisMember {
   readonly host: string;
@@ -55,7 +55,7 @@ const wholeTime = 0.9;
  * `store_unavailable`.
  */
 export class ScriptStore {
-  readonly #scripts: ReadonlyMap<string, Script> = loadScripts();
+  readonly #scripts = loadScripts();
   readonly #stopWatch: () => void;
   readonly #limitMs: Millis;
   #hasContact = false;

@@ -1,5 +1,18 @@
 import { Command } from "ioredis";
-import type { Script } from "./scripts.js";
+
+/** One Lua command: its header is its contract, and what binds its keys and arguments. */
+export interface Script {
+  readonly name: string;
+  /** The path below lua/, such as `lease/acquire.lua`. */
+  readonly path: string;
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  readonly text: string;
+  /** SHA-1 of the text: what `EVALSHA` names it by, so that two releases can share one Redis. */
+  readonly sha: string;
+  /** How each call of it begins. */
+  readonly head: string;
+}
 
 /** What a script is given, by the names in its header. */
 export type ScriptArgs = Readonly<Record<string, string | number>>;

@@ -1,20 +1,6 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { headOf } from "./script-call.js";
-
-/** One Lua command: its header is its contract, and what binds its keys and arguments. */
-export interface Script {
-  readonly name: string;
-  /** The path below lua/, such as `lease/acquire.lua`. */
-  readonly path: string;
-  readonly keys: readonly string[];
-  readonly args: readonly string[];
-  readonly text: string;
-  /** SHA-1 of the text: what `EVALSHA` names it by, so that two releases can share one Redis. */
-  readonly sha: string;
-  /** How each call of it begins. */
-  readonly head: string;
-}
+import { headOf, type Script } from "./script-call.js";
 
 const folder = new URL("../lua/", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, folder), "utf8");

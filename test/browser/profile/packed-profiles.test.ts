@@ -131,7 +131,7 @@ test("what a crash and another browser have written down is mended: how it ended
   put(join(profile, "Default/Sessions/Session_1"));
   put(join(profile, "Default/Secure Preferences"), "no JSON");
   symlinkSync("elsewhere-1", join(profile, "SingletonLock"));
-  await mendProfile({ ...room, discard: async () => {} }, [kept]);
+  await mendProfile(room, [kept]);
   expect(JSON.parse(readFileSync(preferences, "utf8"))).toEqual({
     profile: { exit_type: "Normal", exited_cleanly: true, name: "held" },
     extensions: { settings: { kept: settings.kept, own: settings.own } },
@@ -148,7 +148,7 @@ test("what is nested deeper than Chromium reads is left for it to replace", asyn
   const deep = `{"a":${"[".repeat(400_000)}${"]".repeat(400_000)}}`;
   for (const name of ["Local State", "Default/Preferences", "Default/Secure Preferences"])
     put(join(directories.profile, name), deep);
-  await mendProfile({ ...room, discard: async () => {} }, []);
+  await mendProfile(room, []);
   await closeFiles(room, []);
   expect(JSON.parse(readFileSync(join(directories.profile, "Default/Preferences"), "utf8"))).toEqual({
     extensions: { settings: expect.any(Object) },

@@ -5,7 +5,8 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { findTool } from "../../../src/browser/executable.js";
-import { findNamespaces, type NamespaceListener } from "../../../src/egress/namespace/namespace.js";
+import { findNamespaces } from "../../../src/egress/namespace/namespace.js";
+import type { NamespaceListener } from "../../../src/egress/namespace/stock.js";
 import { until } from "../../support/browser/chromium-until.js";
 import {
   descriptors,

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { NamespaceListener } from "../../../src/egress/namespace/namespace.js";
-import { NamespaceStock } from "../../../src/egress/namespace/stock.js";
+import { type NamespaceListener, NamespaceStock } from "../../../src/egress/namespace/stock.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { DrivenClock } from "../../support/driven-clock.js";
 

@@ -1,0 +1,63 @@
+import type { ArchiveCache, Staging } from "../archive/archives.js";
+import type { ArchiveBackend } from "../archive/kept-archives.js";
+import type { StreamSeal } from "../archive/stream-seal.js";
+import type { Seal } from "../base/crypto/seal.js";
+import type { Secret } from "../base/crypto/secret.js";
+import type { Stops } from "../base/stops.js";
+import type { Config } from "../config/config.js";
+import { urlOf } from "../config/resolve.js";
+import type { Resolve } from "../egress/resolve.js";
+import type { Metrics } from "../observe/metrics.js";
+import type { PoolLabels } from "../pool/pool-labels.js";
+import type { Recorder } from "../telemetry/recorder.js";
+import type { DaemonContext } from "./boot.js";
+import type { EndpointWatch } from "./reserved-endpoints.js";
+import type { Stores } from "./stores.js";
+
+/** What every role of a daemon has beside its configuration: each part is built once, whatever uses it. */
+export interface DaemonParts extends DaemonContext {
+  readonly config: Config;
+  readonly stores: Stores;
+  readonly keys: Keys;
+  readonly url: PublicUrl;
+  readonly labels: PoolLabels;
+  readonly metrics: Metrics;
+  readonly archives: ArchivesPart;
+  /** Takes what happens in browsers into the streams of their leases. */
+  readonly recorder: Recorder;
+  readonly resolve: Resolve;
+  /**
+   * The endpoints on which Remuda and its Redis listen: neither a browser nor a check of a proxy goes there.
+   */
+  readonly endpoints: EndpointWatch;
+}
+
+export interface Keys {
+  readonly api: Secret;
+  /** Signs the URLs of browsers, and messages between daemons. */
+  readonly cluster: Secret;
+  /** Seals fields of records in Redis. */
+  readonly seal: Seal;
+  /** Encrypts archives. */
+  readonly streamSeal: StreamSeal;
+}
+
+/** The URL at which clients reach this daemon, which is known for certain only once the port is. */
+export class PublicUrl {
+  #port: number;
+  constructor(private readonly server: Config["server"]) {
+    this.#port = server.port;
+  }
+  readonly of = (): string => this.server.publicUrl ?? urlOf(this.server.host, this.#port);
+  set(port: number): void {
+    this.#port = port;
+  }
+}
+
+export interface ArchivesPart {
+  readonly archives: ArchiveBackend;
+  readonly staging: Staging;
+  /** What a node has fetched. */
+  readonly cache: ArchiveCache;
+  readonly stops: Stops;
+}
