@@ -48,9 +48,11 @@ const tooFar = refusal("bad_request", {
     },
   ],
 });
-const tooMany = refusal("limit_exceeded", {
-  message: "The organization has as many API keys as it may have",
-});
+const tooMany = (most: number): Refusal =>
+  refusal("limit_exceeded", {
+    message: "The organization has as many API keys as it may have",
+    reached: { of: "organization", most },
+  });
 
 /**
  * Whoever manages keys reaches those of its own scope, and gives no wider one. Who may is told by the table.
@@ -162,7 +164,7 @@ async function issued(
   got: Issued,
   drawn: string,
 ): ReturnType<ApiKeyOperations["create"]> {
-  if (got.kind === "many") return tooMany;
+  if (got.kind === "many") return tooMany(got.most);
   if (got.kind === "ended") return refusal("unauthorized");
   if (got.kind === "mismatch") return refusal("idempotency_mismatch");
   const text = makeKeyText(ports.secret, got.kind === "same" ? got.salt : drawn);

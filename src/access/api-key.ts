@@ -89,7 +89,7 @@ export interface Repeatable {
 export type Issued =
   | { readonly kind: "issued"; readonly key: ApiKey }
   | { readonly kind: "same"; readonly key: ApiKey; readonly salt: string }
-  | { readonly kind: "many" }
+  | { readonly kind: "many"; readonly most: number }
   | { readonly kind: "mismatch" }
   | { readonly kind: "ended" };
 

@@ -1,6 +1,7 @@
 import { type Static, Type } from "typebox";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import type { Principal } from "./principal.js";
+import { allows } from "./policy.js";
+import { type Principal, projectOfRequest } from "./principal.js";
 
 /** PATCH /org/limits (docs/limits.md). */
 export const OrganizationLimitsPatch = Type.Object(
@@ -40,6 +41,11 @@ export interface LimitOperations {
   read(principal: Principal): Promise<OrganizationLimits>;
   update(patch: OrganizationLimitsPatch, principal: Principal): Promise<Done<OrganizationLimits> | Refusal>;
 }
+
+/** Whether a caller may be told of the organization's limits, as `GET /org/limits` tells them. */
+export const seesLimits = (principal: Principal): boolean =>
+  principal.policy === undefined ||
+  allows(principal.policy, "organizations:read", { project: projectOfRequest(principal) });
 
 interface LimitPorts {
   readonly store: LimitStore;

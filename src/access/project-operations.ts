@@ -64,7 +64,10 @@ const makeCreate =
     const id = newProjectId();
     const created = await ports.directory.create({ id, name: name.value, most: ports.maxProjects });
     if (created === "many")
-      return refusal("limit_exceeded", { message: "The organization has as many projects as it may have" });
+      return refusal("limit_exceeded", {
+        message: "The organization has as many projects as it may have",
+        reached: { of: "organization", most: ports.maxProjects },
+      });
     return created === "taken" ? refusal("name_taken") : await reread(ports, id);
   };
 

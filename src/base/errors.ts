@@ -179,6 +179,12 @@ export interface Detail {
   readonly message: string;
 }
 
+/** A limit of how many there may be at once, which is reached: whose it is, and how many it allows. */
+export interface ReachedCount {
+  readonly of: "organization" | "project";
+  readonly most: number;
+}
+
 /** A refusal is a result: nothing was changed. */
 export interface Refusal {
   readonly kind: "refused";
@@ -189,6 +195,8 @@ export interface Refusal {
   readonly retryAfterSeconds?: number;
   /** The same where it is known to the ms. */
   readonly retryAfterMs?: Millis;
+  /** The message says whose limit it is. */
+  readonly reached?: ReachedCount;
 }
 
 export const refusal = (code: ErrorCode, more: Omit<Refusal, "kind" | "code"> = {}): Refusal => ({

@@ -1,4 +1,6 @@
 import type { FastifyReply } from "fastify";
+import { seesLimits } from "../access/organization-limits.js";
+import type { Principal } from "../access/principal.js";
 import { bearerOf } from "../base/crypto/bearer.js";
 import { type Detail, type Done, errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
 import type { Caller } from "../spec/paging.js";
@@ -23,6 +25,12 @@ export function errorHeaders(refused: Refusal): Record<string, string> {
   const { status, retry } = errors[refused.code];
   const headers: Record<string, string> = {};
   Object.assign(headers, retryHeaders(refused, status));
+  // As those of a rate: as much as was asked for is not left. How much is would tell what others have.
+  if (refused.reached)
+    Object.assign(headers, {
+      "x-ratelimit-limit": String(refused.reached.most),
+      "x-ratelimit-remaining": "0",
+    });
   if (!retry && isRepeatedByClients(status)) headers["x-should-retry"] = "false";
   // RFC 6750, 3.1.
   if (refused.code === "insufficient_scope")
@@ -54,13 +62,22 @@ const challenge = (reply: FastifyReply, refused: Refusal): Record<string, string
     ? { "www-authenticate": 'Bearer error="invalid_token"' }
     : {};
 
-export const sendRefusal = (reply: FastifyReply, refused: Refusal): FastifyReply =>
+export function sendRefusal(reply: FastifyReply, refused: Refusal): FastifyReply {
+  const told = toldTo(reply.request.principal, refused);
   // The type is named since that of a stream which has failed is set by then.
-  reply
-    .code(errors[refused.code].status)
-    .headers({ ...errorHeaders(refused), ...challenge(reply, refused) })
+  return reply
+    .code(errors[told.code].status)
+    .headers({ ...errorHeaders(told), ...challenge(reply, told) })
     .type("application/json; charset=utf-8")
-    .send(errorBody(refused));
+    .send(errorBody(told));
+}
+
+/** Who may not see the organization's limits is not told that one of them is reached, nor what it is. */
+function toldTo(principal: Principal | undefined, refused: Refusal): Refusal {
+  if (refused.reached?.of !== "organization" || !principal || seesLimits(principal)) return refused;
+  const { reached: _reached, message: _message, ...rest } = refused;
+  return rest;
+}
 
 /** Answers 204, or why the request is refused. */
 export const sendDone = (reply: FastifyReply, got: Done<null> | Refusal): FastifyReply =>

@@ -21,7 +21,7 @@ import type { Caller } from "../spec/paging.js";
 import { makePlaceByLook, Placement, type PlaceByLook } from "../pool/placement.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { CreateRequest, LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
-import type { ReachedLimit, SessionReservation } from "../pool/ports/project-store.js";
+import type { SessionReservation } from "../pool/ports/project-store.js";
 import { profileOf } from "../pool/session-profile.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
@@ -33,6 +33,8 @@ export interface SessionPorts extends LendPorts, References {
   readonly defaults: SpecDefaults;
   readonly region: string;
   readonly clock: Clock;
+  /** Sessions on demand of the project; null: no limit. */
+  readonly maxSessions: number | null;
   /** How long a launch may take in all, the wait for its turn included. */
   readonly launchWaitMs: Millis;
 }
@@ -97,12 +99,25 @@ const noRoom = (obstacle: string): Refusal =>
   });
 
 const whoseLimit = {
-  concurrent: "The organization has as many concurrent sessions as it may have, pools included",
-  ofProject: "The project has as many concurrent sessions as it may have, pools included",
-  onDemand: "The project has as many sessions on demand as it may have",
+  concurrent: {
+    of: "organization",
+    message: "The organization has as many concurrent sessions as it may have, pools included",
+  },
+  ofProject: {
+    of: "project",
+    message: "The project has as many concurrent sessions as it may have, pools included",
+  },
+  onDemand: { of: "project", message: "The project has as many sessions on demand as it may have" },
 } as const;
-const tooMany = (limit: keyof typeof whoseLimit): Refusal =>
-  refusal("too_many_sessions", { message: whoseLimit[limit], retryAfterSeconds: 5 });
+function tooMany(limit: keyof typeof whoseLimit, most: number): Refusal {
+  const { of, message } = whoseLimit[limit];
+  return refusal("too_many_sessions", { message, retryAfterSeconds: 5, reached: { of, most } });
+}
+/** Where no limit is reached, what was reserved was claimed too late. */
+const tooManyOnDemand = ({ maxSessions }: SessionPorts): Refusal =>
+  maxSessions === null
+    ? refusal("too_many_sessions", { retryAfterSeconds: 5 })
+    : tooMany("onDemand", maxSessions);
 
 /**
  * A session is reserved before it is claimed, and given back where nothing was claimed for it: what a key was
@@ -116,16 +131,16 @@ async function claim(
   const { lease } = wanted.waiter;
   const reserved = await ports.projects.reserveSession(lease);
   const reached = reachedBy(reserved);
-  if (reached && !wanted.keyed) return finalAnswer(tooMany(reached));
-  const full = tooMany(reached ?? "onDemand");
+  if (reached && !wanted.keyed) return finalAnswer(reached);
+  const full = reached ?? tooManyOnDemand(ports);
   const reply = await claimReserved(ports, wanted, { template, full, ...untilOf(reserved) });
   const isOwn = reply.kind === "waiting" && reply.lease === lease;
   if (!isOwn && reserved.kind === "reserved") await ports.projects.freeSession(lease);
   return reply;
 }
 
-const reachedBy = ({ kind }: SessionReservation): ReachedLimit | undefined =>
-  kind === "concurrent" || kind === "ofProject" ? kind : undefined;
+const reachedBy = (reserved: SessionReservation): Refusal | undefined =>
+  "most" in reserved ? tooMany(reserved.kind, reserved.most) : undefined;
 
 /** What is void from the start claims nothing; a repeat is answered all the same. */
 const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUntil"> =>

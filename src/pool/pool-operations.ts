@@ -115,27 +115,27 @@ export async function reserveSize(
   size: number,
 ): Promise<ReservedSize | Refusal> {
   const reserved = await ports.projects.reserveSize(pool, size, ports);
-  switch (reserved.kind) {
-    case "reserved":
-      return reserved;
-    case "pooled":
-      return refusal("limit_exceeded", {
-        message: "The sizes of all pools together would exceed the organization's limit of pooled sessions",
-      });
-    case "concurrent":
-      return refusal("limit_exceeded", {
-        message:
-          "Sessions on demand and the sizes of all pools would exceed the organization's limit of concurrent sessions",
-      });
-    case "ofProject":
-      return refusal("limit_exceeded", {
-        message:
-          "Sessions on demand and the sizes of the project's pools would exceed its limit of concurrent sessions",
-      });
-    case "many":
-      return refusal("limit_exceeded", { message: "The project has as many pools as it may have" });
-  }
+  if (reserved.kind === "reserved") return reserved;
+  const { of, message } = reachedLimits[reserved.kind];
+  return refusal("limit_exceeded", { message, reached: { of, most: reserved.most } });
 }
+const reachedLimits = {
+  pooled: {
+    of: "organization",
+    message: "The sizes of all pools together would exceed the organization's limit of pooled sessions",
+  },
+  concurrent: {
+    of: "organization",
+    message:
+      "Sessions on demand and the sizes of all pools would exceed the organization's limit of concurrent sessions",
+  },
+  ofProject: {
+    of: "project",
+    message:
+      "Sessions on demand and the sizes of the project's pools would exceed the project's limit of concurrent sessions",
+  },
+  many: { of: "project", message: "The project has as many pools as it may have" },
+} as const;
 
 export async function findOne(ports: PoolPorts, ref: string): Promise<Done<Pool> | Refusal> {
   const pool = await findPool(ports, ref);

@@ -180,6 +180,7 @@ function makeSessionCreation(
     clock,
     defaults: defaultsOf(config),
     region: config.region,
+    maxSessions: config.limits.maxSessions,
     launchWaitMs: Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs),
   });
   const create = traceCreate(launch, { clock, tellSpans: makeTellSpans(shared.recorder) });

@@ -18,9 +18,13 @@ export interface ReservedSize {
 }
 /** The limit of concurrent sessions that is reached: the organization's, or the project's own. */
 export type ReachedLimit = "concurrent" | "ofProject";
-/** Or the limit that is reached. */
-export type SizeReservation = ReservedSize | { readonly kind: "many" | "pooled" | ReachedLimit };
-export type SessionReservation = ReservedSize | { readonly kind: "unlimited" | ReachedLimit };
+/** The limit that is reached, and how many it allows. */
+export interface Reached<Limit> {
+  readonly kind: Limit;
+  readonly most: number;
+}
+export type SizeReservation = ReservedSize | Reached<"many" | "pooled" | ReachedLimit>;
+export type SessionReservation = ReservedSize | { readonly kind: "unlimited" } | Reached<ReachedLimit>;
 
 /** What pools may have together. */
 export interface ProjectBounds {

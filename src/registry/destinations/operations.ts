@@ -81,7 +81,10 @@ const makeCreate =
     if (judged.kind === "refused") return judged;
     const created = await ports.store.create({ id, ...judged.value, most: ports.most });
     if (created === "many")
-      return refusal("limit_exceeded", { message: "There are as many OTLP destinations as there may be" });
+      return refusal("limit_exceeded", {
+        message: "The project has as many OTLP destinations as it may have",
+        reached: { of: "project", most: ports.most },
+      });
     return created === "taken" ? refusal("name_taken") : found(await ports.store.find(id));
   };
 

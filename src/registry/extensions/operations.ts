@@ -112,7 +112,10 @@ async function register(
     ...(name === undefined ? {} : { name }),
   });
   if (created === "many")
-    return refusal("limit_exceeded", { message: "The project has as many extensions as it may have" });
+    return refusal("limit_exceeded", {
+      message: "The project has as many extensions as it may have",
+      reached: { of: "project", most: maxExtensions },
+    });
   return created === "taken" ? refusal("name_taken") : found(await store.find(id));
 }
 

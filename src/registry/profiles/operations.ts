@@ -73,7 +73,10 @@ const makeCreate =
     const id = newProfileId(projects.project);
     const created = await store.create({ id, most: maxProfiles, ...(name === undefined ? {} : { name }) });
     if (created === "many")
-      return refusal("limit_exceeded", { message: "The project has as many profiles as it may have" });
+      return refusal("limit_exceeded", {
+        message: "The project has as many profiles as it may have",
+        reached: { of: "project", most: maxProfiles },
+      });
     return created === "taken" ? refusal("name_taken") : found(await store.find(id));
   };
 

@@ -89,7 +89,10 @@ const makeCreate =
       Object.keys(secrets).length > 0 ? { sealed: ports.seal.close(JSON.stringify(secrets), id) } : {};
     const created = await ports.store.create({ id, ...rest, ...sealed, most: ports.maxProxies });
     return created === "many"
-      ? refusal("limit_exceeded", { message: "The project has as many proxies as it may have" })
+      ? refusal("limit_exceeded", {
+          message: "The project has as many proxies as it may have",
+          reached: { of: "project", most: ports.maxProxies },
+        })
       : await found(ports, id);
   };
 

@@ -74,6 +74,7 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     const args = { record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
     const { kind, payload } = await this.#run("create-key", args, how.keyed?.key);
     if (kind === "created") return { kind: "issued", key: apiKeyParser.json(payload) };
+    if (kind === "many") return { kind, most: this.limits.maxKeys };
     return kind === "same" ? this.#sameKey(payload) : { kind };
   }
 
@@ -81,6 +82,7 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     const args = { ...old, record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
     const { kind, payload } = await this.#run("rotate-key", args, how.keyed?.key);
     if (kind === "rotated") return { kind: "issued", key: apiKeyParser.json(payload) };
+    if (kind === "many") return { kind, most: this.limits.maxKeys };
     return kind === "same" ? this.#sameKey(payload) : { kind };
   }
 

@@ -94,7 +94,7 @@ export class RedisReservations {
       mostPools: 0,
     });
     if (reply.kind === "reserved") return reply;
-    return { kind: reply.kind === "ofProject" ? "ofProject" : "concurrent" };
+    return { kind: reply.kind === "ofProject" ? "ofProject" : "concurrent", most: reply.most };
   }
 
   freeSize = (pool: PoolId): Promise<void> => this.#free(pool);
@@ -172,7 +172,7 @@ export class RedisReservations {
       project,
       concurrent,
     });
-    return kind === "reserved" ? { kind, deadline: Number(payload) } : { kind };
+    return kind === "reserved" ? { kind, deadline: Number(payload) } : { kind, most: Number(payload) };
   }
 
   async #settle(kind: Kind, { owner, text, size }: Pick<Held, "owner" | "text" | "size">): Promise<void> {

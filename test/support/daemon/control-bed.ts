@@ -151,6 +151,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
       clock,
       defaults,
       region: "us-east",
+      maxSessions: null,
       launchWaitMs: maxWaitMs,
     }),
     release: makeRelease(ending),
