@@ -7,7 +7,7 @@ import type { NodeStore } from "./ports/node-store.js";
 import { NodeCapacities } from "./placement.js";
 import type { PoolStore, Jobs } from "./ports/pool-store.js";
 import type { Projects } from "./ports/project-store.js";
-import { PartitionRounds } from "./rounds.js";
+import { Rounds } from "./rounds.js";
 
 export interface MaintenancePorts {
   readonly poolStore: PoolStore;
@@ -52,13 +52,13 @@ const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
 
 export function makeMaintenance(ports: MaintenancePorts): Maintenance {
   const { clock, poolStore, projects } = ports;
-  const walkOf = (limitMs: Millis): PartitionRounds =>
-    new PartitionRounds(clock, { atOnce: partitionsAtOnce, limitMs });
+  const walkOf = (limitMs: Millis): Rounds<Partition> =>
+    new Rounds(clock, { atOnce: partitionsAtOnce, limitMs });
   const walks = { fill: walkOf(walkMs.fill), reap: walkOf(walkMs.reap), recycle: walkOf(walkMs.recycle) };
   const walk = async (
     what: keyof typeof walks,
     visit: (partition: Partition) => Promise<unknown>,
-  ): Promise<void> =>
+  ): Promise<unknown> =>
     walks[what].over(await projects.partitions(), (partition) =>
       visit(partition).catch((error: unknown) => {
         ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a partition");

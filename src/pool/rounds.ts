@@ -1,21 +1,20 @@
 import type { Clock, Millis } from "../base/clock.js";
-import type { Partition } from "../base/ids.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 
 export interface RoundLimits {
-  /** Partitions looked at side by side: their round trips to Redis share the way. */
+  /** Looked at side by side: their round trips to Redis share the way. */
   readonly atOnce: number;
   /** A walk that takes longer leaves the rest to the next. */
   readonly limitMs: Millis;
 }
 
 /**
- * Goes round all partitions: none waits for the round trips of another, and no walk lasts longer than its
- * limit. The next one goes on where this one stopped. One at a time: whoever asks for another meanwhile is
- * told that nothing was done.
+ * Goes round all partitions, or pools: none waits for the round trips of another, and no walk lasts longer
+ * than its limit. The next one goes on where this one stopped. One at a time: whoever asks for another
+ * meanwhile is told that nothing was done.
  */
-export class PartitionRounds {
-  #nextPartition: Partition | undefined;
+export class Rounds<Stop extends string> {
+  #nextStop: Stop | undefined;
   #isUnderWay = false;
 
   constructor(
@@ -23,31 +22,25 @@ export class PartitionRounds {
     private readonly limits: RoundLimits,
   ) {}
 
-  /** `visit` must not throw. */
-  async over(
-    partitions: readonly Partition[],
-    visit: (partition: Partition) => Promise<unknown>,
-  ): Promise<void> {
-    if (this.#isUnderWay) return;
+  /** Goes on past the failures of single visits, and gives them back. */
+  async over(stops: readonly Stop[], visit: (stop: Stop) => Promise<unknown>): Promise<readonly unknown[]> {
+    if (this.#isUnderWay) return [];
     this.#isUnderWay = true;
     try {
-      await forEachConcurrently(this.#round(partitions), this.limits.atOnce, visit);
+      return await forEachConcurrently(this.#round(stops), this.limits.atOnce, visit);
     } finally {
       this.#isUnderWay = false;
     }
   }
 
-  *#round(partitions: readonly Partition[]): Iterable<Partition> {
+  *#round(stops: readonly Stop[]): Iterable<Stop> {
     const until = this.clock.monotonic() + this.limits.limitMs;
-    const start = Math.max(
-      0,
-      this.#nextPartition === undefined ? 0 : partitions.indexOf(this.#nextPartition),
-    );
-    for (const partition of [...partitions.slice(start), ...partitions.slice(0, start)]) {
-      this.#nextPartition = partition;
+    const start = Math.max(0, this.#nextStop === undefined ? 0 : stops.indexOf(this.#nextStop));
+    for (const stop of [...stops.slice(start), ...stops.slice(0, start)]) {
+      this.#nextStop = stop;
       if (this.clock.monotonic() > until) return;
-      yield partition;
+      yield stop;
     }
-    this.#nextPartition = undefined;
+    this.#nextStop = undefined;
   }
 }

@@ -1,5 +1,6 @@
 import { Type } from "typebox";
 import type { Millis } from "../../base/clock.js";
+import { forEachConcurrently } from "../../base/concurrently.js";
 import { findPoolId, LeaseId, onDemandIn, partitionOf, type PoolId, type RequestId } from "../../base/ids.js";
 import { parserOf } from "../../base/parser.js";
 import type {
@@ -8,9 +9,10 @@ import type {
   SessionReservation,
   SizeReservation,
 } from "../../pool/ports/project-store.js";
+import { Rounds } from "../../pool/rounds.js";
 import type { StoreLimits } from "../limits.js";
 import { isPending } from "../pending.js";
-import { graceMs, type ProjectScripts } from "../project/project-scripts.js";
+import { graceMs, type ProjectScripts, sweepRound } from "../project/project-scripts.js";
 import { organizationKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 
@@ -60,12 +62,15 @@ function parseHeld(owner: string, text: string): Held {
  * same again where a daemon died in between.
  */
 export class RedisReservations {
+  readonly #rounds: Rounds<string>;
   #look: { readonly until: Millis; readonly isSet: Promise<boolean> } | undefined;
 
   constructor(
     private readonly scripts: ProjectScripts,
     private readonly limits: Pick<StoreLimits, "concurrentSessions">,
-  ) {}
+  ) {
+    this.#rounds = new Rounds(scripts.clock, sweepRound);
+  }
 
   async reserveSize(pool: PoolId, size: number, most: ProjectBounds): Promise<SizeReservation> {
     return await this.#reserve(pool, {
@@ -125,10 +130,13 @@ export class RedisReservations {
   }
 
   async #sweepPools(pools: readonly PoolId[], held: readonly Held[], now: Millis): Promise<void> {
-    const reserved = new Set(held.map(({ owner }) => owner));
+    const byOwner = new Map(held.map((one) => [one.owner, one]));
     const due = held.filter(({ kind, deadline }) => kind === "pool" && !isPending(deadline, now, graceMs));
-    const unreserved = pools.filter((pool) => !reserved.has(pool));
-    for (const one of [...due, ...unreserved.map((pool) => parseHeld(pool, ""))]) await this.#settlePool(one);
+    const unreserved = pools.filter((pool) => !byOwner.has(pool));
+    const failures = await this.#rounds.over([...due.map(({ owner }) => owner), ...unreserved], (pool) =>
+      this.#settlePool(byOwner.get(pool) ?? parseHeld(pool, "")),
+    );
+    if (failures.length > 0) throw failures[0];
   }
 
   async #settlePool({ owner, size, text }: Held): Promise<void> {
@@ -152,12 +160,18 @@ export class RedisReservations {
     );
     const borne = new Set<string>([...waiting.map((text) => waiterParser.json(text).lease), ...leases]);
     const isDue = ({ deadline }: Held): boolean => !isPending(deadline, now, sessionGraceMs);
-    for (const { owner, text } of sessions.filter((one) => isDue(one) && !borne.has(one.owner)))
-      await this.#settle("session", { owner, text, size: 0 });
-    if (!isLimited) return;
+    const over = sessions.filter((one) => isDue(one) && !borne.has(one.owner));
     const reserved = new Set(sessions.map(({ owner }) => owner));
-    for (const owner of borne)
-      if (!reserved.has(owner)) await this.#settle("session", { owner, text: "", size: 1 });
+    const unreserved = isLimited ? [...borne].filter((owner) => !reserved.has(owner)) : [];
+    const failures = await forEachConcurrently(
+      [
+        ...over.map(({ owner, text }) => ({ owner, text, size: 0 })),
+        ...unreserved.map((owner) => ({ owner, text: "", size: 1 })),
+      ],
+      sweepRound.atOnce,
+      (one) => this.#settle("session", one),
+    );
+    if (failures.length > 0) throw failures[0];
   }
 
   async #reserve(

@@ -4,10 +4,11 @@ import { groupBy } from "../../base/group-by.js";
 import { LeaseId, Partition } from "../../base/ids.js";
 import { parserOf } from "../../base/parser.js";
 import { browserParser, type Lease, leaseOf } from "../../pool/browser.js";
+import { Rounds } from "../../pool/rounds.js";
 import type { ProjectStore, Reservation } from "../../pool/ports/project-store.js";
 import { flag } from "../partition-scripts.js";
 import { isPending } from "../pending.js";
-import { graceMs, type ProjectScripts } from "./project-scripts.js";
+import { graceMs, type ProjectScripts, sweepRound } from "./project-scripts.js";
 
 type NameKind = "pool" | "session";
 const Held = Type.Object({
@@ -23,6 +24,10 @@ const waiterParser = parserOf(
   Type.Object({ lease: LeaseId, name: Type.Optional(Type.String()) }),
 );
 
+interface HeldName extends Held {
+  readonly field: string;
+}
+
 const mostAtOnce = 1000;
 
 /**
@@ -33,7 +38,11 @@ export const fieldOf = (kind: NameKind, name: string): string => `${kind}:${name
 
 /** The names of one project's pools and sessions: who has reserved or bears each. */
 export class RedisProjectNames {
-  constructor(private readonly scripts: ProjectScripts) {}
+  readonly #rounds: Rounds<Partition>;
+
+  constructor(private readonly scripts: ProjectScripts) {
+    this.#rounds = new Rounds(scripts.clock, sweepRound);
+  }
 
   async reserve(ask: Parameters<ProjectStore["reserveName"]>[0]): Promise<Reservation | undefined> {
     const { kind, name, owner, partition, key = "", takesOver = false } = ask;
@@ -83,35 +92,49 @@ export class RedisProjectNames {
       .map(([field, text]) => ({ field, ...heldParser.json(text) }))
       .filter(({ deadline }) => !isPending(deadline, now, graceMs));
     const byPartition = groupBy(due, ({ partition }) => partition);
-    for (const [partition, held] of byPartition) {
-      const isBorne = await this.#borneIn(partition, held);
-      const over = held.filter(({ field, owner }) => !isBorne(field, owner));
-      for (const { field, owner, deadline } of over)
-        await this.scripts.run("free-name", { field, owner, deadline });
-    }
+    const failures = await this.#rounds.over([...byPartition.keys()], (partition) =>
+      this.#sweepPartition(partition, byPartition.get(partition) ?? []),
+    );
+    if (failures.length > 0) throw failures[0];
   }
 
-  /**
-   * A name lives with the pool that bears it, with the lease that bears it, or with the waiter that will have
-   * that lease. All of a partition are looked for at once.
-   */
-  async #borneIn(
-    partition: Partition,
-    held: readonly Held[],
-  ): Promise<(field: string, owner: string) => boolean> {
-    const owners = held.map(({ owner }) => owner);
+  async #sweepPartition(partition: Partition, held: readonly HeldName[]): Promise<void> {
+    const borne = await this.#borneIn(partition, held);
+    const over = held.filter(({ field, owner }) => !borne.has(`${field} ${owner}`));
+    await Promise.all(
+      over.map(({ field, owner, deadline }) => this.scripts.run("free-name", { field, owner, deadline })),
+    );
+  }
+
+  /** All names of a partition are looked for at once, and only where one may be borne. */
+  async #borneIn(partition: Partition, held: readonly HeldName[]): Promise<ReadonlySet<string>> {
+    const sessions = held.filter(({ field }) => field.startsWith(fieldOf("session", "")));
+    const [bySessions, byPool] = await Promise.all([
+      sessions.length === 0 ? [] : this.#borneBySessions(partition, sessions),
+      sessions.length === held.length ? [] : this.#borneByPool(partition),
+    ]);
+    return new Set([...bySessions, ...byPool]);
+  }
+
+  async #borneByPool(partition: Partition): Promise<readonly string[]> {
+    const { id, name } = await this.scripts.poolRecord(partition);
+    return [`${fieldOf("pool", name ?? "")} ${id}`];
+  }
+
+  /** The name of a session lives with its lease, or with the waiter that will have that lease. */
+  async #borneBySessions(partition: Partition, held: readonly Held[]): Promise<readonly string[]> {
     // The waiter first: it becomes a lease, never the other way round.
     const waiting = await this.scripts.ask((redis) =>
       redis.hvals(this.scripts.partitionKey(partition, "waiterRecords")),
     );
-    const leases = await this.#leasesOf(partition, owners);
-    const { id, name } = await this.scripts.poolRecord(partition);
-    const borne = [
+    const leases = await this.#leasesOf(
+      partition,
+      held.map(({ owner }) => owner),
+    );
+    return [
       ...waiting.map((text) => waiterParser.json(text)).map(({ lease, name: theirs }) => [lease, theirs]),
       ...leases.map((lease) => [lease.id, lease.name]),
-    ].map(([owner, theirs]) => `session:${theirs} ${owner}`);
-    const all = new Set([...borne, `pool:${name} ${id}`]);
-    return (field, owner) => all.has(`${field} ${owner}`);
+    ].map(([owner, theirs]) => `${fieldOf("session", theirs ?? "")} ${owner}`);
   }
 
   async #leasesOf(partition: Partition, leases: readonly string[]): Promise<readonly Lease[]> {

@@ -16,6 +16,8 @@ import type { ScriptName, ScriptReply } from "../redis/replies.js";
 
 /** A reservation whose owner has not come to be by then is void. Longer than any wait for a browser. */
 export const graceMs: Millis = 120_000;
+/** A look at what is reserved, which a reap waits for: what it does not come to is left to the next. */
+export const sweepRound = { atOnce: 64, limitMs: 5000 } as const;
 
 /** Runs scripts and plain commands on what spans the partitions of one project, in a slot of its own. */
 export class ProjectScripts {
