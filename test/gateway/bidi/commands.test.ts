@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { gated } from "./gated.js";
 
 const mapper = join(import.meta.dirname, "../../../node_modules/chromium-bidi/out/Default/gen/src");
 const textOf = (path: string): string => readFileSync(join(mapper, path), "utf8");
@@ -12,16 +13,7 @@ const textOf = (path: string): string => readFileSync(join(mapper, path), "utf8"
 const judged: Readonly<Record<string, readonly string[]>> = {
   /** The session is ours (conversation.ts). */
   answered: ["browser.close", "session.end", "session.new", "session.status"],
-  /** It names a file, an address, a proxy, an extension or a command of CDP: gates.test.ts tries each. */
-  gated: [
-    "browser.createUserContext",
-    "browser.setDownloadBehavior",
-    "browsingContext.navigate",
-    "goog:cdp.sendCommand",
-    "input.setFiles",
-    "network.continueRequest",
-    "webExtension.install",
-  ],
+  gated,
   /** The mapper knows the name alone, or answers that it is not carried out. */
   unsupported: [
     "browsingContext.setBypassCSP",

@@ -12,6 +12,8 @@ export interface BidiReply {
 
 /** A WebDriver BiDi client of nothing but a WebSocket. */
 export interface RawBidi extends Omit<RawSocket<BidiReply>, "ask"> {
+  /** The methods of all commands that it has sent. */
+  readonly sent: readonly string[];
   send(method: string, params?: object): Promise<BidiReply>;
   /** A new session, and the id of its first page. */
   begin(capabilities?: object): Promise<string>;
@@ -22,9 +24,14 @@ export interface RawBidi extends Omit<RawSocket<BidiReply>, "ask"> {
 
 export async function connectBidi(url: string, headers: Record<string, string> = {}): Promise<RawBidi> {
   const { ask, ...raw } = await openRawSocket<BidiReply>(url, headers);
-  const send: RawBidi["send"] = (method, params = {}) => ask({ method, params });
+  const sent: string[] = [];
+  const send: RawBidi["send"] = (method, params = {}) => {
+    sent.push(method);
+    return ask({ method, params });
+  };
   return {
     ...raw,
+    sent,
     send,
     async begin(capabilities = {}) {
       const { type, message: why } = await send("session.new", { capabilities });
