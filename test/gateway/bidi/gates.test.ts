@@ -172,7 +172,7 @@ async function heldRequest(): Promise<string> {
   const { params } = await client.message(
     ({ method, params: { isBlocked } = {} }) => method === "network.beforeRequestSent" && isBlocked === true,
   );
-  return (params?.["request"] as { request: string }).request;
+  return String((params?.["request"] as { request?: unknown } | undefined)?.request);
 }
 
 trying("network.continueRequest", () => {

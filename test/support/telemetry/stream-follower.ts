@@ -13,6 +13,9 @@ export interface FollowedEvent {
   };
 }
 
+/** Where a stream is read, and by whose key. */
+type Place = Pick<DaemonClient, "url" | "apiKey">;
+
 /**
  * Reads the stream of a session's events, and goes on after its last event at another daemon whenever it is
  * cut, until `stop` or the end of the session.
@@ -21,13 +24,13 @@ export class StreamFollower {
   readonly told: FollowedEvent[] = [];
   /** Answers and cuts, one after the other. */
   readonly opened: number[] = [];
-  #places: readonly DaemonClient[];
+  #places: readonly Place[];
   #reading: AbortController | undefined;
   #isStopped = false;
   readonly over: Promise<void>;
 
   constructor(
-    places: readonly DaemonClient[],
+    places: readonly Place[],
     private readonly session: string,
   ) {
     this.#places = places;
@@ -61,7 +64,7 @@ export class StreamFollower {
     }
   }
 
-  async #read({ url, apiKey }: DaemonClient): Promise<number> {
+  async #read({ url, apiKey }: Place): Promise<number> {
     this.#reading = new AbortController();
     const { signal } = this.#reading;
     const from = this.lastSeq > 0 ? { "last-event-id": String(this.lastSeq) } : {};
