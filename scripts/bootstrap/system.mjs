@@ -45,13 +45,14 @@ export const tools = {
   display: { places: ["Xvfb"], debian: "xvfb", fedora: "/usr/bin/Xvfb" },
   root: { places: ["bwrap"], debian: "bubblewrap", fedora: "bubblewrap" },
   parent: { places: ["setpriv"], debian: "util-linux", fedora: "util-linux" },
+  limits: { places: ["/usr/bin/prlimit"], debian: "util-linux", fedora: "util-linux" },
   compression: { places: ["zstd"], debian: "zstd", fedora: "zstd", mac: "zstd" },
   network: { places: ["ip"], debian: "iproute2", fedora: "iproute" },
 };
 
 /** The tools that have to be there, and those that are only installed along with others. */
 export const needsOfTests = {
-  required: ["chromium", "shell", "redis", "display", "root", "parent", "network", "compression"],
+  required: ["chromium", "shell", "redis", "display", "root", "parent", "limits", "network", "compression"],
   optional: [],
 };
 
@@ -73,7 +74,7 @@ export function needsOfConfig(root, env = process.env) {
   const hasRedis = Boolean(env.REDIS_URL || settings.redis?.url || settings.redis?.executable);
   const hasChromium = Boolean(env.REMUDA_CHROMIUM || settings.browser?.executable);
   const hasBrowsers = (env.REMUDA_ROLE || settings.role) !== "control";
-  const browsers = [...(hasChromium ? [] : ["chromium"]), "display", "root"];
+  const browsers = [...(hasChromium ? [] : ["chromium"]), "display", "root", "limits"];
   return {
     required: ["parent", ...(hasRedis ? [] : ["redis"]), ...(hasBrowsers ? browsers : [])],
     optional: hasBrowsers ? ["shell"] : [],
@@ -91,11 +92,7 @@ const chrome = "https://dl.google.com/linux/direct/google-chrome-stable_current_
 
 /** The exact command that brings the tools. */
 export function commandFor(name, missing) {
-  const packages = (kind) =>
-    missing
-      .map((tool) => tools[tool][kind])
-      .filter(Boolean)
-      .join(" ");
+  const packages = (kind) => [...new Set(missing.map((tool) => tools[tool][kind]).filter(Boolean))].join(" ");
   if (name === "fedora") return `sudo dnf install ${packages("fedora")}`;
   if (name === "mac")
     return missing
@@ -110,7 +107,7 @@ export function commandFor(name, missing) {
     .map((tool) => tools[tool].debian);
   const files = missing.includes("chromium") ? ["./google-chrome-stable_current_amd64.deb"] : [];
   const fetch = missing.includes("chromium") ? `wget ${chrome} && ` : "";
-  return `${fetch}sudo apt-get update && sudo apt-get install ${[...others, ...files].join(" ")}`;
+  return `${fetch}sudo apt-get update && sudo apt-get install ${[...new Set(others), ...files].join(" ")}`;
 }
 
 const advice = (missing) => {
@@ -150,7 +147,7 @@ async function isOffered(name) {
 async function install(prefix, missing, optional) {
   say("updating the list of Debian packages (apt-get update)");
   await apt(prefix, ["update"]);
-  const wanted = missing.map((tool) => tools[tool].debian);
+  const wanted = [...new Set(missing.map((tool) => tools[tool].debian))];
   for (const tool of optional) if (await isOffered(tools[tool].debian)) wanted.push(tools[tool].debian);
   say(`installing ${wanted.join(", ")} (apt-get install)`);
   const seconds = await apt(prefix, ["install", "-y", "--no-install-recommends", ...wanted]);
@@ -165,7 +162,7 @@ export async function ensureSystem({ required, optional }) {
   if (missing.length === 0) return;
   const prefix = await findApt();
   if (!prefix) {
-    const names = missing.map((tool) => tools[tool].debian).join(", ");
+    const names = [...new Set(missing.map((tool) => tools[tool].debian))].join(", ");
     throw new Refusal(
       `These programs are missing and cannot be installed from here: ${names}.\n${advice(missing)}`,
     );

@@ -233,7 +233,7 @@ async function findLadder(
         executables: Object.values(executables),
         policies: join(configuration, "policies"),
         readable: [...entries.map((name) => join(configuration, name)), ...(settings.readablePaths ?? [])],
-        programs: prlimit === undefined ? [] : [prlimit.path],
+        ...(prlimit && { prlimit: prlimit.path }),
         ...(xvfb !== undefined && { xvfb }),
       },
       log,

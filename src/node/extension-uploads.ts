@@ -3,6 +3,7 @@ import type { Millis } from "../base/clock.js";
 import { partitionOf, type LeaseId, newRequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { ArchiveCache } from "../archive/archives.js";
+import { BadArchive } from "../archive/formats/zip.js";
 import { PipeClosed } from "../browser/cdp/cdp.js";
 import type { ExtensionDirectory, Loading } from "../browser/chromium.js";
 import { removeTree } from "../browser/directories.js";
@@ -84,7 +85,11 @@ export class ExtensionUploads {
     try {
       signal.throwIfAborted();
       const path = this.#nextDirectory(slot);
-      await this.ports.unpack(archive.path, path);
+      await this.ports.unpack(archive.path, path).catch((error: unknown) => {
+        throw error instanceof BadArchive
+          ? new CommandRefused("bad_request", `${name}: ${error.message}`)
+          : error;
+      });
       return { name, path };
     } finally {
       archive.release();

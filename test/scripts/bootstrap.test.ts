@@ -159,7 +159,7 @@ describe("system packages", () => {
     return needsOfConfig(directory, env).required;
   };
   test("all of them by default", () => {
-    expect(needed({}).toSorted()).toEqual(["chromium", "display", "parent", "redis", "root"]);
+    expect(needed({}).toSorted()).toEqual(["chromium", "display", "limits", "parent", "redis", "root"]);
   });
   test("no Redis where one is given, no browser where none runs", () => {
     expect(needed({ REDIS_URL: "redis://r", REMUDA_ROLE: "control" })).toEqual(["parent"]);

@@ -20,8 +20,8 @@ interface LadderSettings {
   /** Further paths of the host that browsers may read. */
   readonly readable: readonly string[];
   readonly tools: IsolationTools;
-  /** Programs that browsers get to see, since they are started before Chromium. */
-  readonly programs: readonly string[];
+  /** The program that sets limits inside, which browsers get to see. */
+  readonly prlimit?: string;
   readonly xvfb?: string;
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
   readonly policies: string;
@@ -42,6 +42,8 @@ const mostComplaint = 300;
  * Tries the rungs, the strongest first, each with the command line that browsers get. Called once per daemon.
  */
 export async function climb(settings: LadderSettings, log: Log): Promise<Ladder> {
+  const lacking = whatIsLacking(settings);
+  if (lacking !== undefined) return { kind: "refused", why: lacking };
   const facts = await findFacts(settings);
   const refused: string[] = [];
   const ways = rungsFrom(settings.required).flatMap((rung) =>
@@ -63,6 +65,12 @@ export async function climb(settings: LadderSettings, log: Log): Promise<Ladder>
   return { kind: "refused", why: refused.join("; ") };
 }
 
+/** No rung does without it: open files and core files are bounded by it alone. */
+const whatIsLacking = ({ prlimit }: LadderSettings): string | undefined =>
+  prlimit === undefined && process.platform === "linux"
+    ? "prlimit (util-linux) is not installed as /usr/bin/prlimit, and sets what browsers may open"
+    : undefined;
+
 /** Root makes the mounts of some rungs; those are for a daemon that is root. */
 function formsOf({ forms }: Rung, uid: number | null): readonly (WallParts["form"] | undefined)[] {
   if (forms === undefined) return [undefined];
@@ -71,7 +79,7 @@ function formsOf({ forms }: Rung, uid: number | null): readonly (WallParts["form
 
 /** Finds what every rung needs to know. */
 async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "rung" | "sandbox" | "form">> {
-  const { executables, programs, readable, scratch, tools, xvfb, policies } = settings;
+  const { executables, prlimit, readable, scratch, tools, xvfb, policies } = settings;
   const places = await Promise.all(executables.map(directoryOf));
   const [system, libraries, xkbcomp, shell] = await Promise.all([
     findSystemFiles([...new Set([...places, ...readable])]),
@@ -84,7 +92,7 @@ async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "run
     libraries,
     tools,
     policies,
-    programs,
+    programs: prlimit === undefined ? [] : [prlimit],
     filter: await makeFilter(scratch),
     ...(xvfb !== undefined &&
       xkbcomp !== undefined &&
@@ -102,7 +110,7 @@ async function settled(parts: WallParts, { executables, uid }: LadderSettings): 
 
 /** Tries one rung. Undefined where it holds, else what was refused. */
 async function tryRung(parts: WallParts, settings: LadderSettings): Promise<string | undefined> {
-  if (parts.form === undefined) return undefined;
+  if (parts.form === undefined) return openObjection(settings);
   if (process.platform !== "linux") return "private roots are Linux's";
   const directories = directoriesOf(settings.scratch, newWorkspaceName());
   try {
@@ -111,6 +119,15 @@ async function tryRung(parts: WallParts, settings: LadderSettings): Promise<stri
     await rm(directories.root, { recursive: true, force: true });
   }
 }
+
+/**
+ * Whoever has the daemon's uid may read its files, its environment and its memory (ptrace(2)), so nothing it
+ * keeps would be out of a browser's reach.
+ */
+const openObjection = ({ uid }: LadderSettings): string | undefined =>
+  uid === null && process.platform === "linux"
+    ? "browsers would have the daemon's uid, and with it all of its keys: a daemon that is root gives them others"
+    : undefined;
 
 async function tryIn(
   directories: Directories,
