@@ -11,6 +11,7 @@ import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { EndpointWatch, redisEndpoints } from "../../src/daemon/reserved-endpoints.js";
 import { connect } from "../../src/store/redis/connect.js";
 import { ScriptStore } from "../../src/store/redis/redis.js";
+import { startRedisCluster } from "../support/store/redis-cluster.js";
 import { until } from "../support/browser/chromium-until.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { makeLogBook } from "../support/http/http-server.js";
@@ -140,4 +141,24 @@ test("a master tells of its replicas and a replica of its master, so that a fail
   expect(await (await storeAt(replica)).members()).toEqual(
     expect.arrayContaining([{ host: "127.0.0.1", port: master }]),
   );
+});
+
+test("a cluster tells of each of its nodes, also of those that the URL does not name", async () => {
+  const cluster = await startRedisCluster();
+  onTestFinished(() => cluster.stop());
+  const store = new ScriptStore(
+    connect({ url: cluster.url, isCluster: true, connectTimeoutMs: 2000, commandTimeoutMs: 2000 }),
+    silentLog,
+  );
+  onTestFinished(() => store.close());
+  await store.open(new AbortController().signal);
+  const portsOf = (places: readonly { port: number }[]): number[] =>
+    places.map(({ port }) => port).toSorted();
+  const all = cluster.proxies.map(({ url }) => Number(new URL(url).port)).toSorted();
+  expect(all).toHaveLength(3);
+  expect(portsOf(await store.members())).toEqual(all);
+  const own = new EndpointWatch({ clock, log, sources: [() => store.members()] });
+  await own.refresh();
+  const { isOwn } = makeReservedEndpoints(own.places);
+  expect(all.map((port) => isOwn("127.0.0.1", port))).toEqual([true, true, true]);
 });

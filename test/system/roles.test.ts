@@ -85,6 +85,18 @@ test("a control lends a browser of a node, which is driven through either of the
   expect((await acquire(control, "herd")).session_id).toBe(lease.session_id);
 });
 
+test("a node that joins later is closed to browsers of the nodes that were there before", async () => {
+  const [control] = [await start("control"), await startNode("a")];
+  await control.makePool({ name: "herd" });
+  const { session_id } = await acquire(control, "herd");
+  const other = await startNode("b");
+  await until("b's port is reserved at a", async () => {
+    const asked = { url: `${other.url}/healthz` };
+    const { status, body } = await control.call(`POST /browsers/${session_id}/curl`, asked);
+    return status === 400 && (body as { code?: string }).code === "egress_denied";
+  });
+});
+
 test("a node that dies ends its leases only, and its browsers are replaced on another", async () => {
   const [control, first, second] = [await start("control"), await startNode("a"), await startNode("b")];
   await control.makePool({ name: "herd", size: 2 });
