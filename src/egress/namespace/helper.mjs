@@ -2,8 +2,8 @@
 // ends with that channel. It is plain JavaScript, so that a checkout can start it as it is.
 //
 // A socket belongs for ever to the network namespace it was opened in, so a process has to be there to open
-// it: this one, whose main thread goes on into the next namespace and never comes partition. The daemon
-// itself stays where it is.
+// it: this one, whose main thread goes on into the next namespace and never comes back. The daemon itself
+// stays where it is.
 import { createServer } from "node:net";
 import koffi from "koffi";
 

@@ -23,7 +23,7 @@ export const encryptionKey = "the_encryption_key_of_this_suite";
 /** Everything happens soon, so that a test waits for little. */
 const quick = {
   browser: { engine: "headless-shell" },
-  // These are the hosts of config/default.json: the sites of tests are on this machine.
+  // No private host is open by default, but the sites of tests are on this machine.
   egress: { private_hosts: ["127.0.0.0/8", "[::1]", "localhost"] },
   fill: { default_rate_per_minute: 6000, backoff_initial_ms: 200 },
   periods: { fill_ms: 100, reap_ms: 300, recycle_ms: 300 },
