@@ -53,10 +53,11 @@ export const searchedTexts = (entry: Entry): readonly string[] => [
 ];
 
 /**
- * An entry stands at most so much later in the log than its request was received: no request takes longer
- * that is not recorded when its response starts, and what waits longer for the store is lost.
+ * An entry stands at most so much later in the log than its request was received, and what waits longer for the
+ * store is lost. A request is answered within little more than an hour, which settings let it wait for a browser
+ * or take for an upload, and whoever reads its answer slowly does not put off its entry (http/audit.ts).
  */
-export const longestMs: Millis = 3_600_000;
+export const longestMs: Millis = 7_200_000;
 
 const atDigits = 13;
 const numberDigits = 6;

@@ -43,6 +43,8 @@ class Observed {
   intent: string | undefined = undefined;
 
   readonly path: string;
+  /** What it is answered with; a socket has none. */
+  response: ServerResponse | undefined = undefined;
 
   constructor(
     readonly raw: IncomingMessage,
@@ -62,8 +64,13 @@ declare module "node:http" {
   }
 }
 
+/** An answer that somebody reads for longer is recorded before its end: `longestMs` is for the slowest entry. */
+const longAnswerMs: Millis = 1_800_000;
+
 /** Leaves one entry in the audit log for each request that is made to the API. */
 export class AuditTrail {
+  readonly #open = new Set<Observed>();
+
   constructor(
     private readonly recorder: AuditRecorder,
     private readonly clock: Clock,
@@ -75,7 +82,21 @@ export class AuditTrail {
     const observed = this.#observe(raw);
     if (!observed) return;
     if (isFrontPath(raw.url ?? "")) onStart(response, (status) => this.#record(observed, status));
-    response.once("close", () => this.#record(observed, statusOf(response)));
+    observed.response = response;
+    this.#open.add(observed);
+    response.once("close", () => {
+      this.#open.delete(observed);
+      this.#record(observed, statusOf(response));
+    });
+  }
+
+  /** Records answers that have begun and that somebody reads for long. To be called every few minutes. */
+  recordLong(): void {
+    const before = this.clock.monotonic() - longAnswerMs;
+    for (const observed of this.#open) {
+      const { response, receivedAt } = observed;
+      if (receivedAt < before && response?.headersSent) this.#record(observed, response.statusCode);
+    }
   }
 
   /** Of one that is refused before anybody is told of it. */

@@ -1,5 +1,6 @@
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { makeClientAddress } from "../base/net/client-address.js";
 import { listenOn } from "../base/net/listen-on.js";
@@ -19,6 +20,9 @@ export interface Listening {
   close(): Promise<void>;
 }
 
+/** Answers that are read for long are looked for so often. */
+const longAnswersMs: Millis = 300_000;
+
 export async function listen(options: HttpOptions, deps: HttpDeps): Promise<Listening> {
   const state: AppState = { draining: false, closing: false };
   const upgraded = new Set<Duplex>();
@@ -34,13 +38,14 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
   // Does not listen through Fastify, which would listen a second time where a name has two addresses.
   await listenOn(app.server, { host: options.host, port: options.port });
   const { port } = app.server.address() as AddressInfo;
+  const stopLooking = deps.clock.every(longAnswersMs, () => trail.recordLong());
   return {
     port,
     drain() {
       state.draining = true;
       app.server.closeIdleConnections();
     },
-    close: () => close({ app, docs, upgraded, state }, { options, deps }),
+    close: () => close({ app, docs, upgraded, state, stopLooking }, { options, deps }),
   };
 }
 
@@ -49,10 +54,11 @@ interface Parts {
   readonly docs: Docs;
   readonly upgraded: ReadonlySet<Duplex>;
   readonly state: AppState;
+  stopLooking(): void;
 }
 
 async function close(
-  { app, docs, upgraded, state }: Parts,
+  { app, docs, upgraded, state, stopLooking }: Parts,
   { options, deps }: { options: HttpOptions; deps: HttpDeps },
 ): Promise<void> {
   state.draining = true;
@@ -72,6 +78,7 @@ async function close(
     await closed;
   } finally {
     stopSweeping();
+    stopLooking();
     await docs.close();
     await app.close();
   }

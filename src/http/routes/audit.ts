@@ -44,7 +44,11 @@ export function addAudit(app: App, { auditLog }: Deps): void {
   app.get(
     "/audit-logs/export/chunk",
     // A HEAD would make the whole chunk to throw it away.
-    { exposeHeadRoute: false, schema: { ...operations.exportAuditLogs, querystring: AuditChunkQuery } },
+    {
+      exposeHeadRoute: false,
+      config: { audit: "started" },
+      schema: { ...operations.exportAuditLogs, querystring: AuditChunkQuery },
+    },
     async (request, reply) => {
       checkReachOfLog(principalOf(request));
       const { query } = request;

@@ -114,7 +114,7 @@ function addUpload(app: App, { inProject, uploads, clock }: Deps): void {
   app.post(
     "/extensions",
     {
-      config: { takesMultipart: true },
+      config: { takesMultipart: true, audit: "started" },
       schema: { ...operations.uploadExtension, consumes: ["multipart/form-data"], body: ExtensionCreate },
       // The body comes as it is read: its parts are checked one by one.
       validatorCompiler: () => () => true,

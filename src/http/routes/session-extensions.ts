@@ -34,7 +34,7 @@ export function addSessionExtensions(app: App, { inProject, staging, clock, uplo
   app.post(
     "/browsers/:id_or_name/extensions",
     {
-      config: { takesMultipart: true },
+      config: { takesMultipart: true, audit: "started" },
       schema: {
         ...operations.addBrowserExtensions,
         consumes: ["multipart/form-data"],

@@ -98,7 +98,11 @@ function addWrites(app: App, { inProject, context, policyBodyBytes, creations }:
 
   app.post(
     "/browsers/:id_or_name/curl",
-    { bodyLimit: policyBodyBytes, schema: { ...operations.curlBrowser, params: SessionRef, body: CurlBody } },
+    {
+      bodyLimit: policyBodyBytes,
+      config: { audit: "started" },
+      schema: { ...operations.curlBrowser, params: SessionRef, body: CurlBody },
+    },
     async (request, reply) => {
       const got = await inProject(request).sessions.curl(
         parseSessionRef(request.params),

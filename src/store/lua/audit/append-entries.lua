@@ -9,7 +9,7 @@
 --- @include organization/audit-stream
 
 -- Longer than a writer may take to send a batch once more.
-local writerMs = 3600000
+local writerMs = 7200000
 if tonumber(redis.call("GET", K.auditWriter) or 0) >= tonumber(A.number) then return plain("appended") end
 if isFull(A.mostBytes) then return plain("full") end
 local entries = {}
