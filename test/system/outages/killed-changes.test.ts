@@ -23,6 +23,7 @@ beforeAll(async () => {
   proxy = await openCutProxy(redis.url);
   const file = {
     projects: { enabled: true },
+    telemetry: { export: { private_hosts: ["127.0.0.1"] } },
     audit: { seal_period_seconds: 1, export: { assume_role: false } },
   };
   direct = new DaemonPlace({ role: "control", redisUrl: redis.url, file });
@@ -36,6 +37,9 @@ afterAll(async () => {
 });
 
 const destinations = "/audit-logs/export/destinations";
+const collectors = "/telemetry/destinations";
+/** Nothing is sent there: there are no browsers. */
+const collectorNamed = (name: string) => ({ name, endpoint: "http://127.0.0.1:9" });
 /** What there is to be changed. */
 async function prepare(daemon: DaemonProcess) {
   const make = async (operation: string, body: object): Promise<string> => {
@@ -46,15 +50,19 @@ async function prepare(daemon: DaemonProcess) {
   const key = (name: string): Promise<string> => make("POST /org/api_keys", { name });
   const project = (name: string): Promise<string> => make("POST /org/projects", { name });
   const destination = (): Promise<string> => make(`POST ${destinations}`, destinationBody());
+  const collector = (name: string): Promise<string> => make(`POST ${collectors}`, collectorNamed(name));
   return {
     renamed: await key("to be renamed"),
     deleted: await key("to be deleted"),
     rotated: await key("to be rotated"),
     archived: await project("to be archived"),
+    renamedProject: await project("to be renamed"),
     removed: await project("to be removed"),
     limited: await project("to be limited"),
     paused: await destination(),
     dropped: await destination(),
+    described: await collector("to-be-described"),
+    forgotten: await collector("to-be-forgotten"),
   };
 }
 type Ids = Awaited<ReturnType<typeof prepare>>;
@@ -90,11 +98,24 @@ function changesOf(ids: Ids): readonly Change[] {
       isMade: async (daemon) => (await read(daemon, `${keys}/${ids.rotated}`)).body.expires_at !== null,
     },
     patch(`${projects}/${ids.archived}`, { status: "archived" }),
+    patch(`${projects}/${ids.renamedProject}`, { name: "renamed" }),
     remove(`${projects}/${ids.removed}`),
     patch(`${projects}/${ids.limited}/limits`, { max_concurrent_sessions: 7 }),
     patch("/org/limits", { default_project_max_concurrent_sessions: 9 }),
+    {
+      operation: `POST ${destinations}`,
+      body: destinationBody({ prefix: "made" }),
+      isMade: lists(destinations, "prefix", "made"),
+    },
     patch(`${destinations}/${ids.paused}`, { prefix: "elsewhere" }),
     remove(`${destinations}/${ids.dropped}`),
+    {
+      operation: `POST ${collectors}`,
+      body: collectorNamed("made"),
+      isMade: lists(collectors, "name", "made"),
+    },
+    patch(`${collectors}/${ids.described}`, { description: "changed" }),
+    remove(`${collectors}/${ids.forgotten}`),
   ];
 }
 
