@@ -1,102 +1,34 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Cloud, serviceCredentials, startCloud } from "../support/audit/cloud.js";
+import {
+  askFor,
+  deliveredLines,
+  destinationsPath as path,
+  makeDestination,
+  openExportFleet,
+  recordedPaths,
+} from "../support/audit/export-fleet.js";
 import { until } from "../support/browser/chromium-until.js";
-import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
-import { DaemonPlace } from "../support/daemon/daemon-settings.js";
-import { destinationBody, serviceRoleArn } from "../support/http/recorded-audit.js";
-import { startRedis, type TestRedis } from "../support/store/redis.js";
+import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 
-const path = "/audit-logs/export/destinations";
-/** Longer than BullMQ takes to find that a control is gone, on a loaded machine. */
-const takeOverMs = 120_000;
-
-let redis: TestRedis;
-let cloud: Cloud;
-let archives: string;
-const places: DaemonPlace[] = [];
+let fleet: Awaited<ReturnType<typeof openExportFleet>>;
 beforeAll(async () => {
-  [redis, cloud, archives] = await Promise.all([
-    startRedis(),
-    startCloud(),
-    mkdtemp(join(tmpdir(), "remuda-test-export-")),
-  ]);
+  fleet = await openExportFleet();
 });
-afterAll(async () => {
-  await cloud.close();
-  await redis.stop();
-  for (const place of places) place.remove();
-  await rm(archives, { recursive: true, force: true });
-});
+afterAll(() => fleet.close());
 
-async function startControl(name: string): Promise<DaemonProcess> {
-  const place = new DaemonPlace({
-    role: "control",
-    redisUrl: redis.url,
-    environment: serviceCredentials(name),
-    file: {
-      archives: { directory: archives },
-      audit: {
-        // Some of what is delivered is sealed by then, and some is not.
-        hot_bytes: 4096,
-        seal_period_seconds: 1,
-        export: {
-          service_role_arn: serviceRoleArn,
-          s3_endpoint: cloud.s3Endpoint,
-          sts_endpoint: cloud.stsEndpoint,
-          hold_seconds: 1,
-          window_seconds: 1,
-          period_seconds: 1,
-        },
-      },
-    },
-  });
-  places.push(place);
-  return await spawnDaemon(place);
-}
-
-async function askFor(daemon: DaemonProcess, name: string, count: number): Promise<void> {
-  for (let index = 0; index < count; index += 1)
-    expect((await daemon.call(`GET /browser_pools/${name}-${index}`)).status).toBe(404);
-}
-
-/** The paths of the log that a test has asked for. */
-async function recorded(daemon: DaemonProcess): Promise<readonly string[]> {
-  const query = {
-    start: new Date(Date.now() - 3_600_000).toISOString(),
-    end: new Date(Date.now() + 3_600_000).toISOString(),
-    search: "/browser_pools/run",
-  };
-  const found: string[] = [];
-  for await (const { path: asked } of daemon.kernel().auditLogs.list(query)) found.push(asked);
-  return found;
-}
-
-/** What of the log is delivered, once that is everything. */
-async function delivered(paths: readonly string[]): Promise<ReturnType<Cloud["lines"]>> {
-  return await until(
-    "everything delivered",
-    () => {
-      const lines = cloud.lines();
-      const there = new Set(lines.map((line) => line.path));
-      return paths.every((one) => there.has(one)) ? lines : undefined;
-    },
-    takeOverMs,
-  );
-}
+const names = (run: string, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `${run}-${index}`);
 
 test("two controls deliver each object once; where one is killed over an upload the other goes on, and nothing is lost", async () => {
+  const { cloud } = fleet;
   const controls = new Map([
-    ["one", await startControl("one")],
-    ["two", await startControl("two")],
+    ["one", await fleet.startControl("one")],
+    ["two", await fleet.startControl("two")],
   ]);
   const [first] = controls.values();
   if (!first) throw new Error("there are two");
   const kernel = kernelOf(first);
-  type Shown = { readonly id: string; readonly external_id: string; readonly role_arn: string };
-  const made = (await kernel.post(path, { body: destinationBody() })) as Shown;
+  const made = await makeDestination(first);
   const at = `${path}/${made.id}`;
   expect(await kernel.post(`${at}/test`)).toMatchObject({ success: false, stage: "assume_role" });
   cloud.roles.set(made.role_arn, { externalId: made.external_id });
@@ -105,7 +37,7 @@ test("two controls deliver each object once; where one is killed over an upload 
   await kernel.patch(at, { body: { status: "active" } });
 
   const flooded = Promise.all(
-    [...controls.values()].map((daemon, index) => askFor(daemon, `run${index}`, 30)),
+    [...controls.values()].map((daemon, index) => askFor(daemon, names(`run${index}`, 30))),
   );
   // Killed after its upload has ended and before it hears so: the cursor is not moved.
   const killed = new Promise<string>((resolve, reject) => {
@@ -122,13 +54,13 @@ test("two controls deliver each object once; where one is killed over an upload 
   controls.delete(await killed);
   const [survivor] = controls.values();
   if (!survivor) throw new Error("one is left");
-  await askFor(survivor, "run-after", 10);
+  await askFor(survivor, names("run-after", 10));
 
   const paths = await until("the last on record", async () => {
-    const all = await recorded(survivor);
+    const all = await recordedPaths(survivor);
     return all.includes("/browser_pools/run-after-9") ? all : undefined;
   });
-  const lines = await delivered(paths);
+  const lines = await deliveredLines(cloud, paths);
   expect(new Set(lines.map(({ event_id: id }) => id)).size).toBe(lines.length);
 
   const twice = cloud.puts.filter(({ key }, index) => cloud.puts.findIndex((put) => put.key === key) < index);
@@ -148,9 +80,9 @@ test("two controls deliver each object once; where one is killed over an upload 
       await new Promise(() => {});
     });
   });
-  await askFor(survivor, "run-last", 1);
+  await askFor(survivor, names("run-last", 1));
   await hanging;
   expect((await survivor.end("SIGTERM")).code).toBe(0);
-});
+}, 300_000);
 
 const kernelOf = (daemon: DaemonProcess) => daemon.kernel({ maxRetries: 0 });
