@@ -18,7 +18,12 @@ interface Deps {
 }
 
 /** docs/audit.md */
-export function addAudit(app: App, { auditLog }: Deps): void {
+export function addAudit(app: App, deps: Deps): void {
+  addList(app, deps);
+  addChunks(app, deps);
+}
+
+function addList(app: App, { auditLog }: Deps): void {
   app.get(
     "/audit-logs",
     { schema: { ...operations.listAuditLogs, querystring: AuditQuery } },
@@ -40,7 +45,9 @@ export function addAudit(app: App, { auditLog }: Deps): void {
         .send(entries.map(entryView));
     },
   );
+}
 
+function addChunks(app: App, { auditLog }: Deps): void {
   app.get(
     "/audit-logs/export/chunk",
     // A HEAD would make the whole chunk to throw it away.
