@@ -34,6 +34,14 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
+/** Chromium has answered with more than is read. */
+export class AnswerTooLong extends CdpRefused {
+  constructor(method: string) {
+    super(method, "the answer is too long");
+    this.name = "AnswerTooLong";
+  }
+}
+
 const limitMs: Millis = 5000;
 /** The longest answer that is asked for is a screenshot in base64; longer ones are not read. */
 const longestReplyBytes = 2 * 1024 * 1024;
@@ -76,7 +84,7 @@ export class MonitorConnection {
     return this.#root;
   }
 
-  /** Throws `CdpRefused`, `PipeClosed`, or `TimeLimitReached`. */
+  /** Throws `CdpRefused` (`AnswerTooLong` is one), `PipeClosed`, or `TimeLimitReached`. */
   send(method: string, params: object, session = this.#root): Promise<Said> {
     return this.#send(method, params, session);
   }
@@ -121,7 +129,7 @@ export class MonitorConnection {
 }
 
 function settle({ method, resolve, reject }: Pending, frame: Frame): void {
-  if (bytesOf(frame) > longestReplyBytes) return reject(new CdpRefused(method, "the answer is too long"));
+  if (bytesOf(frame) > longestReplyBytes) return reject(new AnswerTooLong(method));
   const reply: unknown = JSON.parse(wholeOf(frame).toString());
   const { result, error } = isRecord(reply) ? reply : {};
   if (isRecord(error)) reject(new CdpRefused(method, String(error["message"])));

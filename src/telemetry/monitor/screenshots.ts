@@ -1,4 +1,5 @@
 import type { Clock, Millis } from "../../base/clock.js";
+import { AnswerTooLong } from "./connection.js";
 import { textIn } from "./said.js";
 import type { WatchedTarget } from "./watched-target.js";
 
@@ -19,11 +20,14 @@ export class Screenshots {
     this.#lastAt = now;
     this.#isTaking = true;
     try {
-      const png = textIn(await target.ask("Page.captureScreenshot", { format: "png" }), "data") ?? "";
-      const isTooLarge = (png.length * 3) / 4 > longestBytes;
-      const data = isTooLarge ? {} : { png };
+      const png = await pictureOf(target);
       target.tell(
-        { type: "monitor_screenshot", category: "screenshot", data, wasCut: isTooLarge },
+        {
+          type: "monitor_screenshot",
+          category: "screenshot",
+          data: png === undefined ? {} : { png },
+          wasCut: png === undefined,
+        },
         "Page.captureScreenshot",
       );
     } catch {
@@ -31,5 +35,16 @@ export class Screenshots {
     } finally {
       this.#isTaking = false;
     }
+  }
+}
+
+/** In base64; undefined where it is too large. Throws where there is none. */
+async function pictureOf(target: WatchedTarget): Promise<string | undefined> {
+  try {
+    const png = textIn(await target.ask("Page.captureScreenshot", { format: "png" }), "data") ?? "";
+    return (png.length * 3) / 4 > longestBytes ? undefined : png;
+  } catch (error) {
+    if (error instanceof AnswerTooLong) return undefined;
+    throw error;
   }
 }

@@ -1,4 +1,4 @@
-import { systemClock } from "../../../src/base/clock.js";
+import { type Clock, systemClock } from "../../../src/base/clock.js";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
@@ -38,13 +38,14 @@ export interface MonitoredBrowser {
 export async function openMonitoredBrowser(
   spec: Partial<LaunchSpec>,
   rates?: Rates,
+  clock: Clock = systemClock,
 ): Promise<MonitoredBrowser> {
   const host: BrowserHost = await openTestHost();
   const chromium = await launchChromium(launchSpec(spec), host);
   const client = new PipeClient(chromium);
   const events = new SeenEvents();
   const monitor = new Monitor({
-    clock: systemClock,
+    clock,
     log: silentLog,
     isRestarting: () => false,
     hasClients: () => false,
