@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type BrowserId, partitionOf, isOnDemand, type LeaseId, type ProfileId } from "../base/ids.js";
-import type { Chromium, KeptWorkspace } from "../browser/chromium.js";
+import type { Chromium, Exit, KeptWorkspace } from "../browser/chromium.js";
 import type { Lease, NetworkSettings, RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../spec/bodies.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
@@ -12,6 +12,7 @@ import type { ClientObserver, LocalBrowser } from "../gateway/ports.js";
 import type { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
 import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
 import { Connections } from "../telemetry/connections.js";
+import { tellOomKills } from "./system-events.js";
 import { LeaseUsageCount } from "./usage/lease-usage.js";
 
 interface SlotParts {
@@ -85,6 +86,8 @@ export class Slot implements LocalBrowser {
   stopping: Chromium | undefined;
   /** The workspace of the last Chromium, while there is no other. */
   keptWorkspace: KeptWorkspace | undefined;
+  /** How many processes of its Chromium the kernel had killed for want of memory when last looked at. */
+  oomKills = 0;
   /** Why it is over, as far as that is known here. */
   why: RetireReason | undefined;
   /** The browser's end, of which there is only one. */
@@ -141,7 +144,14 @@ export class Slot implements LocalBrowser {
   runs(running: RunningPair): void {
     this.running = running;
     this.keptWorkspace = undefined;
+    this.oomKills = 0;
     this.telemetry.restarted();
+  }
+
+  /** Notes that its Chromium has ended by itself, and of what. */
+  exited(exit: Exit): void {
+    this.flight.exited(exit);
+    tellOomKills(this, exit.memory?.outOfMemoryKills ?? this.oomKills);
   }
 
   /**

@@ -176,7 +176,7 @@ export class Slots {
     void chromium.exited.then((exit) => {
       if (slot.isEnding || slot.stopping === chromium) return;
       const { code, signal, lastLines } = exit;
-      slot.flight.exited(exit);
+      slot.exited(exit);
       this.crashed(slot, `exited with ${signal ?? code}: ${lastLines.slice(-5).join(" | ")}`);
     });
   }

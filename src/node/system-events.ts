@@ -1,5 +1,6 @@
 import type { Chromium } from "../browser/chromium.js";
-import type { Slot } from "./slot.js";
+import { turn } from "../base/turn.js";
+import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
 
 /** What the name of a browser's processes is, to whoever reads of them. */
 const chromium = "chromium";
@@ -7,7 +8,7 @@ const chromium = "chromium";
 type Phase = "running" | "gave_up";
 
 /** Tells the holder that Chromium has ended by itself, or could not be started again. */
-export function tellCrash({ telemetry }: Pick<Slot, "telemetry">, phase: Phase): void {
+export function tellCrash({ telemetry }: Pick<Watched, "telemetry">, phase: Phase): void {
   const data = { service_name: chromium, phase };
   const source = { kind: "local_process" } as const;
   telemetry.capture?.sink.emit({ type: "service_crashed", category: "system", source, data });
@@ -19,28 +20,36 @@ interface Killed {
 }
 
 /** Tells the holder that memory has run out: of the kernel's kill only its number is known here. */
-export function tellOutOfMemory({ telemetry }: Pick<Slot, "telemetry">, killed: Killed): void {
+export function tellOutOfMemory({ telemetry }: Pick<Watched, "telemetry">, killed: Killed): void {
   const data = { process_name: chromium, constraint: "memcg", ...killed };
   const source = { kind: "local_process" } as const;
   telemetry.capture?.sink.emit({ type: "system_oom_kill", category: "system", source, data });
 }
 
-type Watched = Pick<Slot, "telemetry"> & { readonly chromium: Pick<Chromium, "oomKills"> };
+/** A browser, and how many of its processes the kernel had killed when that was looked at last. */
+interface Watched {
+  readonly telemetry: Pick<BrowserTelemetry, "capture">;
+  oomKills: number;
+}
 
-/** Looks for what the kernel has killed in browsers whose holders want to know. */
-export class OomKills {
-  readonly #seen = new WeakMap<Watched["chromium"], number>();
+/** Tells the holder of what the kernel has killed since the last look. */
+export function tellOomKills(slot: Watched, kills: number): void {
+  const more = kills - slot.oomKills;
+  slot.oomKills = kills;
+  if (more > 0) tellOutOfMemory(slot, { kills: more });
+}
 
-  async look(slots: readonly Watched[]): Promise<void> {
-    const watched = slots.filter(({ telemetry }) => telemetry.capture?.sink.wants("system"));
-    await Promise.all(
-      watched.map(async (slot) => {
-        const { chromium: running } = slot;
-        const kills = await running.oomKills();
-        const before = this.#seen.get(running) ?? kills;
-        this.#seen.set(running, kills);
-        if (kills > before) tellOutOfMemory(slot, { kills: kills - before });
-      }),
-    );
+/**
+ * Looks for what the kernel has killed in every browser, also where nobody wants to know: a holder who asks
+ * later is told of none that was killed before, and of all since.
+ */
+export async function lookForOomKills(
+  slots: readonly (Watched & { readonly chromium: Pick<Chromium, "oomKills"> })[],
+): Promise<void> {
+  for (const slot of slots) {
+    const { chromium: running } = slot;
+    const kills = await running.oomKills();
+    if (slot.chromium === running) tellOomKills(slot, kills);
+    await turn();
   }
 }

@@ -1,10 +1,12 @@
 import { afterEach, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
-import { OomKills } from "../../src/node/system-events.js";
+import { lookForOomKills, tellOomKills } from "../../src/node/system-events.js";
 import { BrowserTelemetry } from "../../src/telemetry/browser-telemetry.js";
 import type { EventBatch } from "../../src/telemetry/ports.js";
+import type { Recorder } from "../../src/telemetry/recorder.js";
 import { until } from "../support/browser/chromium-until.js";
 import { openNodeBed, type NodeBed } from "../support/node/node-bed.js";
+import { oneSlot } from "../support/node/one-slot.js";
 import { PoolBed } from "../support/store/pool-bed.js";
 import { makeRecorder, telemetryInto } from "../support/telemetry/recorder.js";
 
@@ -52,26 +54,65 @@ test("a browser that crashes is told to its holder, and to nobody without a leas
   ]);
 });
 
-test("what the kernel kills for want of memory is told while somebody wants to know, and once", async () => {
+test("a browser that could not be started again within its session is told as given up, once", async () => {
   const { recorder, all } = storedEvents();
+  node = await openNodeBed("systemgaveup", { makeTelemetry: telemetryInto(recorder) });
+  const { pool, slot } = await oneSlot(node);
+  const { lease } = await pool.lend();
+  slot.activity.begin(lease);
+  slot.captures(lease, { telemetry: system.telemetry });
+  const digest = await node.makings.keep({ fake: "deadly", files: { "own.txt": "deadly" } });
+  await node.fake.turn({ failWithCode: 3 });
+  expect(await node.uploads.add(slot, lease, [{ name: "deadly", digest }])).toMatchObject({ isDone: false });
+  await until("its end", () => node?.slots.all().length === 0);
+  await recorder.close();
+  expect(all()).toMatchObject([
+    { type: "service_crashed", data: { service_name: "chromium", phase: "gave_up" } },
+  ]);
+});
+
+/** A browser of which the kernel has killed so many processes, and its lease, which wants to know. */
+function watchedBrowser(recorder: Recorder) {
   const telemetry = new BrowserTelemetry({
     browser: newBrowserId(onDemandPartition),
     launched: undefined,
     recorder,
   });
-  let kills = 1;
-  const slot = { telemetry, chromium: { oomKills: async () => kills } };
-  const watch = new OomKills();
-  await watch.look([slot]);
+  const killed = { count: 0 };
+  const slot = { telemetry, oomKills: 0, chromium: { oomKills: async () => killed.count } };
   const lease = newLeaseId();
-  telemetry.told(lease, system);
-  await watch.look([slot]);
-  kills = 3;
-  await watch.look([slot]);
-  await watch.look([slot]);
-  await telemetry.over(lease);
+  return { slot, killed, begin: () => telemetry.told(lease, system), end: () => telemetry.over(lease) };
+}
+const killsOf = (events: readonly unknown[]): unknown[] =>
+  (events as { type: string; data: object }[]).map(({ type, data }) => [type, data]);
+const oomKill = (kills: number): unknown => [
+  "system_oom_kill",
+  { process_name: "chromium", constraint: "memcg", kills },
+];
+
+test("what the kernel kills for want of memory is told while somebody wants to know, and once", async () => {
+  const { recorder, all } = storedEvents();
+  const { slot, killed, begin, end } = watchedBrowser(recorder);
+  killed.count = 1;
+  await lookForOomKills([slot]);
+  begin();
+  await lookForOomKills([slot]);
+  killed.count = 3;
+  await lookForOomKills([slot]);
+  await lookForOomKills([slot]);
+  await end();
   await recorder.close();
-  expect(all()).toMatchObject([
-    { type: "system_oom_kill", data: { process_name: "chromium", constraint: "memcg", kills: 2 } },
-  ]);
+  expect(killsOf(all())).toEqual([oomKill(2)]);
+});
+
+test("what is killed between the beginning of a lease and the first look after it is told too", async () => {
+  const { recorder, all } = storedEvents();
+  const { slot, killed, begin } = watchedBrowser(recorder);
+  begin();
+  killed.count = 1;
+  await lookForOomKills([slot]);
+  // Chromium itself may be killed before the next look: what it has left is looked at.
+  tellOomKills(slot, 3);
+  await recorder.close();
+  expect(killsOf(all())).toEqual([oomKill(1), oomKill(2)]);
 });

@@ -7,7 +7,7 @@ import { memoryBytes } from "../../spec/bodies.js";
 import type { Slot } from "../slot.js";
 import type { LimitPassed } from "../end-reports.js";
 import type { Slots } from "../slots.js";
-import { OomKills, tellOutOfMemory } from "../system-events.js";
+import { lookForOomKills, tellOutOfMemory } from "../system-events.js";
 
 /** The usage of this node's browsers, in the words of browser/. */
 interface ResourceUsage {
@@ -50,13 +50,12 @@ interface Seen {
 export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } {
   const { clock, memoryPeriodMs, storagePeriodMs } = ports;
   const seen: Seen = { uncounted: new WeakSet(), fullness: 0 };
-  const oomKills = new OomKills();
   const stops = [
     clock.every(
       memoryPeriodMs,
       oneAtATime(ports, async () => {
         await watchMemory(ports);
-        await oomKills.look(running(ports));
+        await lookForOomKills(running(ports));
         await watchFullness(ports, seen);
       }),
     ),
