@@ -115,10 +115,10 @@ function makeTelemetry(
     browser,
     launched: template.telemetry,
     recorder,
-    startMonitor({ sink: leaseSink, settings: { categories } }) {
+    startMonitor({ lease, sink: leaseSink, settings: { categories } }) {
       const sink = new NavigationSpans(leaseSink, clock);
       return {
-        started: monitor.start({ pipe: running().chromium.pipe, sink, categories }),
+        started: monitor.start({ pipe: running().chromium.pipe, lease, sink, categories }),
         apply: (changed) => monitor.apply(changed),
         stop() {
           sink.close();

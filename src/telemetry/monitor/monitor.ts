@@ -1,5 +1,6 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
+import type { LeaseId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import type { EventCategory, EventSink, SeenEvent } from "../event.js";
@@ -23,6 +24,7 @@ interface MonitorParts {
 /** What is watched, for whom. */
 interface Watched {
   readonly pipe: Pipe;
+  readonly lease: LeaseId;
   readonly sink: EventSink;
   readonly categories: ReadonlySet<EventCategory>;
 }
@@ -36,7 +38,7 @@ export class Monitor {
   #watch: BrowserWatch | undefined;
   #watched: Watched | undefined;
   /** When a Chromium went that is being replaced, and whose events end there. */
-  #lost: { readonly at: Millis; readonly sink: EventSink } | undefined;
+  #lost: { readonly at: Millis; readonly lease: LeaseId } | undefined;
   #work: Promise<void> = Promise.resolve();
 
   constructor(private readonly parts: MonitorParts) {}
@@ -48,7 +50,7 @@ export class Monitor {
   start(watched: Watched): Promise<void> {
     return this.#soon(async () => {
       await this.#close();
-      const lost = this.#lost?.sink === watched.sink ? this.#lost : undefined;
+      const lost = this.#lost?.lease === watched.lease ? this.#lost : undefined;
       this.#lost = undefined;
       this.#watched = watched;
       await this.#carryOut();
@@ -112,7 +114,7 @@ export class Monitor {
     if (this.#watch !== watch) return;
     this.#watch = undefined;
     if (this.parts.isRestarting() && this.#watched) {
-      this.#lost = { at: this.parts.clock.monotonic(), sink: this.#watched.sink };
+      this.#lost = { at: this.parts.clock.monotonic(), lease: this.#watched.lease };
       this.#tell("monitor_disconnected", { reason: "chrome_restarted" });
     }
     this.#watched = undefined;

@@ -35,11 +35,12 @@ const requestsLost = (target: WatchedTarget): void => target.settling?.requestsL
 const mostBodies = 4;
 const asked = new WeakMap<WatchedTarget, number>();
 
-/** Tells a response with the beginning of its body, where that is a text. */
+/** Tells a response with the beginning of its body, where that is a text; one that is not asked for was cut. */
 async function tellResponse(target: WatchedTarget, response: FinishedResponse, event: string): Promise<void> {
   const { id, data, wasCut, bodyBytes } = response;
   const open = asked.get(target) ?? 0;
   const isAsked = bodyBytes > 0 && open < mostBodies;
+  const isLeftOut = bodyBytes > 0 && !isAsked;
   if (isAsked) asked.set(target, open + 1);
   const reply = isAsked
     ? await target.ask("Network.getResponseBody", { requestId: id }).catch(() => ({}))
@@ -48,7 +49,7 @@ async function tellResponse(target: WatchedTarget, response: FinishedResponse, e
   const { body, wasCut: isBodyCut } = bodyOf(reply, bodyBytes);
   const told = body === undefined || body === "" ? data : { ...data, body };
   target.tell(
-    { type: "network_response", category: "network", data: told, wasCut: wasCut || isBodyCut },
+    { type: "network_response", category: "network", data: told, wasCut: wasCut || isBodyCut || isLeftOut },
     event,
   );
 }

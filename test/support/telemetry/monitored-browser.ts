@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../../../src/base/clock.js";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { launchChromium } from "../../../src/browser/launch.js";
+import { newLeaseId } from "../../../src/base/ids.js";
 import type { EventCategory } from "../../../src/telemetry/event.js";
 import { Monitor } from "../../../src/telemetry/monitor/monitor.js";
 import type { Rates } from "../../../src/telemetry/monitor/rates.js";
@@ -57,7 +58,12 @@ export async function openMonitoredBrowser(
     client,
     events,
     start: (categories) =>
-      monitor.start({ pipe: chromium.pipe, sink: events, categories: new Set(categories) }),
+      monitor.start({
+        pipe: chromium.pipe,
+        lease: newLeaseId(),
+        sink: events,
+        categories: new Set(categories),
+      }),
     async open(url) {
       const { targetId } = await client.send("Target.createTarget", { url: "about:blank" });
       const page = { target: String(targetId), session: await client.attach(String(targetId)) };

@@ -2,6 +2,7 @@ import { chromium as playwright } from "playwright-core";
 import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
+import { newLeaseId } from "../../../src/base/ids.js";
 import { Monitor } from "../../../src/telemetry/monitor/monitor.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
@@ -19,7 +20,12 @@ beforeAll(async () => {
   browser = await openGatewayBrowser({ engine: "chromium" });
   const parts = { clock: systemClock, log: silentLog, isRestarting: () => false, hasClients: () => true };
   monitor = new Monitor(parts);
-  await monitor.start({ pipe: browser.chromium.pipe, sink: events, categories: new Set(pageCategories) });
+  await monitor.start({
+    pipe: browser.chromium.pipe,
+    lease: newLeaseId(),
+    sink: events,
+    categories: new Set(pageCategories),
+  });
 });
 afterAll(async () => {
   await monitor.stop();

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
+import { newLeaseId } from "../../../src/base/ids.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
+import type { SeenEvent } from "../../../src/telemetry/event.js";
 import { Monitor } from "../../../src/telemetry/monitor/monitor.js";
 import { openTestHost, silentLog } from "../../support/browser/chromium-host.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
@@ -18,6 +20,7 @@ afterAll(async () => {
   await host.close();
 });
 
+const lease = newLeaseId();
 const watched = new Set(["page"] as const);
 const types = (events: SeenEvents): string[] => events.all.map(({ type }) => type);
 
@@ -28,7 +31,7 @@ async function watch(
   const events = new SeenEvents();
   const parts = { clock: systemClock, log: silentLog, hasClients: () => false };
   const monitor = new Monitor({ ...parts, isRestarting: () => isRestarting });
-  await monitor.start({ pipe: chromium.pipe, sink: events, categories: watched });
+  await monitor.start({ pipe: chromium.pipe, lease, sink: events, categories: watched });
   return { chromium, monitor, events };
 }
 
@@ -38,7 +41,9 @@ test("a restart within a session is told: when the watch ended, and when it went
   await events.find("monitor_disconnected");
   const next = await launch({});
   await monitor.stop();
-  await monitor.start({ pipe: next.pipe, sink: events, categories: watched });
+  // A new sink is made for it, and what it takes goes to the same lease.
+  const again = { wants: () => true, emit: (event: SeenEvent) => events.emit(event) };
+  await monitor.start({ pipe: next.pipe, lease, sink: again, categories: watched });
   expect(types(events)).toEqual(["monitor_disconnected", "monitor_reconnected"]);
   const [, reconnected] = events.all;
   expect(reconnected?.data["reconnect_duration_ms"]).toBeGreaterThan(0);
@@ -51,7 +56,7 @@ test("another lease is not told of a restart in the one before", async () => {
   await events.find("monitor_disconnected");
   const next = await launch({});
   const others = new SeenEvents();
-  await monitor.start({ pipe: next.pipe, sink: others, categories: watched });
+  await monitor.start({ pipe: next.pipe, lease: newLeaseId(), sink: others, categories: watched });
   expect(types(others)).toEqual([]);
   await monitor.stop();
 });
