@@ -49,7 +49,7 @@ test("a page that settles again within 5 s has no second picture, and one that d
 });
 
 /** What a canvas of noise takes as a PNG: 3 bytes for each of its points, since they cannot be packed. */
-const noise = (width: number, height: number): string => `{
+const noise = ([width, height]: readonly [number, number]): string => `{
   const canvas = document.createElement("canvas");
   Object.assign(canvas, { width: ${width}, height: ${height} });
   const context = canvas.getContext("2d");
@@ -61,12 +61,12 @@ const noise = (width: number, height: number): string => `{
 }`;
 
 test.each([
-  [0.9, 640, 480, false],
-  [1.2, 800, 520, true],
-  [2.5, 1270, 700, true],
-])("of a picture of %s MiB the bytes are told up to 1 MiB", async (mebibytes, width, height, isCut) => {
+  [0.9, [640, 480], false],
+  [1.2, [800, 520], true],
+  [2.5, [1270, 700], true],
+] as const)("of a picture of %s MiB the bytes are told up to 1 MiB", async (mebibytes, size, isCut) => {
   await show(1);
-  await browser.client.evaluate(noise(width, height), page.session);
+  await browser.client.evaluate(noise(size), page.session);
   await settle(1);
   const { data, truncated } = await found("monitor_screenshot", 1);
   expect([truncated, "png" in data]).toEqual([isCut, !isCut]);
