@@ -2,10 +2,12 @@ import { expect, test } from "vitest";
 import { operationRules } from "../../src/access/operation-rules.js";
 import type { Guarded } from "../../src/access/principal.js";
 import { errors } from "../../src/base/errors.js";
-import type { ProjectId } from "../../src/base/ids.js";
+import { defaultProject, type ProjectId } from "../../src/base/ids.js";
 import {
   authenticator,
+  blue,
   ids,
+  keyOf,
   keyWith,
   knownKey,
   thingsWith,
@@ -13,6 +15,7 @@ import {
 } from "../support/access/principals.js";
 import { askFor, type Listed, listOperations } from "../support/access/listed-operations.js";
 import { type Got, key as rootKey, send, sharedServer } from "../support/http/http-server.js";
+import { anything, everyAction, type Kind, needs, ofOrganization } from "../support/access/needed-actions.js";
 import { readDocument } from "../support/http/openapi-document.js";
 
 const held = { current: undefined as { id: string; save: boolean } | undefined };
@@ -23,58 +26,19 @@ const things = {
 };
 const server = sharedServer({}, { authenticator, thingsIn: () => things });
 
-type Kind = "browsers" | "profiles" | "proxies";
-/**
- * What each operation needs, as docs/access.md tells it: written once more, so that a slip in the table
- * shows.
- */
-const needs: Readonly<
-  Record<string, readonly [of: "project" | "list" | "thing", Kind, ...string[]] | "nothing">
-> = {
-  getAuthContext: "nothing",
-  // They show no project but those that `projects:read` allows.
-  listProjects: "nothing",
-  getProject: "nothing",
-  getProjectLimits: "nothing",
-  listBrowsers: ["list", "browsers", "browsers:use"],
-  createBrowser: ["project", "browsers", "browsers:create", "browsers:use"],
-  getBrowser: ["thing", "browsers", "browsers:use"],
-  updateBrowser: ["thing", "browsers", "browsers:write", "browsers:use"],
-  curlBrowser: ["thing", "browsers", "browsers:use"],
-  getFlightRecording: ["thing", "browsers", "browsers:use"],
-  streamBrowserTelemetry: ["thing", "browsers", "browsers:use"],
-  listBrowserTelemetryEvents: ["thing", "browsers", "browsers:use"],
-  reportCaptchaSolveResult: ["thing", "browsers", "browsers:use"],
-  deleteBrowser: ["thing", "browsers", "browsers:delete"],
-  listProfiles: ["list", "profiles", "profiles:read"],
-  createProfile: ["project", "profiles", "profiles:create"],
-  getProfile: ["thing", "profiles", "profiles:read"],
-  updateProfile: ["thing", "profiles", "profiles:write"],
-  deleteProfile: ["thing", "profiles", "profiles:delete"],
-  downloadProfile: ["thing", "profiles", "profiles:read", "profiles:use"],
-  listProxies: ["list", "proxies", "proxies:read"],
-  createProxy: ["project", "proxies", "proxies:create"],
-  getProxy: ["thing", "proxies", "proxies:read"],
-  updateProxy: ["thing", "proxies", "proxies:write"],
-  deleteProxy: ["thing", "proxies", "proxies:delete"],
-  checkProxy: ["thing", "proxies", "proxies:use", "proxies:read"],
-  getOrganizationLimits: ["project", "browsers", "organizations:read"],
-  getEntitlements: ["project", "browsers", "organizations:read"],
-};
-const everyAction = ["browsers", "profiles", "vaults", "proxies"].flatMap((kind) =>
-  ["create", "read", "use", "write", "delete"].map((verb) => `${kind}:${verb}`),
-);
-const anything = [...everyAction, "projects:read", "organizations:read"];
 const whole = "projects/default/*";
+const everythingIn = (project: string) =>
+  anything.map((action) => [action, `projects/${project}/*`] as const);
 const on = (actions: readonly string[], resource: string): string =>
   keyWith(...actions.map((action) => [action, resource] as const));
 
-/** A key of one project may not, whichever its project is. */
-const isOfOrganization = ({ operationId }: Listed): boolean =>
-  operationId.endsWith("ExportDestination") || operationId === "listExportDestinations";
-
 const listed = () => listOperations(server().url);
-const ask = (operation: Listed, bearer: string): Promise<Got> => askFor(server().url, operation, bearer);
+/** A key, and the project that the request names. */
+type Asker = string | { readonly bearer: string; readonly project: string };
+const ask = (operation: Listed, asker: Asker): Promise<Got> =>
+  askFor(server().url, operation, typeof asker === "string" ? { bearer: asker } : asker);
+const naming = (projects: readonly string[], ...bearers: readonly string[]): readonly Asker[] =>
+  projects.flatMap((project) => bearers.map((bearer) => ({ bearer, project })));
 
 const missing = {
   browsers: "browser_not_found",
@@ -84,20 +48,20 @@ const missing = {
 const calls = () => server().operations.calls;
 async function expectRefused(
   operation: Listed,
-  bearer: string,
+  asker: Asker,
   code: "unauthorized" | "insufficient_scope" | "project_not_found" | (typeof missing)[Kind],
 ): Promise<void> {
   const { status } = errors[code];
   calls().length = 0;
-  const got = await ask(operation, bearer);
+  const got = await ask(operation, asker);
   const where = `${operation.operationId} ${JSON.stringify(got.body)}`;
   expect(got.status, where).toBe(status);
   expect(got.body.code, where).toBe(code);
   if (status === 403) expect(got.headers.get("www-authenticate")).toBe('Bearer error="insufficient_scope"');
   expect(calls(), where).toEqual([]);
 }
-async function expectAdmitted(operation: Listed, bearer: string): Promise<void> {
-  const got = await ask(operation, bearer);
+async function expectAdmitted(operation: Listed, asker: Asker): Promise<void> {
+  const got = await ask(operation, asker);
   expect([401, 403, 404], `${operation.operationId} ${got.text}`).not.toContain(got.status);
 }
 
@@ -109,6 +73,7 @@ test("every operation of the document has a row, and there is no other row", asy
     .flatMap((methods) => Object.values(methods))
     .map(({ operationId }) => operationId);
   expect(Object.keys(operationRules).toSorted()).toEqual(documented.toSorted());
+  expect(documented).toEqual(expect.arrayContaining([...Object.keys(needs), ...ofOrganization]));
 });
 
 test("nobody without a credential that is good gets to any operation", async () => {
@@ -119,25 +84,56 @@ test("nobody without a credential that is good gets to any operation", async () 
       await expectRefused(operation, bearer, "unauthorized");
 });
 
-test("the root key, a key of the organization and one of the project get to every operation", async () => {
-  const ofProject = knownKey({ projectId: "default" as ProjectId });
-  for (const operation of (await listed()).filter(({ takesParts }) => !takesParts)) {
-    await Promise.all([rootKey, knownKey()].map((bearer) => expectAdmitted(operation, bearer)));
-    if (isOfOrganization(operation)) await expectRefused(operation, ofProject, "insufficient_scope");
-    else await expectAdmitted(operation, ofProject);
-  }
+test("the root key and a key of the organization get to every operation, in every project", async () => {
+  const keys = [rootKey, knownKey()];
+  for (const operation of await listed())
+    for (const asker of [...keys, ...naming(["default", blue], ...keys)])
+      await expectAdmitted(operation, asker);
 });
 
-test("a key of another project gets to none", async () => {
+test("a key of one project gets to all of them but those of the organization", async () => {
+  const keys = [defaultProject, blue].map((projectId) => knownKey({ projectId }));
+  // What other operations refuse themselves is in `scope-matrix.test.ts`.
+  const isOfLog = (id: string): boolean => /AuditLogs$|ExportDestinations?$/.test(id);
+  for (const operation of (await listed()).filter(
+    ({ operationId: id }) => isOfLog(id) || !ofOrganization.has(id),
+  ))
+    for (const bearer of keys)
+      await (isOfLog(operation.operationId)
+        ? expectRefused(operation, bearer, "insufficient_scope")
+        : expectAdmitted(operation, bearer));
+});
+
+test("a key of a project that is not active gets to none, nor does whoever names one", async () => {
   const elsewhere = knownKey({ projectId: "other" as ProjectId });
-  for (const operation of await listed()) await expectRefused(operation, elsewhere, "project_not_found");
+  const generous = on(anything, "organizations/default/*");
+  const others = ["other", "nonsense", "Default", ""];
+  for (const operation of await listed())
+    for (const asker of [elsewhere, ...naming(others, rootKey, knownKey(), generous)])
+      await expectRefused(operation, asker, "project_not_found");
+});
+
+test("a key of one project gets to none by naming another", async () => {
+  const keysOf = (projectId: ProjectId) => [
+    knownKey({ projectId }),
+    keyOf({ projectId }, everythingIn(projectId)),
+  ];
+  const askers = [
+    ...naming([defaultProject, "other", "nonsense"], ...keysOf(blue)),
+    ...naming([blue, "other", "nonsense"], ...keysOf(defaultProject)),
+  ];
+  for (const operation of await listed())
+    for (const asker of askers) await expectRefused(operation, asker, "insufficient_scope");
 });
 
 test("a policy opens nothing that no policy speaks of, whatever it says", async () => {
-  const generous = on(anything, "organizations/default/*");
-  for (const operation of await listed())
-    if (needs[operation.operationId] === undefined)
-      await expectRefused(operation, generous, "insufficient_scope");
+  const generous = [
+    on(anything, "organizations/default/*"),
+    ...[defaultProject, blue].map((projectId) => keyOf({ projectId }, everythingIn(projectId))),
+  ];
+  const closed = (await listed()).filter(({ operationId }) => needs[operationId] === undefined);
+  for (const operation of closed)
+    for (const bearer of generous) await expectRefused(operation, bearer, "insufficient_scope");
 });
 
 test("a policy with all that an operation needs lets it through, on the organization, the project or the thing", async () => {
@@ -148,6 +144,29 @@ test("a policy with all that an operation needs lets it through, on the organiza
     await expectAdmitted(operation, on(actions, whole));
     await expectAdmitted(operation, on(actions, "organizations/default/*"));
     if (of === "thing") await expectAdmitted(operation, on(actions, `projects/default/${kind}/${ids[kind]}`));
+  }
+});
+
+/** A key that may do what an operation needs, on that. */
+const keyFor = (actions: readonly string[], resource: string, projectId?: ProjectId): string =>
+  keyOf(
+    projectId ? { projectId } : {},
+    actions.map((action) => [action, resource] as const),
+  );
+
+test("so does one of a key of one project, in its own; one on another project opens nothing", async () => {
+  for (const operation of await listed()) {
+    const row = needs[operation.operationId];
+    if (row === undefined || row === "nothing") continue;
+    const [of, kind, ...actions] = row;
+    const [place, thing] = [`projects/${blue}/*`, `projects/${blue}/${kind}/${ids[kind]}`];
+    await expectAdmitted(operation, keyFor(actions, place, blue));
+    await expectAdmitted(operation, { bearer: keyFor(actions, place), project: blue });
+    if (of === "thing") await expectAdmitted(operation, keyFor(actions, thing, blue));
+    if (of === "list") continue;
+    const code = of === "thing" ? missing[kind] : "insufficient_scope";
+    await expectRefused(operation, { bearer: keyFor(actions, place), project: "default" }, code);
+    await expectRefused(operation, keyFor(actions, place, defaultProject), code);
   }
 });
 

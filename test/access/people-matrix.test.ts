@@ -6,6 +6,7 @@ import type { ProjectId } from "../../src/base/ids.js";
 import { askFor, type Listed, listOperations } from "../support/access/listed-operations.js";
 import {
   authenticator,
+  blue,
   knownKey,
   otherSigner,
   thingsWith,
@@ -18,9 +19,9 @@ const server = sharedServer({}, { authenticator, thingsIn: () => thingsWith(unde
 const calls = () => server().operations.calls;
 
 /** What is answered, and what was done for it. */
-async function outcome(operation: Listed, bearer: string): Promise<unknown> {
+async function outcome(operation: Listed, bearer: string, project?: string): Promise<unknown> {
   calls().length = 0;
-  const { status, body } = await askFor(server().url, operation, bearer);
+  const { status, body } = await askFor(server().url, operation, { bearer, project });
   return { status, code: status < 400 ? undefined : body.code, done: calls().map((call) => call.operation) };
 }
 
@@ -59,11 +60,25 @@ const may = (resource: string, wanted: (action: string) => boolean): Policy => (
 });
 const whole = "organizations/default/*";
 const nothing = { statements: [] };
+/** What there is of the organization is not for a reader of one project. */
+const ofOneProject = (project: string): Policy =>
+  may(`projects/${project}/*`, (action) => action.endsWith(":read") && !action.startsWith("organizations:"));
 /** Each person beside the key of which docs/access.md says that it may do the same. */
 const rows: readonly (readonly [string, JWTPayload, Parameters<typeof knownKey>[0]])[] = [
   ["an admin", { roles: ["x", "admin"] }, {}],
   ["an admin of a project", { roles: "admin", project: "default" }, { projectId: "default" as ProjectId }],
   ["a reader", { roles: "reader" }, { policy: may(whole, (action) => action.endsWith(":read")) }],
+  ["an admin of another project", { roles: "admin", project: blue }, { projectId: blue }],
+  [
+    "a reader of a project",
+    { roles: "reader", project: "default" },
+    { projectId: "default" as ProjectId, policy: ofOneProject("default") },
+  ],
+  [
+    "a reader of another project",
+    { roles: "reader", project: blue },
+    { projectId: blue, policy: ofOneProject(blue) },
+  ],
   ["somebody of an unknown role", { roles: ["Admin", "admins", null, 1] }, { policy: nothing }],
   ["somebody whose role is an object", { roles: { admin: true } }, { policy: nothing }],
   ["somebody without a role", {}, { policy: nothing }],
@@ -73,6 +88,20 @@ test.each(rows)("%s gets to what the key of the same rights gets to, and to noth
   const [person, bearer] = [await tokenOf(claims), knownKey(key)];
   for (const operation of await listOperations(server().url))
     expect(await outcome(operation, person), operation.operationId).toEqual(await outcome(operation, bearer));
+});
+
+test("nobody of one project gets to any operation by naming another", async () => {
+  const roles = ["admin", "member", "reader", "nobody"];
+  const people = await Promise.all(roles.map((role) => tokenOf({ roles: role, project: blue })));
+  const others = ["default", "aaaaaaaaaaaa", "nonsense"];
+  const askers = people.flatMap((bearer) => others.map((other) => [bearer, other] as const));
+  for (const operation of await listOperations(server().url))
+    for (const asker of askers)
+      expect(await outcome(operation, ...asker), operation.operationId).toEqual({
+        status: 403,
+        code: "insufficient_scope",
+        done: [],
+      });
 });
 
 test.each([

@@ -6,13 +6,17 @@ import { makePeople, type PeopleSettings } from "../../../src/access/people.js";
 import { systemClock } from "../../../src/base/clock.js";
 import { keyDigestOf, makeKeyText } from "../../../src/base/crypto/key-text.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
-import { newApiKeyId } from "../../../src/base/ids.js";
+import { defaultProject, newApiKeyId, type ProjectId } from "../../../src/base/ids.js";
 import { makeTokenVerifier } from "../../../src/oidc/verify-token.js";
-import { key, makeLogBook, rootPerson, unlimited } from "../http/http-server.js";
+import { key, makeLogBook, rootPerson } from "../http/http-server.js";
 
 const secret = new Secret("the secret of this suite");
 /** Keys as the store gives them, by digest; `expired` are judged so. */
 const records = new Map<string, Awaited<ReturnType<ApiKeyStore["admit"]>>>();
+
+/** A project beside the default one. */
+export const blue = "blueblueblue" as ProjectId;
+const isActive = (project: ProjectId): boolean => [defaultProject, blue].includes(project);
 
 /** The text of a key that the store knows. */
 export function knownKey(more: Partial<ApiKey> = {}, kind: "admitted" | "expired" = "admitted"): string {
@@ -32,8 +36,11 @@ export function knownKey(more: Partial<ApiKey> = {}, kind: "admitted" | "expired
 /** The text of a key that the store does not know: a deleted one, or one of another deployment. */
 export const unknownKey = (): string => makeKeyText(secret, "nobody's").reveal();
 
-export const keyWith = (...pairs: readonly (readonly [action: string, resource: string])[]): string =>
-  knownKey({ policy: { statements: pairs.map(([action, resource]) => ({ action, resource })) } });
+type Pair = readonly [action: string, resource: string];
+export const keyWith = (...pairs: readonly Pair[]): string => keyOf({}, pairs);
+/** A key that reaches something, with a policy. */
+export const keyOf = (reach: Partial<ApiKey>, pairs: readonly Pair[]): string =>
+  knownKey({ ...reach, policy: { statements: pairs.map(([action, resource]) => ({ action, resource })) } });
 
 const issuer = { issuer: "https://people.example", audience: "urn:remuda" };
 const signing = await generateKeyPair("ES256", { extractable: true });
@@ -72,9 +79,18 @@ export const authenticator = makeAuthenticator({
   people: makePeople(verifier, peopleSettings, makeLogBook().log),
   rootKey: new Secret(key),
   rootPerson,
-  keys: { admit: async (digest) => records.get(digest) ?? { kind: "unknown" } },
-  callers: unlimited,
-  hasProjects: false,
+  keys: {
+    async admit(digest, named) {
+      const found = records.get(digest) ?? { kind: "unknown" };
+      if (found.kind !== "admitted" || isActive(named ?? found.key.projectId ?? defaultProject)) return found;
+      return { kind: "elsewhere", key: found.key };
+    },
+  },
+  callers: {
+    isLimited: false,
+    admit: async (_, project) => ({ kind: isActive(project) ? "admitted" : "elsewhere" }),
+  },
+  hasProjects: true,
 });
 
 /** Names that things go by besides their ids. */

@@ -1,9 +1,11 @@
 import { multipartBody, multipartType, field, file } from "../http/multipart-body.js";
 import { extensionZip } from "../archive/zip-bytes.js";
 
-/** What a project of a test has: one of each, called the same in every project. */
+/** What a project of a test has: one of each, called `same` in every project, and some that only it has. */
 export interface Furnished {
   readonly project: string;
+  /** Of the project, without a policy. */
+  readonly key: string;
   readonly pool: string;
   /** A leased browser of the pool. */
   readonly session: string;
@@ -11,8 +13,10 @@ export interface Furnished {
   readonly proxy: string;
   readonly extension: string;
   readonly destination: string;
+  /** Of all of them. */
+  readonly ids: ReadonlySet<string>;
 }
-type Kind = Exclude<keyof Furnished, "project">;
+type Kind = Exclude<keyof Furnished, "project" | "key" | "ids">;
 
 interface Body {
   readonly json?: unknown;
@@ -45,8 +49,28 @@ const references: readonly ((other: Furnished) => object)[] = [
   ({ profile }) => ({ profile: { id: profile } }),
   ({ extension }) => ({ extensions: [{ id: extension }] }),
   ({ proxy }) => ({ proxy_id: proxy }),
-  ({ proxy }) => ({ proxy: { id: proxy } }),
   ({ destination }) => ({ telemetry: { export: { otlp: { destination: { id: destination } } } } }),
+];
+/** The same by the names of things that there are in the other project only. */
+const namedReferences: readonly ((name: string) => object)[] = [
+  (name) => ({ profile: { name } }),
+  (name) => ({ extensions: [{ name }] }),
+  (name) => ({ network: { proxy_routes: [{ hosts: ["a.example"], proxy: { name } }] } }),
+  (name) => ({ telemetry: { export: { otlp: { destination: { name } } } } }),
+];
+export const nameOnlyIn = (project: string): string => `only-${project}`;
+const everyReference: readonly ((other: Furnished) => object)[] = [
+  ...references,
+  ...namedReferences.map(
+    (refers) =>
+      ({ project }: Furnished) =>
+        refers(nameOnlyIn(project)),
+  ),
+];
+/** A pool names its proxies otherwise. */
+const ofSessions: readonly ((other: Furnished) => object)[] = [
+  ({ proxy }) => ({ proxy: { id: proxy } }),
+  ({ project }) => ({ proxy: { name: nameOnlyIn(project) } }),
 ];
 const oneExtension = (): Body => ({
   bytes: multipartBody([field("extensions.name", "sent"), file("extensions.zip_file", extensionZip())]),
@@ -57,7 +81,7 @@ export const rows: Readonly<Record<string, Row>> = {
   listBrowserPools: { kind: "list", of: "pool" },
   createBrowserPool: {
     kind: "refers",
-    bodies: references.map((refers) => (other) => ({ size: 1, headless: true, ...refers(other) })),
+    bodies: everyReference.map((refers) => (other) => ({ size: 1, headless: true, ...refers(other) })),
   },
   getBrowserPool: pool(),
   updateBrowserPool: pool(json({ size: 3 })),
@@ -70,7 +94,10 @@ export const rows: Readonly<Record<string, Row>> = {
   listBrowsers: { kind: "list", of: "session" },
   createBrowser: {
     kind: "refers",
-    bodies: references.map((refers) => (other) => ({ headless: true, ...refers(other) })),
+    bodies: [...everyReference, ...ofSessions].map((refers) => (other) => ({
+      headless: true,
+      ...refers(other),
+    })),
   },
   getBrowser: session(),
   updateBrowser: session(json({ tags: { team: "other" } })),
