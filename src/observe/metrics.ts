@@ -118,7 +118,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   );
   readonly #refusals = this.#counter(
     "remuda_gateway_refusals_total",
-    "Upgrades and commands that the gateway refused",
+    "Commands of clients that the gate refused, by method",
     ["reason"],
   );
 

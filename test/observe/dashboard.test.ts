@@ -6,8 +6,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Metrics } from "../../src/observe/metrics.js";
 import { type FakeChromium, makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
-import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { makeLogBook, send } from "../support/http/http-server.js";
+import { evaluate, matchersOf, type Scrapes } from "../support/observe/promql.js";
+import { samplesIn } from "../support/observe/series.js";
 
 interface Panel {
   readonly title: string;
@@ -78,8 +81,8 @@ function seriesIn(text: string): ReadonlyMap<string, ReadonlySet<string>> {
   return series;
 }
 
-/** Every count of a daemon, made once. */
-async function everythingCounted(): Promise<string> {
+/** A `Metrics` that counts nothing yet, and how everything is counted there once. */
+function synthetic() {
   const metrics = new Metrics({
     clock: systemClock,
     log: makeLogBook().log,
@@ -90,35 +93,69 @@ async function everythingCounted(): Promise<string> {
       exports: async () => [{ destination: "bucket", lagMs: 1, failures: 0 }],
     },
   });
-  metrics.acquired("herd", "granted", 1);
-  metrics.launched("herd");
-  metrics.launchFailed("herd", "launch");
-  metrics.leaseEnded("herd", "released");
-  metrics.carried("to_client", 1);
-  metrics.refused("gone");
-  metrics.asked("herd", "direct", 1);
-  metrics.denied("herd", "rule", 1);
-  metrics.passed("herd", "sent", 1);
-  metrics.opened("proxy");
-  metrics.profileSaved("saved");
-  metrics.limitPassed("memory_exceeded");
-  metrics.audit.lost("store", 1);
-  metrics.exports.failed("write");
-  metrics.telemetry.lost("too_many", 1);
-  metrics.telemetry.exportLost("failed", 1);
-  return await metrics.text();
+  const countAll = (): void => {
+    metrics.acquired("herd", "granted", 1);
+    metrics.launched("herd");
+    metrics.launchFailed("herd", "launch");
+    metrics.leaseEnded("herd", "released");
+    metrics.carried("to_client", 1);
+    metrics.refused("gone");
+    metrics.asked("herd", "direct", 1);
+    metrics.denied("herd", "rule", 1);
+    metrics.passed("herd", "sent", 1);
+    metrics.opened("proxy");
+    metrics.profileSaved("saved");
+    metrics.limitPassed("memory_exceeded");
+    metrics.audit.lost("store", 1);
+    metrics.exports.failed("write");
+    metrics.telemetry.lost("too_many", 1);
+    metrics.telemetry.exportLost("failed", 1);
+  };
+  return { metrics, countAll };
+}
+
+/** What a caller does in a minute: a browser is leased, driven and given back, and a command refused. */
+async function drive(daemon: Daemon): Promise<void> {
+  const acquire = async (): Promise<Lease> =>
+    (await daemon.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 60 })).body as Lease;
+  const given = await acquire();
+  const client = await connectRaw(given.cdp_ws_url);
+  await client.send("Browser.getVersion");
+  await client.send("Browser.crash");
+  await client.close();
+  await daemon.call("POST /browser_pools/herd/release", { session_id: given.session_id });
+  await daemon.poolWhen("herd", ({ available_count }) => available_count === 2);
 }
 
 let fake: FakeChromium;
 let daemon: Daemon;
 let shown: ReadonlyMap<string, ReadonlySet<string>>;
 let labelled: ReadonlyMap<string, ReadonlySet<string>>;
+/** Of the driven daemon, and of the synthetic one. */
+let driven: Scrapes;
+let counted: Scrapes;
 beforeAll(async () => {
   fake = await makeFakeChromium();
   daemon = await startDaemon({ file: standIn(fake) });
-  shown = seriesIn((await send(`${daemon.url}/metrics`)).text);
-  labelled = seriesIn(await everythingCounted());
+  await daemon.makePool({ name: "herd", size: 3 });
+  const leased = await daemon.call("POST /browser_pools/herd/acquire", {});
+  const held = await connectRaw((leased.body as Lease).cdp_ws_url);
+  await drive(daemon);
+  const earlier = await scrape();
+  await drive(daemon);
+  const later = await scrape();
+  await held.close();
+  shown = seriesIn(later);
+  driven = { earlier: samplesIn(earlier), later: samplesIn(later) };
+  const { metrics, countAll } = synthetic();
+  countAll();
+  const first = await metrics.text();
+  countAll();
+  const second = await metrics.text();
+  labelled = seriesIn(second);
+  counted = { earlier: samplesIn(first), later: samplesIn(second) };
 });
+const scrape = async (): Promise<string> => (await send(`${daemon.url}/metrics`)).text;
 afterAll(async () => {
   await daemon.stop();
   await fake.remove();
@@ -175,4 +212,60 @@ test("the variables choose among labels that there are, and each panel says what
 
 test("what the test counts is what a daemon shows", () => {
   expect([...labelled.keys()].toSorted()).toEqual([...shown.keys()].toSorted());
+});
+
+/** What Grafana makes of a query before Prometheus sees it, all pools being chosen. */
+const asked = (expr: string): string =>
+  asPrometheusReadsIt(expr).replaceAll("$pool", ".*").replaceAll("$job", ".*");
+
+const answersIn = (expr: string, scrapes: Scrapes): readonly number[] =>
+  evaluate(asked(expr), scrapes)
+    .map(({ value }) => value)
+    .filter(Number.isFinite);
+
+/** What a daemon shows that was driven by `drive` alone; for the rest each count is made once. */
+const shownByDriving =
+  /^(?:process|nodejs|remuda_(?:pool|acquire_wait|launches|leases_ended|nodes|gateway|store_up|event_loop|clock_ahead|audit_entries_total|egress_browsers))/;
+
+test("each query has an answer in what a driven daemon shows, or where everything was counted", () => {
+  const isDriven = (expr: string): boolean =>
+    metricsOf(expr).every(({ metric }) => shownByDriving.test(metric));
+  const silent = queries.filter(
+    ({ expr }) => answersIn(expr, isDriven(expr) ? driven : counted).length === 0,
+  );
+  expect(silent.map(({ title, expr }) => `${title}: ${expr}`)).toEqual([]);
+});
+
+/** Matchers whose value is no variable of the dashboard. */
+function wordsOf(query: string): readonly { metric: string; label: string; words: readonly string[] }[] {
+  const found: { metric: string; label: string; words: readonly string[] }[] = [];
+  parser.parse(query).iterate({
+    enter({ name, node }) {
+      if (name !== "VectorSelector") return;
+      const metric = /^\w+/.exec(query.slice(node.from, node.to))?.[0] ?? "";
+      for (const { label, operator, wanted } of matchersOf(node, query))
+        if (!wanted.startsWith("$"))
+          found.push({ metric, label, words: operator.endsWith("Regex") ? wanted.split("|") : [wanted] });
+    },
+  });
+  return found;
+}
+
+test("each word by which a query chooses is one that a daemon shows", () => {
+  const words = queries.flatMap(({ expr }) => wordsOf(asPrometheusReadsIt(expr)));
+  expect(words.length).toBeGreaterThan(5);
+  const isShown = (metric: string, label: string, word: string): boolean =>
+    driven.later.some((sample) => sample.metric === metric && sample.labels.get(label) === word);
+  const unknown = words.flatMap(({ metric, label, words: all }) =>
+    all.filter((word) => !isShown(metric, label, word)).map((word) => `${metric} ${label}=${word}`),
+  );
+  expect(unknown).toEqual([]);
+});
+
+test.each([
+  ["idle", 2],
+  ["leased", 1],
+])("%s browsers are as many as there are", (legend, count) => {
+  const [query] = queries.filter(({ legendFormat }) => legendFormat === legend);
+  expect(answersIn(query?.expr ?? "", driven)).toEqual([count]);
 });
