@@ -6,6 +6,8 @@ import type { AllowedSite } from "../../support/egress/egress-site.js";
 /** A browser, and what its client can do to it. */
 export interface ClientAccess {
   readonly cdpUrl: string;
+  /** Absent where it speaks no WebDriver BiDi. */
+  readonly bidiUrl?: string;
   /**
    * A new directory of its session where a client's files can lie; absent where there is none.
    */
@@ -32,6 +34,7 @@ export interface BrowserSource {
   readonly engine: Engine;
   readonly hasUploads: boolean;
   readonly hasOwnPorts: boolean;
+  readonly hasBidi: boolean;
   open(reach: Reach): Promise<ClientAccess>;
   /** Ports of Remuda itself that listen now. */
   ownPorts(): Promise<readonly number[]>;

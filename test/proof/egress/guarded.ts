@@ -234,6 +234,7 @@ export function openGuarded(daemon: Daemon, kind: Kind, network: TestNetwork): B
     };
     return {
       cdpUrl: String(session["cdp_ws_url"]),
+      bidiUrl: String(session["webdriver_ws_url"]),
       permit,
       ...(kind.engine === "chromium" && { extend }),
       ...(scratchDirectory !== undefined && { upload }),
@@ -249,6 +250,7 @@ export function openGuarded(daemon: Daemon, kind: Kind, network: TestNetwork): B
     engine: kind.engine,
     hasUploads: daemon.scratchDirectory !== undefined,
     hasOwnPorts: true,
+    hasBidi: true,
     open,
     ownPorts: () => daemon.ownPorts(),
     close: async () => {},

@@ -29,6 +29,7 @@ export async function openPlain(): Promise<BrowserSource> {
     engine: "chromium",
     hasUploads: true,
     hasOwnPorts: true,
+    hasBidi: false,
     open: (reach) => launch(executable, join(directory, `${(count += 1)}`), reach),
     ownPorts: async () => [(remuda.address() as AddressInfo).port],
     async close() {

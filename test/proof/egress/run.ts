@@ -123,6 +123,7 @@ function has(need: Need, { source, world, dns }: Proving): boolean {
   if (need === "names") return dns.length > 0;
   if (need === "uploads") return source.hasUploads;
   if (need === "own-ports") return source.hasOwnPorts;
+  if (need === "bidi") return source.hasBidi;
   return need === "privileged-cdp" || world[need] !== undefined;
 }
 

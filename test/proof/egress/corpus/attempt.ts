@@ -26,6 +26,8 @@ export interface Work {
   readonly cdp: RawCdp;
   /** The browser's URL, for clients that connect themselves. */
   readonly cdpUrl: string;
+  /** The same for clients of WebDriver BiDi; only with the need `bidi`. */
+  readonly bidiUrl: string;
   /** Opens a page of the allowed site, or of the given URL, in the first context or the given one. */
   open(url?: string, context?: string): Promise<Page>;
   /**
@@ -66,6 +68,7 @@ export type Need =
   | "chromium"
   /** Commands of CDP that a page cannot give. */
   | "privileged-cdp"
+  | "bidi"
   /** Names that resolve as the attempt wants. */
   | "names"
   | "node"

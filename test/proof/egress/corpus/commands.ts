@@ -1,4 +1,5 @@
 import type { Attempt, Work } from "./attempt.js";
+import { bidi } from "./bidi.js";
 import { command, frameOf, image, onPage } from "./command.js";
 import { networkCommands } from "./network-commands.js";
 
@@ -141,4 +142,4 @@ const files: readonly Attempt[] = [
   ),
 ];
 
-export const commands: readonly Attempt[] = [...networkCommands, ...documents, ...tools, ...files];
+export const commands: readonly Attempt[] = [...networkCommands, ...documents, ...tools, ...files, ...bidi];

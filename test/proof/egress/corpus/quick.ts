@@ -72,6 +72,10 @@ const namesByKind: Readonly<Record<AttemptKind, readonly string[]>> = {
     "command: DevTools fetch their own front end",
     "command: Debugger.enable on a page with a denied map of sources",
     "command: file: of the session's own with a denied image",
+    "BiDi: browsingContext.navigate",
+    "BiDi: network.continueRequest with another URL",
+    "BiDi: script.evaluate that fetches",
+    "BiDi: browser.createUserContext with a proxy of its own",
   ],
   extensions: [
     "extension: chrome.proxy direct",

@@ -67,6 +67,7 @@ export function workOf({
     shows,
     cdp,
     cdpUrl: access.cdpUrl,
+    bidiUrl: access.bidiUrl ?? "",
     ownPorts,
     url: ({ scheme = "http", host = world.denied, path = "" } = {}) =>
       `${scheme}://${host.includes(":") && !/[[@]/.test(host) ? `[${host}]` : host}:${sink.port}/${nonce}${path}`,
