@@ -1,6 +1,3 @@
-import { once } from "node:events";
-import { readFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
 import { expect, onTestFinished } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import type { DaemonClient, Lease } from "../../support/daemon/daemon.js";
@@ -141,54 +138,4 @@ fault("telemetry: a node is killed while its lease is read", async (tell) => {
   );
   expect([status, (body as unknown[]).length]).toEqual([200, 50]);
   tell({ saw: "its reader was ended, and reads its history still", recoveryMs });
-});
-
-/** A reader that asks for the stream and never reads; resolves when it is answered. */
-async function openDeaf({ url, apiKey }: DaemonClient, session: string): Promise<Socket> {
-  const { hostname, port, host } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port) });
-  socket.on("error", () => {});
-  socket.write(
-    `GET /browsers/${session}/telemetry/stream?replay=all HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${apiKey}\r\n\r\n`,
-  );
-  await once(socket, "readable");
-  return socket;
-}
-
-/** In MiB. */
-const memoryOf = ({ pid }: { readonly pid: number }): number =>
-  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024);
-
-fault("telemetry: 50 readers of a flood read nothing, beside one that reads", async (tell) => {
-  const settings = { telemetry: { max_session_streams: 51, max_streams: 51, max_session_bytes: 2 ** 28 } };
-  const daemon = await bed.start("all", settings);
-  const lease = await lend(daemon);
-  const follower = new StreamFollower([daemon], lease.session_id);
-  onTestFinished(() => follower.stop());
-  const client = await connectRaw(lease.cdp_ws_url);
-  const deaf: Socket[] = [];
-  onTestFinished(() => deaf.forEach((socket) => void socket.destroy()));
-  for (let place = 0; place < 50; place += 1) deaf.push(await openDeaf(daemon, lease.session_id));
-  const before = memoryOf(daemon);
-  const commands = 5000;
-  for (let sent = 0; sent < commands; sent += 100)
-    await Promise.all(
-      Array.from({ length: 100 }, () => client.send("Target.activateTarget", { targetId: "there-is-none" })),
-    );
-  await client.close();
-  const watch = startWatch();
-  await until("the end", () =>
-    follower.told.some(({ event }) => event.type === "cdp_disconnect") ? true : undefined,
-  );
-  const recoveryMs = watch.since();
-  expect([wrongNumbers(follower.told), gapsIn(follower.told)]).toEqual([[], 0]);
-  const grown = memoryOf(daemon) - before;
-  expect(grown).toBeLessThan(200);
-  // Whoever hangs up makes room.
-  expect((await daemon.call(`GET /browsers/${lease.session_id}/telemetry/stream`)).status).toBe(429);
-  for (const socket of deaf.splice(0)) socket.destroy();
-  const again = new StreamFollower([daemon], lease.session_id);
-  onTestFinished(() => again.stop());
-  await until("all of it", () => (again.lastSeq === follower.lastSeq ? true : undefined));
-  tell({ saw: `${commands} commands told to who reads; the daemon grew by ${grown} MiB`, recoveryMs });
 });
