@@ -1,13 +1,14 @@
 import type { Millis } from "../base/clock.js";
 import { type Detail, refusal, type Refusal } from "../base/errors.js";
 import type { Partition } from "../base/ids.js";
-import type { AcquireBody } from "../spec/bodies.js";
+import type { PoolStore } from "../pool/ports/pool-store.js";
+import type { AcquireBody, Telemetry } from "../spec/bodies.js";
 import { checkStartHost, checkStartUrl } from "../spec/field-checks.js";
 import { type PoolCandidate, PoolNameCache } from "../pool/lookup.js";
 import { idempotencyKeyOf } from "../pool/idempotency.js";
 import { type OtlpDestinationRefs, resolveTelemetry } from "../registry/destinations/selectors.js";
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
-import { finalAnswer, type LeaseReply, lend, type LendPorts } from "./lend.js";
+import { finalAnswer, Lending, type LendPorts, type LendResult } from "./lending.js";
 import type { Granted, TimedOut } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
 import { checkTelemetry } from "../spec/telemetry.js";
@@ -21,7 +22,8 @@ export interface AcquirePorts extends LendPorts {
 type Outcome = Granted | TimedOut | Refusal;
 const timedOut: TimedOut = { kind: "timed-out" };
 
-interface Ask {
+/** An acquire of one pool that the caller may mean. */
+interface PoolAcquire {
   readonly pool: PoolCandidate;
   readonly body: AcquireBody;
   readonly caller: Caller;
@@ -36,7 +38,7 @@ export const makeAcquire = (ports: AcquirePorts) => {
     for (const candidate of names.candidates(ref)) {
       const pool = await candidate;
       if (!pool) continue;
-      const outcome = await acquireIn(ports, { pool, body, caller });
+      const outcome = await acquireFrom(ports, { pool, body, caller });
       if (outcome.kind !== "refused" || outcome.code !== "pool_not_found") return outcome;
     }
     return refusal("pool_not_found");
@@ -58,7 +60,7 @@ function refusedBody(body: AcquireBody): Refusal | undefined {
  */
 async function refusedStart(
   { poolStore, configs }: AcquirePorts,
-  { pool, body }: Ask,
+  { pool, body }: PoolAcquire,
 ): Promise<Refusal | undefined> {
   if (!body.start_url) return undefined;
   const terms = await poolStore.findTerms(pool.partition);
@@ -68,46 +70,49 @@ async function refusedStart(
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
-async function acquireIn(ports: AcquirePorts, ask: Ask): Promise<Outcome> {
-  const { pool, body, caller } = ask;
-  const refused = await refusedStart(ports, ask);
+async function acquireFrom(ports: AcquirePorts, acquire: PoolAcquire): Promise<Outcome> {
+  const refused = await refusedStart(ports, acquire);
   if (refused) return refused;
-  const keyed = idempotencyKeyOf(caller, `acquire ${pool.id}`, body);
-  const asker = keyed ? { caller, keyed } : { caller };
-  const { name, tags, start_url: startUrl } = body;
-  const { telemetry, faults } = await resolveTelemetry(ports.destinations, body.telemetry);
+  const { telemetry, faults } = await resolveTelemetry(ports.destinations, acquire.body.telemetry);
   if (faults.length > 0) return refusal("bad_request", { details: faults });
-  const waiter = waiterOf(ports, { name, tags, startUrl, telemetry }, asker);
-  const wanted: LeaseRequest = keyed
-    ? { caller, keyed, partition: pool.partition, waiter }
-    : { caller, partition: pool.partition, waiter };
-  const lent = await lend(ports, wanted, {
-    requestLease: () => askFor(ports, wanted, ask),
-    limitMs: () => limitOf(ports, wanted.partition, body),
-  });
-  if (lent.kind === "refused" && lent.code === "name_taken" && !(await isThere(ports, pool)))
-    return refusal("pool_not_found");
-  if (lent.kind !== "unserved") return lent;
-  return lent.why === "deleted" ? refusal("pool_not_found", { message: "The pool was deleted" }) : timedOut;
+  const opened = await Lending.open(ports, leaseRequestOf(ports, acquire, telemetry));
+  if (opened.kind === "refused") {
+    const isLost = opened.code === "name_taken" && !(await isThere(ports, acquire.pool));
+    return isLost ? refusal("pool_not_found") : opened;
+  }
+  const lending = opened.value;
+  const result = await lending.end(lendFrom(ports, acquire, lending));
+  if (result.kind !== "unserved") return result;
+  return result.why === "deleted" ? refusal("pool_not_found", { message: "The pool was deleted" }) : timedOut;
 }
 
-async function askFor(
-  { poolStore }: AcquirePorts,
-  { partition, waiter, keyed }: LeaseRequest,
-  { pool, body }: Ask,
-): Promise<LeaseReply<TimedOut | Refusal>> {
-  const reply = await poolStore.acquire(partition, {
-    pool: pool.id,
-    waiter,
-    mayWait: body.acquire_timeout_seconds !== 0,
-    ...(pool.name === undefined ? {} : { name: pool.name }),
-    ...(keyed ? { keyed } : {}),
-  });
+function leaseRequestOf(
+  ports: AcquirePorts,
+  { pool, body, caller }: PoolAcquire,
+  telemetry: Telemetry | null | undefined,
+): LeaseRequest {
+  const keyed = idempotencyKeyOf(caller, `acquire ${pool.id}`, body);
+  const { name, tags, start_url: startUrl } = body;
+  const { partition } = pool;
+  const waiter = waiterOf(ports, { name, tags, startUrl, telemetry }, keyed ? { caller, keyed } : { caller });
+  return keyed ? { caller, keyed, partition, waiter } : { caller, partition, waiter };
+}
+
+/** Asks the store once, and waits where that has put the request in line. */
+async function lendFrom(
+  ports: AcquirePorts,
+  { pool, body }: PoolAcquire,
+  lending: Lending,
+): Promise<LendResult<TimedOut | Refusal>> {
+  const reply = await ports.poolStore.acquire(
+    pool.partition,
+    storeRequestOf(lending.request, { pool, body }),
+  );
   switch (reply.kind) {
     case "granted":
-      return reply;
+      return await lending.grant(reply);
     case "waiting":
-      return reply;
+      return await lending.wait(reply, await limitOf(ports, pool.partition, body));
     case "none":
       return finalAnswer(timedOut);
     case "missing":
@@ -122,6 +127,17 @@ async function askFor(
       return finalAnswer(notSupported(reply.fields));
   }
 }
+
+const storeRequestOf = (
+  { waiter, keyed }: LeaseRequest,
+  { pool, body }: Pick<PoolAcquire, "pool" | "body">,
+): Parameters<PoolStore["acquire"]>[1] => ({
+  pool: pool.id,
+  waiter,
+  mayWait: body.acquire_timeout_seconds !== 0,
+  ...(pool.name === undefined ? {} : { name: pool.name }),
+  ...(keyed ? { keyed } : {}),
+});
 
 /** A name is reserved before it is known whether the candidate is the pool that is meant. */
 async function isThere(

@@ -9,16 +9,18 @@ import type { LaunchTemplate } from "../spec/launch-template.js";
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
 import {
   finalAnswer,
-  type LeaseReply,
+  isLaunchFailure,
   type LaunchFailure,
-  lend,
+  type LeaseReply,
+  Lending,
   type LendPorts,
+  type LendResult,
   type NotServed,
-} from "./lend.js";
+} from "./lending.js";
 import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
-import { makePlaceByLook, Placement, type PlaceByLook } from "../pool/placement.js";
+import { makePlaceByReading, Placement, type PlaceByReading } from "../pool/placement.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { CreateRequest, LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
 import type { SessionReservation } from "../pool/ports/project-store.js";
@@ -45,12 +47,12 @@ const defaultTimeoutSeconds = 60;
 export function makeCreateSession(
   ports: SessionPorts,
 ): (body: SessionCreate, caller: Caller) => Promise<Granted | Refusal> {
-  const placeByLook = makePlaceByLook(ports.nodes, ports.clock);
-  return (body, caller) => create({ ...ports, placeByLook }, body, caller);
+  const placeByReading = makePlaceByReading(ports.nodes, ports.clock);
+  return (body, caller) => create({ ...ports, placeByReading }, body, caller);
 }
 
 interface Creating extends SessionPorts {
-  readonly placeByLook: PlaceByLook;
+  readonly placeByReading: PlaceByReading;
 }
 
 async function create(ports: Creating, body: SessionCreate, caller: Caller): Promise<Granted | Refusal> {
@@ -59,28 +61,55 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   if (template.kind === "refused") return template;
   const refused = refusedHere(ports, body);
   if (refused) return refused;
+  const request = leaseRequestOf(ports, { ...body, telemetry: resolved.body.telemetry }, { body, caller });
+  const opened = await Lending.open(ports, request);
+  if (opened.kind === "refused") return opened;
+  const launch: Launch = { lending: opened.value, template: template.value, failures: [] };
+  const result = await launch.lending.end(lendLaunched(ports, launch));
+  if (result.kind !== "unserved") return result;
+  await ports.projects.settleSession(request.waiter.lease, request.waiter.id);
+  return refusedLaunch(result, launch.failures);
+}
+
+/** The lease's own telemetry is what counts, so `details` name its destination by its id. */
+function leaseRequestOf(
+  ports: SessionPorts,
+  details: Parameters<typeof waiterOf>[1],
+  { body, caller }: { readonly body: SessionCreate; readonly caller: Caller },
+): LeaseRequest {
   const keyed = idempotencyKeyOf(caller, "create session", body);
-  const asker = { caller, ...(keyed ? { keyed } : {}) };
-  const partition = onDemandIn(ports.projects.project);
-  const waiter = {
-    // The lease's own telemetry is what counts, so it names its destination by its id too.
-    ...waiterOf(ports, { ...body, telemetry: resolved.body.telemetry }, asker),
-    timeoutSeconds: body.timeout_seconds ?? defaultTimeoutSeconds,
+  const sent = { caller, ...(keyed ? { keyed } : {}) };
+  const timeoutSeconds = body.timeout_seconds ?? defaultTimeoutSeconds;
+  return {
+    ...sent,
+    partition: onDemandIn(ports.projects.project),
+    waiter: { ...waiterOf(ports, details, sent), timeoutSeconds },
   };
-  const wanted: LeaseRequest = { ...asker, partition, waiter };
-  const failures: LaunchFailure[] = [];
-  const lent = await lend(ports, wanted, {
-    requestLease: () => claim(ports, wanted, template.value),
-    limitMs: async () => ports.launchWaitMs,
-    retryLaunch: (standing, failed) =>
-      claimElsewhere(ports, standing, {
-        template: template.value,
-        failures: (failures.push(failed), failures),
-      }),
-  });
-  if (lent.kind !== "unserved") return lent;
-  await ports.projects.settleSession(waiter.lease, waiter.id);
-  return refusedLaunch(lent, failures);
+}
+
+interface Launch {
+  readonly lending: Lending;
+  readonly template: LaunchTemplate;
+  /** Those that came to nothing, each on another node. */
+  readonly failures: LaunchFailure[];
+}
+
+/** Waits for the browser that was claimed; a launch that fails is tried on another node, while there is one. */
+async function lendLaunched(
+  ports: Creating,
+  { lending, template, failures }: Launch,
+): Promise<LendResult<Refusal>> {
+  const reply = await claim(ports, lending.request, template);
+  if (reply.kind === "answered") return reply;
+  if (reply.kind === "granted") return await lending.grant(reply);
+  const standing = lending.standInLine(reply);
+  let end = await lending.nextEnd(ports.launchWaitMs);
+  while (isLaunchFailure(end)) {
+    failures.push(end.message);
+    if (!(await claimElsewhere(ports, standing, { template, failures }))) break;
+    end = await lending.nextEnd(ports.launchWaitMs);
+  }
+  return await lending.resultOf(end);
 }
 
 function refusedHere(ports: SessionPorts, body: SessionCreate): Refusal | undefined {
@@ -125,15 +154,15 @@ const tooManyOnDemand = ({ maxSessions }: SessionPorts): Refusal =>
  */
 async function claim(
   ports: Creating,
-  wanted: LeaseRequest,
+  request: LeaseRequest,
   template: LaunchTemplate,
 ): Promise<LeaseReply<Refusal>> {
-  const { lease } = wanted.waiter;
+  const { lease } = request.waiter;
   const reserved = await ports.projects.reserveSession(lease);
   const reached = reachedBy(reserved);
-  if (reached && !wanted.keyed) return finalAnswer(reached);
+  if (reached && !request.keyed) return finalAnswer(reached);
   const full = reached ?? tooManyOnDemand(ports);
-  const reply = await claimReserved(ports, wanted, { template, full, ...untilOf(reserved) });
+  const reply = await claimReserved(ports, request, { template, full, ...untilOf(reserved) });
   const isOwn = reply.kind === "waiting" && reply.lease === lease;
   if (!isOwn && reserved.kind === "reserved") await ports.projects.freeSession(lease);
   return reply;
@@ -149,14 +178,14 @@ const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUnt
     : { reservedUntil: reserved.kind === "reserved" ? reserved.deadline : 0 };
 
 async function claimReserved(
-  { poolStore, nodes, jobs, placeByLook }: Creating,
+  { poolStore, nodes, jobs, placeByReading }: Creating,
   { partition, waiter, keyed }: LeaseRequest,
-  { full, ...wanted }: Pick<CreateRequest, "template" | "reservedUntil"> & { readonly full: Refusal },
+  { full, ...reserved }: Pick<CreateRequest, "template" | "reservedUntil"> & { readonly full: Refusal },
 ): Promise<LeaseReply<Refusal>> {
-  const { candidate, obstacle } = await placed(placeByLook, { partition, template: wanted.template });
+  const { candidate, obstacle } = await placed(placeByReading, { partition, template: reserved.template });
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
   const reply = await poolStore.createSession(partition, {
-    ...wanted,
+    ...reserved,
     waiter,
     ...(candidate ? { candidate } : {}),
     ...(keyed ? { keyed } : {}),
@@ -187,13 +216,13 @@ async function claimReserved(
 const mostLaunches = 3;
 
 async function claimElsewhere(
-  { poolStore, nodes, jobs, placeByLook }: Creating,
+  { poolStore, nodes, jobs, placeByReading }: Creating,
   { partition, waiter }: LeaseRequest,
   { template, failures }: { template: LaunchTemplate; failures: readonly LaunchFailure[] },
 ): Promise<boolean> {
   if (failures.length >= mostLaunches) return false;
   const { candidate } = await placed(
-    placeByLook,
+    placeByReading,
     { partition, template },
     failures.map(({ node }) => node),
   );
@@ -213,7 +242,7 @@ async function claimElsewhere(
  * A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not.
  */
 async function placed(
-  placeByLook: PlaceByLook,
+  placeByReading: PlaceByReading,
   { partition, template }: { readonly partition: Partition; readonly template: LaunchTemplate },
   resting: readonly NodeId[] = [],
 ): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
@@ -230,7 +259,7 @@ async function placed(
     ...(template.telemetry && { captures: true }),
   };
   let obstacle = "";
-  const candidate = await placeByLook(async (capacities) => {
+  const candidate = await placeByReading(async (capacities) => {
     obstacle = capacities.obstacle;
     const placement = new Placement(capacities, { engine, ofPool: new Map(), resting });
     const node = await placement.reserve(id, memoryBytes(memory));

@@ -4,7 +4,7 @@ import type { LaunchFacts, LaunchingBrowser } from "./browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import { LaunchTemplates } from "./launch-templates.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
-import { type NodeCapacities, makeLook, Placement } from "./placement.js";
+import { type NodeCapacities, makeReadCapacities, Placement } from "./placement.js";
 import type { NodeStore } from "./ports/node-store.js";
 import type { LaunchCandidate, PoolStore, Job, Jobs, LaunchDemand } from "./ports/pool-store.js";
 
@@ -31,8 +31,8 @@ export type FillPool = (partition: Partition, fleet?: () => Promise<NodeCapaciti
  */
 export const makeFill = (ports: FillPorts): FillPool => {
   const configs = new LaunchTemplates(ports.poolStore);
-  const look = makeLook(ports.nodes);
-  return async (partition, read = look) => {
+  const readCapacities = makeReadCapacities(ports.nodes);
+  return async (partition, read = readCapacities) => {
     const lack = await ports.poolStore.lackOf(partition);
     if (lack === "nothing") return;
     let known: Promise<NodeCapacities> | undefined;

@@ -108,10 +108,10 @@ export class NodeCapacities {
 }
 
 /**
- * Looks at the fleet, one after the other: whoever asks during one shares the next, so that many who ask at
- * once cost two.
+ * Reads the nodes, one reading after the other: whoever asks during one shares the next, so that many who ask
+ * at once cost two.
  */
-export function makeLook(nodes: NodeStore): () => Promise<NodeCapacities> {
+export function makeReadCapacities(nodes: NodeStore): () => Promise<NodeCapacities> {
   let last: Promise<unknown> = Promise.resolve();
   let next: Promise<NodeCapacities> | undefined;
   const begin = (): Promise<NodeCapacities> => {
@@ -127,18 +127,16 @@ export function makeLook(nodes: NodeStore): () => Promise<NodeCapacities> {
   };
 }
 
-/** For so long a look is good while no node says anything else of itself: rooms come and go meanwhile. */
+/** For so long a reading is good while no node says anything else of itself: rooms come and go meanwhile. */
 const keptMs: Millis = 1000;
 
-export type PlaceByLook = <Place>(
+export type PlaceByReading = <Place>(
   place: (capacities: NodeCapacities) => Promise<Place | undefined>,
 ) => Promise<Place | undefined>;
 
-/**
- * Places by the last look at the fleet where that is still good and finds a node, and by a new one otherwise.
- */
-export function makePlaceByLook(nodes: NodeStore, clock: Clock): PlaceByLook {
-  const look = makeLook(nodes);
+/** Places by the last reading of the nodes where that is still good and has room, and by a new one otherwise. */
+export function makePlaceByReading(nodes: NodeStore, clock: Clock): PlaceByReading {
+  const readCapacities = makeReadCapacities(nodes);
   let last: { capacities: NodeCapacities; version: string; at: Millis } | undefined;
   return async (place) => {
     const version = await nodes.version();
@@ -146,7 +144,7 @@ export function makePlaceByLook(nodes: NodeStore, clock: Clock): PlaceByLook {
     const isGood = last !== undefined && last.version === version && at - last.at < keptMs;
     const found = isGood && last ? await place(last.capacities) : undefined;
     if (found) return found;
-    const capacities = await look();
+    const capacities = await readCapacities();
     last = { capacities, version, at };
     return await place(capacities);
   };
@@ -156,7 +154,7 @@ export interface PlacementRequest {
   readonly engine: string;
   readonly ofPool: ReadonlyMap<NodeId, number>;
   /**
-   * Launches of whoever asks have failed there: nothing is placed on the former, one browser on each of the
+   * Launches of the pool or session have failed there: nothing is placed on the former, one browser on each of the
    * latter.
    */
   readonly resting?: readonly NodeId[];
@@ -176,13 +174,13 @@ export class Placement {
 
   constructor(
     private readonly capacities: NodeCapacities,
-    ask: PlacementRequest,
+    request: PlacementRequest,
   ) {
-    const resting = new Set(ask.resting);
-    const able = capacities.able(ask.engine).filter(({ id }) => !resting.has(id));
+    const resting = new Set(request.resting);
+    const able = capacities.able(request.engine).filter(({ id }) => !resting.has(id));
     this.#open = new Set(able.map(({ id }) => id));
-    this.#ofPool = new Map(ask.ofPool);
-    this.#trying = new Set(ask.trying);
+    this.#ofPool = new Map(request.ofPool);
+    this.#trying = new Set(request.trying);
     this.#isSomeWell = able.some(({ failing }) => !failing);
   }
 
