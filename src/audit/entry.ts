@@ -1,4 +1,6 @@
+import { Type } from "typebox";
 import type { Millis } from "../base/clock.js";
+import { parserOf } from "../base/parser.js";
 
 /**
  * Where an entry stands in the log: the instant at which it was put there (ms, 13 digits) and a number among
@@ -80,8 +82,11 @@ export const positionBefore = (at: Millis): Position =>
 /** When it was put there. */
 export const instantOf = (position: Position): Millis => Number(position.slice(0, atDigits));
 
+const positionPattern = "^\\d{13}-\\d{6}$";
+const positionShape = new RegExp(positionPattern);
+export const PositionText = Type.Unsafe<Position>(Type.String({ pattern: positionPattern }));
 export const findPosition = (text: string): Position | undefined =>
-  /^\d{13}-\d{6}$/.test(text) ? (text as Position) : undefined;
+  positionShape.test(text) ? (text as Position) : undefined;
 
 /** An entry as the API shows it (docs/audit.md#entries). */
 export const entryView = (entry: Entry) => ({
@@ -98,8 +103,6 @@ export const entryView = (entry: Entry) => ({
   client_ip: entry.clientIp,
   user_agent: entry.userAgent,
 });
-type EntryView = ReturnType<typeof entryView>;
-
 /** One line of an export and of a segment; the same entry always gives the same bytes. */
 export const lineOf = (entry: Entry): string =>
   `${JSON.stringify({ event_id: entry.position, ...entryView(entry) })}\n`;
@@ -107,12 +110,34 @@ export const lineOf = (entry: Entry): string =>
 const lineStart = '{"event_id":"';
 const positionLength = atDigits + 1 + numberDigits;
 /** The position of a line, without reading the rest of it. */
-export const positionInLine = (line: Buffer): Position =>
-  line.toString("latin1", lineStart.length, lineStart.length + positionLength) as Position;
+export function positionInLine(line: Buffer): Position {
+  const position = findPosition(line.toString("latin1", lineStart.length, lineStart.length + positionLength));
+  if (position === undefined) throw new Error("a line of the audit log does not begin with its position");
+  return position;
+}
+
+const lineParser = parserOf(
+  "a line of the audit log",
+  Type.Object({
+    event_id: PositionText,
+    timestamp: Type.String(),
+    auth_strategy: Type.String(),
+    user_id: Type.String(),
+    email: Type.String(),
+    status: Type.Number(),
+    method: Type.String(),
+    path: Type.String(),
+    route: Type.String(),
+    domain: Type.String(),
+    duration_ms: Type.Number(),
+    client_ip: Type.String(),
+    user_agent: Type.String(),
+  }),
+);
 
 /** Reads a line that `lineOf` has written. */
 export function entryOfLine(line: string): Entry {
-  const { event_id: position, ...view } = JSON.parse(line) as EntryView & { event_id: Position };
+  const { event_id: position, ...view } = lineParser.json(line);
   return {
     position,
     at: Date.parse(view.timestamp),

@@ -4,14 +4,21 @@ import { gunzip, gzip } from "node:zlib";
 import { type Static, Type } from "typebox";
 import { Digest } from "../base/ids.js";
 import { parserOf, readonlyList } from "../base/parser.js";
-import { type Entry, entryOfLine, lineOf, type Position, positionInLine, searchedTexts } from "./entry.js";
+import {
+  type Entry,
+  entryOfLine,
+  lineOf,
+  type Position,
+  positionInLine,
+  PositionText,
+  searchedTexts,
+} from "./entry.js";
 import { GramsBuilder } from "./grams.js";
 import { turn } from "../base/turn.js";
 
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
 
-const PositionText = Type.Unsafe<Position>(Type.String({ pattern: "^\\d{13}-\\d{6}$" }));
 const Hash = Type.String({ pattern: "^([0-9a-f]{64})?$" });
 
 /** What the manifest says of a segment: entries that followed one another in the log, sealed. */

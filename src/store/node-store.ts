@@ -3,6 +3,7 @@ import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
 import {
   type BrowserId,
+  findBrowserId,
   findNodeId,
   type Partition,
   partitionOf,
@@ -154,7 +155,9 @@ export class RedisNodeStore implements NodeStore {
     const places = Object.entries(await this.store.ask((redis) => redis.hgetall(nodeKey(node, "room"))));
     const now = await this.store.now();
     const due = places.flatMap(([id, text]) =>
-      isPending(Number(text.split(" ")[1]), now, this.options.limits.launchClaimMs) ? [] : [id as BrowserId],
+      isPending(Number(text.split(" ")[1]), now, this.options.limits.launchClaimMs)
+        ? []
+        : (findBrowserId(id) ?? []),
     );
     const gone = await Promise.all(
       [...groupBy(due, partitionOf)].map(([partition, browsers]) => this.#goneOf(node, partition, browsers)),

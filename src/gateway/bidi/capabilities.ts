@@ -129,6 +129,22 @@ function optionsIn(wanted: Record<string, unknown>): SessionOptions {
   };
 }
 
+/** The options in what another process has written; undefined where there are none. */
+export const findOptionsIn = (value: unknown): SessionOptions | undefined =>
+  isRecord(value) && faultIn(value) === undefined ? optionsIn(value) : undefined;
+
+/** The session in what another process has written; undefined where there is none. */
+export function findSession(value: unknown): SessionFacts | undefined {
+  if (!isRecord(value)) return undefined;
+  const { id, webSocketUrl, product, userAgent } = value;
+  const isWhole =
+    typeof id === "string" &&
+    typeof webSocketUrl === "string" &&
+    typeof product === "string" &&
+    typeof userAgent === "string";
+  return isWhole ? { id, webSocketUrl, product, userAgent } : undefined;
+}
+
 /** What a new session is answered with, by HTTP and by BiDi alike. */
 export const capabilitiesOf = (
   options: SessionOptions,
@@ -163,7 +179,7 @@ export function findOptions(text: string): SessionOptions | undefined {
   if (text.length > longestOptions) return undefined;
   try {
     const value: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
-    return isRecord(value) && faultIn(value) === undefined ? optionsIn(value) : undefined;
+    return findOptionsIn(value);
   } catch {
     return undefined;
   }

@@ -1,7 +1,14 @@
 import { isRecord } from "../../base/is-record.js";
 import { measure } from "../cdp/json-shape.js";
 import { shapeLimits } from "../cdp/command.js";
-import { capabilitiesOf, matchCapabilities, type SessionFacts, type SessionOptions } from "./capabilities.js";
+import {
+  capabilitiesOf,
+  findOptionsIn,
+  findSession,
+  matchCapabilities,
+  type SessionFacts,
+  type SessionOptions,
+} from "./capabilities.js";
 import type { BidiCommand, MapperEnds } from "./mapper.js";
 
 /** What a mapper process is told first. */
@@ -9,6 +16,21 @@ export interface MapperSetup {
   readonly session: SessionFacts;
   /** Set where the session was made by HTTP; else the client makes it by `session.new`. */
   readonly options?: SessionOptions;
+}
+
+/**
+ * Reads the setup that another process has written; throws where it is anything else. Fields are looked at one by
+ * one, since TypeBox would take 25 MB of each mapper.
+ */
+export function parseSetup(text: string): MapperSetup {
+  const given: unknown = JSON.parse(text);
+  const { session: facts, options } = isRecord(given) ? given : {};
+  const session = findSession(facts);
+  if (!session) throw new Error("the setup of a mapper names no session");
+  if (options === undefined) return { session };
+  const chosen = findOptionsIn(options);
+  if (!chosen) throw new Error("the setup of a mapper has options that there are not");
+  return { session, options: chosen };
 }
 
 interface ConversationParts {

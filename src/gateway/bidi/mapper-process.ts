@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { setPriority } from "node:os";
 import { wholeOf } from "../../browser/cdp/frame.js";
-import { Conversation, type MapperSetup } from "./conversation.js";
+import { Conversation, type MapperSetup, parseSetup } from "./conversation.js";
 import { Mapper } from "./mapper.js";
 import { goodbye, PacketReader, writePacket } from "./packets.js";
 
@@ -53,7 +53,7 @@ function begin(setup: MapperSetup): void {
 const fromClient = new PacketReader((frame) => {
   const message = wholeOf(frame);
   if (conversation) conversation.take(message);
-  else begin(JSON.parse(message.toString()) as MapperSetup);
+  else begin(parseSetup(message.toString()));
 });
 const fromBrowser = new PacketReader((frame) => mapper.fromBrowser(wholeOf(frame).toString()));
 client.on("data", (chunk: Buffer) => fromClient.push(chunk));

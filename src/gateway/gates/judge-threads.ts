@@ -93,7 +93,7 @@ export class JudgeThreads {
   #proceed(): void {
     while (this.#waiting.size > 0) {
       const worker = this.#idle.pop() ?? this.#start();
-      if (worker) this.#give(worker, this.#next());
+      if (worker) this.#giveNext(worker);
       else if (this.#workers.size === 0) this.#giveUp();
       else return;
     }
@@ -104,13 +104,14 @@ export class JudgeThreads {
     this.#waiting.clear();
   }
 
-  /** Takes a message of the browser whose turn it is, which then comes last. */
-  #next(): Waiting {
-    const [browser, waiting] = [...this.#waiting][0] as [BrowserId, Waiting[]];
-    const next = waiting.shift() as Waiting;
-    this.#waiting.delete(browser);
-    if (waiting.length > 0) this.#waiting.set(browser, waiting);
-    return next;
+  /** Gives a message of the browser whose turn it is, which then comes last. */
+  #giveNext(worker: Worker): void {
+    for (const [browser, waiting] of this.#waiting) {
+      const next = waiting.shift();
+      this.#waiting.delete(browser);
+      if (waiting.length > 0) this.#waiting.set(browser, waiting);
+      if (next) return this.#give(worker, next);
+    }
   }
 
   /** Undefined where there are enough, and where the daemon may have no further thread. */

@@ -1,3 +1,4 @@
+import { Type } from "typebox";
 import {
   type ApiKey,
   apiKeyParser,
@@ -8,6 +9,7 @@ import {
 } from "../../access/api-key.js";
 import type { Millis } from "../../base/clock.js";
 import type { ApiKeyId, RequestId } from "../../base/ids.js";
+import { parserOf, readonlyList } from "../../base/parser.js";
 import type { EndedKeys } from "../../pool/ports/ended-keys.js";
 import type { Page, Paging } from "../../spec/paging.js";
 import { accessIdempotencyKey, accessKey, type AccessPart } from "../redis/keys.js";
@@ -24,6 +26,8 @@ interface ApiKeyLimits {
   /** Of one key; null: as many as come. */
   readonly requestsPerMinute: number | null;
 }
+
+const idsParser = parserOf("a list of API keys", readonlyList(Type.String()));
 
 /** So few that whoever else comes waits for no more than a millisecond of it. */
 const readAtOnce = 100;
@@ -102,7 +106,7 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
 
   async endedAmong(ids: readonly string[]): Promise<readonly string[]> {
     const { payload } = await this.#run("ended-keys", { ids: JSON.stringify(ids) });
-    return JSON.parse(payload) as readonly string[];
+    return idsParser.json(payload);
   }
 
   async ended(): ReturnType<EndedKeys["ended"]> {

@@ -15,7 +15,6 @@ import type { StoreLimits } from "../limits.js";
 import { isPending } from "../pending.js";
 import { fieldOf, RedisProjectNames } from "./project-names.js";
 import { graceMs, ProjectScripts } from "./project-scripts.js";
-import { isPartition } from "../records.js";
 import { partitionParts, projectParts } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 import { type ReservationAccount, readAccount, RedisReservations } from "../organization/reservations.js";
@@ -98,7 +97,7 @@ export class RedisProjectStore implements ProjectStore {
 
   async partitions(): Promise<readonly Partition[]> {
     const all = await this.#scripts.ask((redis) => redis.hkeys(this.#scripts.key("pools")));
-    return [onDemandIn(this.project), ...all.map((id) => partitionOf(id as PoolId)).filter(isPartition)];
+    return [onDemandIn(this.project), ...all.flatMap((id) => findPoolId(id) ?? []).map(partitionOf)];
   }
 
   async sweepPools(): Promise<void> {
@@ -107,19 +106,22 @@ export class RedisProjectStore implements ProjectStore {
     for (const [id, noted] of Object.entries(all)) {
       const [state, since] = noted.split(" ");
       const mayCome = state === "creating" && isPending(Number(since) + graceMs, now, graceMs);
-      if (state !== "open") await this.#settlePool(id as PoolId, noted, mayCome);
+      const pool = findPoolId(id);
+      if (pool && state !== "open") await this.#settlePool(pool, noted, mayCome);
     }
   }
 
   async settlePartition(partition: Partition): Promise<boolean> {
     const all = Object.entries(await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools"))));
-    const noted = all.filter(([id, state]) => state === "open" && partitionOf(id as PoolId) === partition);
+    const noted = all
+      .flatMap(([id, state]) => (state === "open" ? (findPoolId(id) ?? []) : []))
+      .filter((pool) => partitionOf(pool) === partition);
     // The pool may have been made since whoever asks has looked.
     const { state } = noted.length > 0 ? await this.#scripts.poolRecord(partition) : {};
     if (noted.length === 0 || state === "open") return false;
-    for (const [pool] of noted) {
+    for (const pool of noted) {
       await this.#names.freeAllOf(pool);
-      await this.#settlePool(pool as PoolId, "open");
+      await this.#settlePool(pool, "open");
     }
     return true;
   }
