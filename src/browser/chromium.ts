@@ -23,8 +23,6 @@ export interface LaunchSpec {
   readonly startUrl?: string;
   /** Enterprise policy of its own, merged over our defaults and below what is pinned. */
   readonly policy?: Readonly<Record<string, unknown>>;
-  /** Puts extensions and a profile into its directories, before Chromium starts. */
-  readonly fillWorkspace?: FillWorkspace;
   /**
    * True where it ends with its first holder. Then it is never reset, and its state after launch is not
    * recorded.
@@ -40,13 +38,9 @@ export interface LaunchSpec {
 export interface StartDirectories {
   readonly directories: Directories;
   readonly uid: number | null;
+  /** Aborts when the launch is given up. */
   readonly signal: AbortSignal;
 }
-/**
- * Fills the profile's directory, where the browser starts from a profile, and says which extensions lie below
- * `directories.extensions`, in load order. Throws, with a text for people, where it cannot.
- */
-export type FillWorkspace = (room: StartDirectories) => Promise<readonly ExtensionDirectory[]>;
 
 /** An unpacked extension that the browser may read and not write. */
 export interface ExtensionDirectory {

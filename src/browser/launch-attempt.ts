@@ -29,7 +29,7 @@ export class LaunchFailed extends Error {
 }
 
 export interface LaunchOptions {
-  /** Gives the launch up. What it had made is removed before `launchChromium` throws. */
+  /** Gives the launch up. What it had made is removed before the launch throws. */
   readonly signal?: AbortSignal;
   readonly onStage?: (stage: LaunchStage) => void;
   /**

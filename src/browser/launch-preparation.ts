@@ -11,31 +11,44 @@ import { makeEtc } from "./isolation/system-files.js";
 import type { WalledIn, Walls } from "./isolation/walls.js";
 import type { LaunchAttempt } from "./launch-attempt.js";
 import { configurationOf, type PolicyWanted, putPolicy, refusePolicy } from "./policy/policy-files.js";
+import { mendProfile } from "./profile/mend-profile.js";
 import { removeCgroup } from "./resources/process-tree.js";
-import { fillWorkspace, makeWorkspace, repairWorkspace, takeWorkspace, type Workspace } from "./workspace.js";
+import { makeWorkspace, repairWorkspace, takeWorkspace, type Workspace } from "./workspace.js";
 
-/** What is ready before any process of the browser starts. */
-export interface PreparedLaunch {
-  readonly spec: LaunchSpec;
+/** The directories of a browser are there, for whoever has to put something into them. */
+export interface MadeRoom {
   readonly executable: string;
   readonly walls: Walls;
   readonly workspace: Workspace;
+  readonly cgroup?: Cgroup;
+}
+
+/** What is ready before any process of the browser starts. */
+export interface PreparedLaunch extends MadeRoom {
+  readonly spec: LaunchSpec;
   readonly uid: number | null;
   readonly directories: Directories;
+  /** Somebody has put something into the directories. */
+  readonly isFilled: boolean;
   /** These are loaded before the browser is ready. */
   readonly extensions: readonly LaunchExtensions[];
   /** Ids of extensions that have no access to files. */
   readonly withoutFiles: Set<string>;
-  readonly cgroup?: Cgroup;
   readonly display?: Display;
 }
 
-/** Makes the browser's directories, cgroup, policy and display. */
-export async function prepareLaunch(
-  spec: LaunchSpec,
-  host: BrowserHost,
-  attempt: LaunchAttempt,
-): Promise<PreparedLaunch> {
+/** A launch under way: what of, where, and how far it has come. */
+export interface LaunchContext {
+  readonly spec: LaunchSpec;
+  readonly host: BrowserHost;
+  readonly attempt: LaunchAttempt;
+}
+
+/** Fills a profile's directory, and says which extensions lie in theirs, in load order. */
+export type Filling = Promise<readonly ExtensionDirectory[]>;
+
+/** Makes the browser's directories, or repairs those that it starts in again, and its cgroup. */
+export async function makeRoom({ spec, host, attempt }: LaunchContext): Promise<MadeRoom> {
   attempt.enter("preparing");
   const executable = host.executables[spec.engine];
   if (executable === undefined) throw new Error(`no executable of ${spec.engine} is installed`);
@@ -58,22 +71,24 @@ export async function prepareLaunch(
   const { value: cgroup } = grouped;
   if (cgroup) attempt.stops.add("cgroup", () => removeCgroup(cgroup, host.clock));
   if (made.status === "rejected") throw made.reason;
-  const extensions = await withForced(await fill(spec, workspace, attempt));
+  return { executable, walls, workspace, ...(cgroup && { cgroup }) };
+}
+
+/** Waits until the directories are filled, and makes the browser's policy and display. */
+export async function prepareLaunch(
+  { spec, host, attempt }: LaunchContext,
+  room: MadeRoom,
+  filling?: Filling,
+): Promise<PreparedLaunch> {
+  const { workspace } = room;
+  const { directories, uid } = workspace;
+  const extensions = await withForced(await filled(workspace, attempt, filling));
   const withoutFiles =
     spec.engine === "chromium" ? await closeFiles(workspace, extensions) : new Set<string>();
   if (spec.engine === "chromium")
     await givePolicy({ ...spec, forced: extensions.flatMap(({ forced }) => forced ?? []) }, workspace, host);
-  const prepared = {
-    spec,
-    executable,
-    walls,
-    workspace,
-    uid,
-    directories,
-    extensions,
-    withoutFiles,
-    ...(cgroup && { cgroup }),
-  };
+  const isFilled = filling !== undefined;
+  const prepared = { ...room, spec, uid, directories, isFilled, extensions, withoutFiles };
   return isHeadful(spec) ? { ...prepared, display: await openDisplay(prepared, host, attempt) } : prepared;
 }
 
@@ -92,22 +107,27 @@ async function givePolicy(
   await putPolicy({ root, shownAt, machine: machinePolicies }, wanted);
 }
 
-/** A launch that is given up meanwhile removes its directories only after this has ended. */
-async function fill(
-  spec: LaunchSpec,
+/** A launch that is given up meanwhile removes its directories only after the filling has ended. */
+async function filled(
   workspace: Workspace,
   attempt: LaunchAttempt,
+  filling?: Filling,
 ): Promise<readonly ExtensionDirectory[]> {
-  if (spec.fillWorkspace === undefined && attempt.adopted === undefined) return [];
-  attempt.enter("assets");
-  const filling = fillWorkspace(spec, workspace, attempt.halted);
-  attempt.stops.add("assets", () =>
-    filling.then(
-      () => {},
-      () => {},
-    ),
+  if (filling === undefined && attempt.adopted === undefined) return [];
+  const mended = mend(workspace, filling ?? Promise.resolve([]));
+  const over = mended.then(
+    () => {},
+    () => {},
   );
-  return await attempt.untilHalted(filling);
+  attempt.stops.add("assets", () => over);
+  attempt.enter("assets");
+  return await attempt.untilHalted(mended);
+}
+
+async function mend(workspace: Workspace, filling: Filling): Promise<readonly ExtensionDirectory[]> {
+  const extensions = await filling;
+  await mendProfile(workspace, extensions);
+  return extensions;
 }
 
 const isHeadful = (spec: LaunchSpec): boolean => spec.engine === "chromium" && !spec.headless;

@@ -3,13 +3,21 @@ import type { Millis } from "../base/clock.js";
 import { attest, type Attestation } from "./attestation.js";
 import { Cdp, PipeClosed } from "./cdp/cdp.js";
 import { Pages } from "./cdp/pages.js";
-import type { Chromium, Directories, Isolation, LaunchSpec } from "./chromium.js";
+import type { Chromium, Directories, Isolation, LaunchSpec, StartDirectories } from "./chromium.js";
 import { BrowserExtensions, reasonOf } from "./extensions/extensions.js";
 import { startSidecar } from "./sidecar.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import { LaunchAttempt, LaunchFailed, type LaunchOptions } from "./launch-attempt.js";
-import { countsAlone, type PreparedLaunch, prepareLaunch } from "./launch-preparation.js";
+import {
+  countsAlone,
+  type Filling,
+  type LaunchContext,
+  type MadeRoom,
+  makeRoom,
+  type PreparedLaunch,
+  prepareLaunch,
+} from "./launch-preparation.js";
 import { type ChromiumProcess, factsOf, spawnChromium, watchProcess } from "./launch-process.js";
 import { giveCookies } from "./profile/kept-cookies.js";
 import { takeFingerprint } from "./reset/fingerprint.js";
@@ -17,45 +25,74 @@ import { limitsInForce } from "./resources/limits.js";
 import { type Launched, RunningChromium } from "./running.js";
 import { lastLinesOf } from "./tail.js";
 
+/** A launch whose directories are there. It has to be started, filled or not. */
+export interface OpenLaunch {
+  /** Where extensions and a profile can be put before Chromium starts. */
+  readonly room: StartDirectories;
+  /**
+   * Starts the browser once what fills its directories is done, and waits until it has answered on its pipe,
+   * its first page is open and it has its extensions.
+   */
+  start(filling?: Filling): Promise<Chromium>;
+}
+
 /**
- * Starts one browser and waits until it has answered on its pipe, its first page is open and it has its
- * extensions. Throws `LaunchFailed` with the stage and the last lines Chromium wrote; then nothing of it is
- * left but what was adopted.
+ * Begins the launch of one browser. This and `start` throw `LaunchFailed` with the stage and the last lines
+ * Chromium wrote; then nothing of it is left but what was adopted.
  */
-export async function launchChromium(
+export async function openLaunch(
   spec: LaunchSpec,
   host: BrowserHost,
   options: LaunchOptions = {},
-): Promise<Chromium> {
+): Promise<OpenLaunch> {
   const attempt = new LaunchAttempt(host.clock, host.launchLimitMs, options);
+  const context: LaunchContext = { spec, host, attempt };
+  try {
+    const room = await makeRoom(context);
+    const { directories, uid } = room.workspace;
+    return {
+      room: { directories, uid, signal: attempt.halted },
+      start: (filling) => start(context, room, filling),
+    };
+  } catch (error) {
+    throw await failed(context, error);
+  }
+}
+
+async function start(context: LaunchContext, room: MadeRoom, filling?: Filling): Promise<Chromium> {
+  const { spec, host, attempt } = context;
   let lastLines: () => readonly string[] = () => [];
   try {
-    const prepared = await prepareLaunch(spec, host, attempt);
+    const prepared = await prepareLaunch(context, room, filling);
     attempt.enter("spawn");
     const child = await spawnChromium(prepared, host, await factsOf(prepared, host));
     lastLines = lastLinesOf(child.stderr as Readable);
     const started = watchProcess(child, { prepared, host, attempt, lastLines });
-    const found = await awaitReady(started, prepared, { host, attempt });
+    const found = await awaitReady(started, prepared, context);
     attempt.enter("ready");
-    const chromium = running(started, prepared, { host, attempt, found });
+    const chromium = running(started, prepared, { ...context, found });
     if (spec.startUrl !== undefined) chromium.navigate(spec.startUrl).catch(() => {});
+    attempt.finish();
     return chromium;
   } catch (error) {
-    await attempt
-      .clear()
-      .catch((left: unknown) =>
-        host.log.error({ browser: spec.browser, left }, "failed launch not cleared up"),
-      );
-    throw new LaunchFailed(attempt.stage, lastLines(), error);
-  } finally {
-    attempt.finish();
+    throw await failed(context, error, lastLines());
   }
 }
 
-interface LaunchContext {
-  readonly host: BrowserHost;
-  readonly attempt: LaunchAttempt;
+/** Clears up what the launch has made. */
+async function failed(
+  { spec, host, attempt }: LaunchContext,
+  error: unknown,
+  lastLines: readonly string[] = [],
+): Promise<LaunchFailed> {
+  await attempt
+    .clear()
+    .catch((left: unknown) => host.log.error({ browser: spec.browser, left }, "failed launch not cleared up"))
+    .finally(() => attempt.finish());
+  return new LaunchFailed(attempt.stage, lastLines, error);
 }
+
+type UnderWay = Pick<LaunchContext, "host" | "attempt">;
 
 /** What a launch learns from a browser once that answers. */
 type Found = Pick<Launched, "cdp" | "pages" | "version" | "baseline" | "extensions" | "attestation" | "log">;
@@ -64,7 +101,7 @@ type Found = Pick<Launched, "cdp" | "pages" | "version" | "baseline" | "extensio
 async function awaitReady(
   started: ChromiumProcess,
   prepared: PreparedLaunch,
-  { host, attempt }: LaunchContext,
+  { host, attempt }: UnderWay,
 ): Promise<Found> {
   const { spec, directories, workspace } = prepared;
   const log = host.log.child({ browser: spec.browser });
@@ -104,7 +141,7 @@ async function firstAnswer(
 async function loadExtensions(
   cdp: Cdp,
   { directories: { profile }, extensions: wanted, withoutFiles }: PreparedLaunch,
-  { host: { clock, launchLimitMs: limitMs }, attempt }: LaunchContext,
+  { host: { clock, launchLimitMs: limitMs }, attempt }: UnderWay,
 ): Promise<BrowserExtensions> {
   const extensions = new BrowserExtensions(cdp, clock, withoutFiles);
   if (wanted.length === 0) return extensions;
@@ -117,7 +154,7 @@ async function loadExtensions(
 const running = (
   started: ChromiumProcess,
   prepared: PreparedLaunch,
-  { host, attempt, found }: LaunchContext & { readonly found: Found },
+  { host, attempt, found }: UnderWay & { readonly found: Found },
 ): RunningChromium =>
   new RunningChromium({
     ...started,
@@ -137,13 +174,13 @@ const running = (
   });
 
 /** True where something of an earlier browser may be in its directories. */
-const wasUsed = ({ spec }: PreparedLaunch, { adopted }: LaunchAttempt): boolean =>
-  adopted !== undefined || spec.fillWorkspace !== undefined;
+const wasUsed = ({ isFilled }: PreparedLaunch, { adopted }: LaunchAttempt): boolean =>
+  adopted !== undefined || isFilled;
 
 async function attestLaunched(
   { pid }: ChromiumProcess,
   { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec },
-  { host, attempt }: LaunchContext,
+  { host, attempt }: UnderWay,
 ): Promise<Attestation | undefined> {
   const { attesting, namespace } = spec.egress ?? {};
   if (!attesting) return undefined;

@@ -1,7 +1,7 @@
 import { lstat, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Stops } from "../base/stops.js";
-import type { ExtensionDirectory, LaunchSpec, KeptWorkspace } from "./chromium.js";
+import type { LaunchSpec, KeptWorkspace } from "./chromium.js";
 import {
   directoriesOf,
   emptyDirectory,
@@ -11,7 +11,6 @@ import {
   removeRoot,
 } from "./directories.js";
 import type { BrowserHost } from "./host.js";
-import { mendProfile } from "./profile/mend-profile.js";
 
 /**
  * What one browser has of the host for itself. It outlives the browser's processes where the browser is to be
@@ -58,18 +57,6 @@ export async function repairWorkspace({ directories }: Workspace): Promise<void>
   await rm(extensions, { recursive: true, force: true });
   await makeExtensionDirectory(directories);
   await emptyDirectory(temporary);
-}
-
-/** Puts into the directories what the browser starts from, and says which extensions it gets. */
-export async function fillWorkspace(
-  spec: LaunchSpec,
-  workspace: Workspace,
-  signal: AbortSignal,
-): Promise<readonly ExtensionDirectory[]> {
-  const { directories, uid } = workspace;
-  const extensions = (await spec.fillWorkspace?.({ directories, uid, signal })) ?? [];
-  await mendProfile(workspace, extensions);
-  return extensions;
 }
 
 async function checkDirectory(path: string): Promise<void> {

@@ -3,10 +3,16 @@ import type { Readable } from "node:stream";
 import type { ExtensionId, ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { ArchiveCache } from "../archive/archives.js";
-import type { ExtensionDirectory, FillWorkspace, StartDirectories } from "../browser/chromium.js";
+import type { ExtensionDirectory, StartDirectories } from "../browser/chromium.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { ExtensionStore } from "../registry/extensions/extension.js";
 import type { ProfileArchives, ProfileStore } from "../registry/profiles/profile.js";
+
+/**
+ * Fills the profile's directory, where the browser starts from a profile, and says which extensions lie below
+ * `directories.extensions`, in load order. Throws, with a text for people, where it cannot.
+ */
+export type FillWorkspace = (room: StartDirectories) => Promise<readonly ExtensionDirectory[]>;
 
 export interface BrowserAssetPorts {
   readonly extensions: Pick<ExtensionStore, "find" | "noteUse">;

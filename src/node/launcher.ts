@@ -3,10 +3,12 @@ import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import type { BrowserId } from "../base/ids.js";
 import { textOf } from "../base/log.js";
-import type { Chromium, FillWorkspace, LaunchSpec, KeptWorkspace } from "../browser/chromium.js";
+import type { Chromium, LaunchSpec, KeptWorkspace } from "../browser/chromium.js";
 import { memoryBytes } from "../spec/bodies.js";
+import type { OpenLaunch } from "../browser/launch.js";
 import type { LaunchStage } from "../browser/launch-attempt.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
+import type { FillWorkspace } from "./browser-assets.js";
 import type { BrowserEgress } from "./browser-egress.js";
 import type { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
 import type { Slot } from "./slot.js";
@@ -30,7 +32,8 @@ export interface FirstStart {
 export interface LauncherPorts {
   /** Throws, with a text for people, where the browser cannot be let out. */
   openBrowserEgress(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
-  launch(spec: LaunchSpec, options: StartOptions): Promise<Chromium>;
+  /** Makes the browser's directories, which are filled before it is started. */
+  openLaunch(spec: LaunchSpec, options: StartOptions): Promise<OpenLaunch>;
   /** What a browser of this configuration is made of; undefined where it is nothing but itself. */
   fillWorkspaceOf(template: LaunchTemplate): FillWorkspace | undefined;
   readonly parallelLaunches: number;
@@ -78,15 +81,11 @@ export class Launcher {
       const egress = await this.ports.openBrowserEgress(id, template);
       try {
         signal.throwIfAborted();
-        const fillWorkspace = this.ports.fillWorkspaceOf(template);
         const start = template.start_url === undefined ? {} : { startUrl: template.start_url };
-        const spec = {
-          ...specOf(id, template, egress),
-          ...start,
-          ...(fillWorkspace && { fillWorkspace }),
-          ...(isForOne && { isForOne }),
-        };
-        return { chromium: await this.ports.launch(spec, { signal, onStage }), egress };
+        const spec = { ...specOf(id, template, egress), ...start, ...(isForOne && { isForOne }) };
+        const launch = await this.ports.openLaunch(spec, { signal, onStage });
+        const filling = this.ports.fillWorkspaceOf(template)?.(launch.room);
+        return { chromium: await launch.start(filling), egress };
       } catch (error) {
         await egress.close();
         throw error;
@@ -102,10 +101,9 @@ export class Launcher {
   ): Promise<Chromium> {
     return this.#inTurn({ priority: restartPriority, flight }, async (onStage) => {
       signal.throwIfAborted();
-      return await this.ports.launch(
-        { ...specOf(id, template, egress), fillWorkspace },
-        { signal, onStage, adopt },
-      );
+      const spec = specOf(id, template, egress);
+      const launch = await this.ports.openLaunch(spec, { signal, onStage, adopt });
+      return await launch.start(fillWorkspace(launch.room));
     });
   }
 

@@ -1,6 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
-import type { FillWorkspace, KeptWorkspace } from "../browser/chromium.js";
+import type { KeptWorkspace } from "../browser/chromium.js";
+import type { FillWorkspace } from "./browser-assets.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 

@@ -2,7 +2,7 @@ import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { type BrowserId, type ClaimId, partitionOf } from "../base/ids.js";
 import { textOf } from "../base/log.js";
-import type { Chromium, FillWorkspace, KeptWorkspace } from "../browser/chromium.js";
+import type { Chromium } from "../browser/chromium.js";
 import type { Browser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { PoolStore, Job } from "../pool/ports/pool-store.js";
@@ -166,8 +166,8 @@ export class Slots {
   }
 
   /** Starts a browser again whose workspace was kept, in its session: only a restart does (restarts.ts). */
-  async runAgain(slot: Slot, keptWorkspace: KeptWorkspace, fillWorkspace: FillWorkspace): Promise<void> {
-    const chromium = await this.#launching.again(slot, keptWorkspace, fillWorkspace);
+  async runAgain(...[slot, ...how]: Parameters<Launcher["again"]>): Promise<void> {
+    const chromium = await this.#launching.again(slot, ...how);
     slot.runs(this.#run(chromium, slot.flight));
     this.#watch(slot, chromium);
   }

@@ -1,9 +1,9 @@
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
-import type { Chromium, ExtensionDirectory, LaunchSpec } from "../../src/browser/chromium.js";
+import type { Chromium, ExtensionDirectory } from "../../src/browser/chromium.js";
 import type { BrowserHost } from "../../src/browser/host.js";
-import { launchChromium } from "../../src/browser/launch.js";
+import { type FilledSpec, launchChromium } from "../support/browser/launch-chromium.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 import { writeExtension } from "../support/archive/extension-files.js";
 import { median } from "./support/figures.js";
@@ -65,7 +65,7 @@ async function extensionOf({ directories }: Chromium, name: string): Promise<Ext
 }
 
 /** Starts with as many extensions as the live ones, of which the last is new. */
-async function restart(chromium: Chromium, spec: LaunchSpec, host: BrowserHost): Promise<number> {
+async function restart(chromium: Chromium, spec: FilledSpec, host: BrowserHost): Promise<number> {
   const started = systemClock.monotonic();
   const keptWorkspace = await chromium.stopAndKeep(limitMs);
   try {

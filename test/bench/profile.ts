@@ -4,9 +4,10 @@ import { chown, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { systemClock } from "../../src/base/clock.js";
-import type { FillWorkspace, LaunchSpec, KeptWorkspace } from "../../src/browser/chromium.js";
+import type { KeptWorkspace } from "../../src/browser/chromium.js";
+import type { FillWorkspace } from "../../src/node/browser-assets.js";
 import type { BrowserHost } from "../../src/browser/host.js";
-import { launchChromium } from "../../src/browser/launch.js";
+import { type FilledSpec, launchChromium } from "../support/browser/launch-chromium.js";
 import { packProfile } from "../../src/browser/profile/pack-profile.js";
 import { unpackProfile } from "../../src/browser/profile/unpack-profile.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
@@ -84,7 +85,7 @@ async function measure(host: BrowserHost, headless: boolean, tar: string): Promi
   return { emptyMs, profileMs: await launch(host, { headless, fillWorkspace }), unpackMs };
 }
 
-async function launch(host: BrowserHost, given: Partial<LaunchSpec>): Promise<number> {
+async function launch(host: BrowserHost, given: Partial<FilledSpec>): Promise<number> {
   const started = systemClock.monotonic();
   const chromium = await launchChromium(launchSpec({ engine: "chromium", ...given }), host);
   const tookMs = systemClock.monotonic() - started;

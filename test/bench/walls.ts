@@ -5,7 +5,7 @@ import type { BrowserHost } from "../../src/browser/host.js";
 import { etcDirectory } from "../../src/browser/isolation/ladder.js";
 import { rungs } from "../../src/browser/isolation/rungs.js";
 import { makeWalls } from "../../src/browser/isolation/walls.js";
-import { launchChromium } from "../../src/browser/launch.js";
+import { launchChromium } from "../support/browser/launch-chromium.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
 import { viewport } from "./bare.js";

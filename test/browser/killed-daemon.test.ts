@@ -7,7 +7,7 @@ import { systemClock } from "../../src/base/clock.js";
 import type { Chromium } from "../../src/browser/chromium.js";
 import { isWorkspaceName, newWorkspaceName } from "../../src/browser/directories.js";
 import type { BrowserHost } from "../../src/browser/host.js";
-import { launchChromium } from "../../src/browser/launch.js";
+import { launchChromium } from "../support/browser/launch-chromium.js";
 import { findScratchDirectory, scratchDirectoriesOf } from "../../src/browser/resources/scratch.js";
 import { sweepEarlier, sweepLeftovers } from "../../src/browser/sweep.js";
 import { isLiving, processTreeOf } from "../../src/browser/resources/processes.js";

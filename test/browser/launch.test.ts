@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec } from "../../src/browser/chromium.js";
 import type { BrowserHost } from "../../src/browser/host.js";
-import { launchChromium } from "../../src/browser/launch.js";
+import { launchChromium } from "../support/browser/launch-chromium.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LaunchFailed } from "../../src/browser/launch-attempt.js";
 import type { BrowserHost } from "../../src/browser/host.js";
-import { launchChromium } from "../../src/browser/launch.js";
+import { launchChromium } from "../support/browser/launch-chromium.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { type FakeChromium, makeFakeChromium, readableByFakes } from "../support/browser/chromium-fake.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";

@@ -11,9 +11,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Chromium, LaunchSpec, KeptWorkspace } from "../../src/browser/chromium.js";
+import type { Chromium, KeptWorkspace } from "../../src/browser/chromium.js";
 import type { BrowserHost } from "../../src/browser/host.js";
-import { launchChromium } from "../../src/browser/launch.js";
+import { type FilledSpec, launchChromium } from "../support/browser/launch-chromium.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
@@ -53,8 +53,8 @@ const leave = async (chromium: Chromium): Promise<KeptWorkspace> => {
   lefts.push(keptWorkspace);
   return keptWorkspace;
 };
-const start = async (spec: LaunchSpec): Promise<Chromium> => kept(await launchChromium(spec, host));
-const startAgain = async (spec: LaunchSpec, keptWorkspace: KeptWorkspace): Promise<Chromium> => {
+const start = async (spec: FilledSpec): Promise<Chromium> => kept(await launchChromium(spec, host));
+const startAgain = async (spec: FilledSpec, keptWorkspace: KeptWorkspace): Promise<Chromium> => {
   const chromium = kept(
     await launchChromium({ fillWorkspace: async () => keptWorkspace.extensions, ...spec }, host, {
       adopt: keptWorkspace,
@@ -190,7 +190,7 @@ test("a start in directories that cannot be used any more leaves nothing but the
 test("a launch that is given up while its workspace is filled ends that before its directories go", async () => {
   const abort = new AbortController();
   let ended = false;
-  const fillWorkspace: LaunchSpec["fillWorkspace"] = async ({ directories, signal }) => {
+  const fillWorkspace: FilledSpec["fillWorkspace"] = async ({ directories, signal }) => {
     setImmediate(() => abort.abort());
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     await writeFile(join(directories.extensions, "late"), "");

@@ -1,7 +1,7 @@
 import { type NodeId, partitionOf } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import type { BrowserHost } from "../../browser/host.js";
-import { launchChromium } from "../../browser/launch.js";
+import { openLaunch } from "../../browser/launch.js";
 import { memoryOf } from "../../browser/resources/memory-usage.js";
 import { fullness, measureMount, measureStorage } from "../../browser/resources/scratch-usage.js";
 import type { Config } from "../../config/config.js";
@@ -50,7 +50,7 @@ export function openBrowsers(
     parallelLaunches: config.node.parallelLaunches,
     launchLimitMs: launchClaimMs(config.node),
     fillWorkspaceOf: (launch) => assets.assets.of(launch),
-    launch: (spec, options) => launchChromium(spec, host, options),
+    openLaunch: (spec, options) => openLaunch(spec, host, options),
     makeTelemetry: (parts) => makeTelemetry(shared, parts),
     makeBridge: ({ pipe }, recorder) =>
       new Bridge(pipe, clock, { sessions: gatewayLimitsOf(config).sessions, recorder }),

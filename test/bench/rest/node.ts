@@ -81,9 +81,10 @@ function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonCo
         openListener: async () => silentListener(),
         egress,
       }),
-    launch: async (spec, { onStage }) => {
+    openLaunch: async (spec, { onStage, signal }) => {
+      const browser = simulatedBrowser(spec);
       onStage("answer");
-      return simulatedBrowser(spec);
+      return { room: { directories: browser.directories, uid: null, signal }, start: async () => browser };
     },
     makeTelemetry: unstoredTelemetry,
     makeBridge: (chromium) => new Bridge(chromium.pipe, clock),

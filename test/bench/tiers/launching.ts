@@ -3,7 +3,7 @@ import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { LaunchStage } from "../../../src/browser/launch-attempt.js";
 import type { Chromium, BrowserProxy, Engine } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { launchChromium } from "../../support/browser/launch-chromium.js";
 import type { Egress } from "../../../src/egress/egress.js";
 import { defaultViewport } from "../../../src/spec/launch-template.js";
 import { launchSpec } from "../../support/browser/chromium-host.js";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import { DisplayTooSmall } from "../../../src/browser/display/display.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { launchChromium } from "../../support/browser/launch-chromium.js";
 import { PipeClient, type Target } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { kinds } from "../../support/browser/chromium-kinds.js";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, StartDirectories } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { launchChromium } from "../../support/browser/launch-chromium.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { engines } from "../../support/browser/chromium-kinds.js";

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LaunchFailed } from "../../../src/browser/launch-attempt.js";
 import type { Chromium, ExtensionDirectory } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { launchChromium } from "../../support/browser/launch-chromium.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { PipeClient, type Target } from "../../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, LaunchSpec, StartDirectories } from "../../../src/browser/chromium.js";
 import { findForced } from "../../../src/browser/extensions/forced-extensions.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { launchChromium } from "../../support/browser/launch-chromium.js";
 import { localRules, openTestEgress, type TestEgress, tiers } from "../../support/browser/browser-egress.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";

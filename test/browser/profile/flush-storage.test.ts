@@ -2,9 +2,10 @@ import { readFileSync } from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { Chromium, FillWorkspace, LaunchSpec } from "../../../src/browser/chromium.js";
+import type { Chromium } from "../../../src/browser/chromium.js";
+import type { FillWorkspace } from "../../../src/node/browser-assets.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { type FilledSpec, launchChromium } from "../../support/browser/launch-chromium.js";
 import { packProfile } from "../../../src/browser/profile/pack-profile.js";
 import { isLiving, processTreeOf } from "../../../src/browser/resources/processes.js";
 import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
@@ -29,7 +30,7 @@ afterAll(async () => {
   await Promise.all([host.close(), site.close()]);
 });
 
-async function start(spec: LaunchSpec): Promise<Chromium> {
+async function start(spec: FilledSpec): Promise<Chromium> {
   const chromium = await launchChromium(spec, host);
   started.push(chromium);
   return chromium;

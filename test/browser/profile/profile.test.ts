@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Chromium, FillWorkspace, LaunchSpec, KeptWorkspace } from "../../../src/browser/chromium.js";
+import type { Chromium, KeptWorkspace } from "../../../src/browser/chromium.js";
+import type { FillWorkspace } from "../../../src/node/browser-assets.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { type FilledSpec, launchChromium } from "../../support/browser/launch-chromium.js";
 import { packProfile } from "../../../src/browser/profile/pack-profile.js";
 import { unpackProfile } from "../../../src/browser/profile/unpack-profile.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
@@ -41,7 +42,7 @@ const from =
     return [];
   };
 
-async function start(spec: LaunchSpec): Promise<Chromium> {
+async function start(spec: FilledSpec): Promise<Chromium> {
   const chromium = await launchChromium(spec, host);
   started.push(chromium);
   return chromium;
@@ -61,7 +62,7 @@ async function leave(chromium: Chromium): Promise<KeptWorkspace> {
 }
 
 /** The profile of somebody who has logged in and moved in. */
-async function livedIn(spec: LaunchSpec): Promise<{ tar: Buffer; uid: number | null }> {
+async function livedIn(spec: FilledSpec): Promise<{ tar: Buffer; uid: number | null }> {
   const chromium = await start(spec);
   const { client, session } = await open(chromium, "/login");
   await client.evaluate(moveIn, session);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { launchChromium } from "../../support/browser/launch-chromium.js";
 import { mapperProgram } from "../../../src/gateway/bidi/mapper-program.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { withoutPrivateRoot } from "../../support/browser/rungs.js";

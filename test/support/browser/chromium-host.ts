@@ -1,7 +1,7 @@
 import { systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Log } from "../../../src/base/log.js";
-import type { LaunchSpec } from "../../../src/browser/chromium.js";
+import type { FilledSpec } from "./launch-chromium.js";
 import { type BrowserHost, type HostSettings, openHost } from "../../../src/browser/host.js";
 import { newScratchDirectory } from "../killed-runs.js";
 
@@ -16,7 +16,7 @@ export function openTestHost(settings: Partial<HostSettings> = {}): Promise<Brow
 }
 
 /** A small headless browser, but for what is said. */
-export const launchSpec = (given: Partial<LaunchSpec> = {}): LaunchSpec => ({
+export const launchSpec = (given: Partial<FilledSpec> = {}): FilledSpec => ({
   browser: newBrowserId(onDemandPartition),
   engine: "headless-shell",
   headless: true,

@@ -1,11 +1,11 @@
-import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
+import type { Chromium } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { type FilledSpec, launchChromium } from "./launch-chromium.js";
 import { launchSpec } from "./chromium-host.js";
 
 /** Launches browsers and, for `afterEach`, kills those that a failing test has left. */
 export function makeLauncher(host: () => BrowserHost): {
-  launch(given: Partial<LaunchSpec>): Promise<Chromium>;
+  launch(given: Partial<FilledSpec>): Promise<Chromium>;
   killAll(): Promise<void>;
 } {
   const launched: Chromium[] = [];

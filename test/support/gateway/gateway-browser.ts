@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from "vitest";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { launchChromium } from "../browser/launch-chromium.js";
 import { nothing, takeCensus } from "../browser/chromium-census.js";
 import { launchSpec, openTestHost } from "../browser/chromium-host.js";
 import { openSite, type Site } from "../browser/chromium-site.js";

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { openLaunch } from "../../../src/browser/launch.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import { Bridge } from "../../../src/gateway/cdp/bridge.js";
 import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
@@ -158,11 +158,17 @@ export async function openNodeBed(
     maxBytes: 2 ** 40,
     makeTelemetry: unstoredTelemetry,
     ...limits,
-    async launch(spec, options) {
+    async openLaunch(spec, options) {
       await before();
-      const chromium = await launchChromium(spec, host, options);
-      launched.push(chromium);
-      return chromium;
+      const { room, start } = await openLaunch(spec, host, options);
+      return {
+        room,
+        async start(filling) {
+          const chromium = await start(filling);
+          launched.push(chromium);
+          return chromium;
+        },
+      };
     },
     makeBridge: ({ pipe }, recorder) => new Bridge(pipe, systemClock, { recorder }),
     keepRecording: (browser, text) => projects.keepRecording(browser, text),

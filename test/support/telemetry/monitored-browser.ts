@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../../../src/base/clock.js";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
-import { launchChromium } from "../../../src/browser/launch.js";
+import { launchChromium } from "../browser/launch-chromium.js";
 import { newLeaseId } from "../../../src/base/ids.js";
 import type { EventCategory } from "../../../src/telemetry/event.js";
 import { Monitor } from "../../../src/telemetry/monitor/monitor.js";
