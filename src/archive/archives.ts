@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import type { Millis } from "../base/clock.js";
+import { RemudaError } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
 
 /** An archive that is kept. */
@@ -9,6 +10,10 @@ export interface ArchiveEntry {
   /** When it was put last, as the store tells (ms since 1970). */
   readonly putAt: Millis;
 }
+
+/** Whether an archive could not be read because there is none. */
+export const isArchiveMissing = (error: unknown): boolean =>
+  error instanceof RemudaError && error.code === "archive_missing";
 
 /**
  * Archives by the SHA-256 of their bytes: what is there is whole, never changes, and is there once however

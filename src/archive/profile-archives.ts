@@ -1,10 +1,9 @@
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
-import { RemudaError } from "../base/errors.js";
 import type { Digest, ProfileId } from "../base/ids.js";
 import type { ProfileArchives, ProfileStore } from "../registry/profiles/profile.js";
-import type { ArchiveCache, Archives, Staging } from "./archives.js";
+import { type ArchiveCache, type Archives, isArchiveMissing, type Staging } from "./archives.js";
 import type { StreamStep } from "./chunks.js";
 import type { StreamSeal } from "./stream-seal.js";
 import { limitBytes, pipeThrough } from "./pipe-through.js";
@@ -57,13 +56,10 @@ async function openLatest(
   try {
     return await open(digest);
   } catch (error) {
-    if (!isMissing(error) || digest === gone) throw error;
+    if (!isArchiveMissing(error) || digest === gone) throw error;
     return openLatest(ports, { id, gone: digest }, open);
   }
 }
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof RemudaError && error.code === "archive_missing";
 
 /** Waits for its first bytes, so that what cannot be opened at all is told before a reader relies on it. */
 async function begun(stream: Readable): Promise<Readable> {

@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import type { Millis } from "../base/clock.js";
+import { type Millis, timestampOf } from "../base/clock.js";
 import { parserOf } from "../base/parser.js";
 
 /**
@@ -90,7 +90,7 @@ export const findPosition = (text: string): Position | undefined =>
 
 /** An entry as the API shows it (docs/audit.md#entries). */
 export const entryView = (entry: Entry) => ({
-  timestamp: new Date(entry.at).toISOString(),
+  timestamp: timestampOf(entry.at),
   auth_strategy: entry.authStrategy,
   user_id: entry.userId,
   email: entry.email,

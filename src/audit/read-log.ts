@@ -1,4 +1,4 @@
-import { RemudaError } from "../base/errors.js";
+import { isArchiveMissing } from "../archive/archives.js";
 import type { AuditStore } from "./audit-store.js";
 import { type Entry, instantOf, longestMs, type Position, positionAt } from "./entry.js";
 import { type AuditFilter, isSearch, mayBeFound, mayBeIn, selectorOf } from "./filter.js";
@@ -61,8 +61,7 @@ export async function unlessDropped(
   { number }: SealedSegment,
   error: unknown,
 ): Promise<undefined> {
-  const isMissing = error instanceof RemudaError && error.code === "archive_missing";
-  if (isMissing && (await store.manifest()).first > number) return undefined;
+  if (isArchiveMissing(error) && (await store.manifest()).first > number) return undefined;
   throw error;
 }
 

@@ -1,3 +1,4 @@
+import { readWhole } from "../base/read-whole.js";
 import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import PQueue from "p-queue";
@@ -97,14 +98,9 @@ export class SegmentFiles {
   }
 
   async #read(digest: Digest, longestBytes: number): Promise<Buffer> {
-    const pieces: Buffer[] = [];
-    let bytes = 0;
-    for await (const piece of (await this.parts.archives.open(digest)) as AsyncIterable<Buffer>) {
-      bytes += piece.length;
-      if (bytes > longestBytes) throw unavailable("answered with more than was put there");
-      pieces.push(piece);
-    }
-    return Buffer.concat(pieces);
+    const whole = await readWhole(await this.parts.archives.open(digest), longestBytes);
+    if (!whole) throw unavailable("answered with more than was put there");
+    return whole;
   }
 
   async #put(bytes: Buffer): Promise<Digest> {

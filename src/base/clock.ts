@@ -4,6 +4,9 @@
  */
 export type Millis = number;
 
+/** An instant as replies and records tell it (RFC 3339): `2026-01-31T08:15:30.000Z`. */
+export const timestampOf = (at: Millis): string => new Date(at).toISOString();
+
 /** Where all code reads the time. Code that waits is given one, so that a test can drive it. */
 export interface Clock {
   /** Wall clock, ms since the epoch. Never decides who gets a browser: Redis's `TIME` does. */

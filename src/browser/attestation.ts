@@ -1,5 +1,5 @@
 import { readlink } from "node:fs/promises";
-import type { Clock, Millis } from "../base/clock.js";
+import { type Clock, type Millis, timestampOf } from "../base/clock.js";
 import type { Canary } from "./canary.js";
 import type { Cdp } from "./cdp/cdp.js";
 
@@ -105,7 +105,7 @@ export async function attest(
     if (denials(asking) - before < closed.length) throw new NotAttested("it did not see what was denied");
     if (reached && !isReached(reached))
       throw new NotAttested(`what it has to allow was not reached: ${textOf(reached)}`);
-    return { at: new Date(clock.now()).toISOString(), denied: true, ...(reached && { allowed: true }) };
+    return { at: timestampOf(clock.now()), denied: true, ...(reached && { allowed: true }) };
   } finally {
     canaryPath.close();
     await cdp.send("Target.detachFromTarget", { sessionId: session }, { limitMs }).catch(() => {});

@@ -1,3 +1,4 @@
+import { readWhole } from "../base/read-whole.js";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { isIP, type Socket } from "node:net";
@@ -147,15 +148,9 @@ function headersOf(answer: IncomingMessage): Record<string, string[]> {
 }
 
 async function bodyOf(answer: IncomingMessage, most: number, kept: (bytes: number) => void): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > most) throw new CurlFailure("too_large", `The body has more than ${most} bytes`);
-    pieces.push(piece);
-    kept(bytes);
-  }
-  return Buffer.concat(pieces);
+  const body = await readWhole(answer, most, kept);
+  if (!body) throw new CurlFailure("too_large", `The body has more than ${most} bytes`);
+  return body;
 }
 
 function failureOf(error: unknown, connection: OpenConnection): CurlFailure {

@@ -1,6 +1,7 @@
 import { networkInterfaces } from "node:os";
-import { isIPv4 } from "node:net";
+import { isLoopback } from "../base/net/host-check.js";
 import { isProxyAddress, proxyEndpoints } from "./port.js";
+import { isUnspecified } from "./ranges.js";
 import type { ReservedEndpoints } from "./rules.js";
 
 /** A place where Remuda itself listens. */
@@ -9,10 +10,7 @@ export interface Endpoint {
   readonly port: number;
 }
 
-const isWild = (host: string): boolean => host === "0.0.0.0" || host === "::" || host === "";
-const isLoopback = (address: string): boolean =>
-  address === "::1" || (isIPv4(address) && address.startsWith("127."));
-const isUnspecified = (address: string): boolean => address === "0.0.0.0" || address === "::";
+const isWild = (host: string): boolean => isUnspecified(host) || host === "";
 
 const localAddresses = (): readonly string[] =>
   Object.values(networkInterfaces())

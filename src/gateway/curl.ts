@@ -1,3 +1,4 @@
+import { readWhole } from "../base/read-whole.js";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { StringDecoder } from "node:string_decoder";
 import { pipeline } from "node:stream/promises";
@@ -65,7 +66,7 @@ export async function runCurl(
   { curl, gone, kept, turn }: CurlContext,
 ): Promise<Curled | GatewayRefusal> {
   if (request.method !== "POST") return { code: "method_not_allowed", message: "This path takes POST" };
-  const text = await read(request, kept);
+  const text = await readWhole(request, bodyBytes, kept);
   await turn.come();
   const asked = turn.run(() => parse(text));
   if (!asked) return badRequest("The body is not what POST /browsers/{id}/curl takes");
@@ -116,19 +117,6 @@ function refusedFor({ kind, message, by }: CurlFailure): GatewayRefusal {
     case "too_large":
       return { code: "destination_failed", message };
   }
-}
-
-/** Undefined where the body is longer than any may be, or breaks off. */
-async function read(request: IncomingMessage, kept: (bytes: number) => void): Promise<Buffer | undefined> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of request as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > bodyBytes) return undefined;
-    pieces.push(piece);
-    kept(bytes);
-  }
-  return Buffer.concat(pieces);
 }
 
 function parse(text: Buffer | undefined): CurlBody | undefined {

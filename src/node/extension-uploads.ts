@@ -1,3 +1,4 @@
+import { bounds } from "../spec/bodies.js";
 import { lstat } from "node:fs/promises";
 import type { Millis } from "../base/clock.js";
 import { partitionOf, type LeaseId, newRequestId } from "../base/ids.js";
@@ -31,9 +32,6 @@ interface ExtensionUploadPorts {
   readonly loadLimitMs: Millis;
   readonly log: Log;
 }
-
-/** The extensions of the launch count too (docs/api.md#bounds-of-fields). */
-const mostExtensions = 20;
 
 interface UploadRequest {
   readonly lease: LeaseId;
@@ -171,9 +169,10 @@ function whyNot(
 ): CommandFailure | undefined {
   if (template.engine !== "chromium") return failed(`${template.engine} has no extensions`, "not_supported");
   const total = chromium.extensions.length + items.length;
-  if (total > mostExtensions)
+  // The extensions of the launch count too.
+  if (total > bounds.extensions)
     return failed(
-      `The browser would have ${total} extensions, and may have ${mostExtensions}`,
+      `The browser would have ${total} extensions, and may have ${bounds.extensions}`,
       "bad_request",
     );
   const names = [...chromium.extensions, ...items].map(({ name }) => name);

@@ -2,7 +2,7 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } f
 import type { Clock, Millis } from "../base/clock.js";
 import { isRecord } from "../base/is-record.js";
 import { type Log, textOf } from "../base/log.js";
-import { fetchJson } from "./fetch-json.js";
+import { readWhole } from "../base/read-whole.js";
 
 /** There are no keys by which a token could be judged, and they cannot be fetched now. */
 export class KeysUnavailable extends Error {}
@@ -87,7 +87,7 @@ export class KeySet {
       abort.abort(new Error(`nothing within ${fetchLimitMs} ms`)),
     );
     try {
-      const keys = await fetchJson(await this.#keysUrl(abort.signal), { signal: abort.signal, maxBytes });
+      const keys = await fetchJson(await this.#keysUrl(abort.signal), abort.signal);
       this.#known = { find: createLocalJWKSet(keys as JSONWebKeySet), at: clock.monotonic() };
     } catch (error) {
       log.warn({ issuer, error: textOf(error) }, "the issuer's keys could not be fetched");
@@ -101,7 +101,7 @@ export class KeySet {
     if (jwksUrl !== null) return jwksUrl;
     // OpenID Connect Discovery 1.0, 4.
     const at = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-    const found = await fetchJson(at, { signal, maxBytes });
+    const found = await fetchJson(at, signal);
     if (!isRecord(found) || found["issuer"] !== issuer) throw new Error(`${at} is another issuer's`);
     const { jwks_uri: url } = found;
     if (typeof url !== "string" || !isAsSafe(url, issuer)) throw new Error(`${at} names no keys`);
@@ -112,3 +112,19 @@ export class KeySet {
 /** An issuer behind TLS has its keys there too. */
 const isAsSafe = (url: string, issuer: string): boolean =>
   url.startsWith("https://") || (url.startsWith("http://") && issuer.startsWith("http://"));
+
+/**
+ * The JSON at a URL, and nothing that it leads to: a redirect could lead anywhere. The signal ends the wait for
+ * the head and for the body alike.
+ */
+async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
+  const reply = await fetch(url, { redirect: "error", signal, headers: { accept: "application/json" } });
+  try {
+    if (reply.status !== 200) throw new Error(`${url} answered ${reply.status}`);
+    const body = await readWhole(reply.body ?? new Blob([]).stream(), maxBytes);
+    if (!body) throw new Error(`${url} answered more than ${maxBytes} bytes`);
+    return JSON.parse(body.toString());
+  } finally {
+    if (!reply.bodyUsed) await reply.body?.cancel();
+  }
+}

@@ -1,4 +1,4 @@
-import type { Millis } from "../../base/clock.js";
+import { type Millis, timestampOf } from "../../base/clock.js";
 import { groupBy } from "../../base/group-by.js";
 import { type Entry, instantOf, lineOf, type Position, positionBefore } from "../entry.js";
 import { keyIn } from "./buckets.js";
@@ -108,12 +108,12 @@ export class Chunk {
 const hourMs: Millis = 3_600_000;
 
 function hourFolder(hour: Millis): string {
-  const text = new Date(hour).toISOString();
+  const text = timestampOf(hour);
   return `date=${text.slice(0, "2026-01-31".length)}/hour=${text.slice("2026-01-31T".length, "2026-01-31T00".length)}`;
 }
 
 /** `20260131T120500Z`, as ISO 8601 has it without separators. */
-const basicOf = (at: Millis): string => new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "");
+const basicOf = (at: Millis): string => timestampOf(at).replaceAll(/[-:]|\.\d+/g, "");
 
 /** Under which all objects of a destination stand. */
 export const folderOf = (destination: Destination): string =>

@@ -25,6 +25,11 @@ export class CdpRefused extends Error {
   }
 }
 
+/** What Chromium does not want to do is left; anything else is told. */
+export const ignoreRefusal = (error: unknown): void => {
+  if (!(error instanceof CdpRefused)) throw error;
+};
+
 export class PipeClosed extends Error {
   constructor() {
     super("Chromium closed its pipe");

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type Clock, type Millis, pause } from "../../base/clock.js";
 import { TimeLimitReached } from "../../base/deadline.js";
-import { type Cdp, CdpRefused } from "../cdp/cdp.js";
+import { type Cdp, CdpRefused, ignoreRefusal } from "../cdp/cdp.js";
 import { findForeignText } from "../foreign-file.js";
 
 /** The extensions that a browser has, by their ids. */
@@ -108,7 +108,3 @@ async function closeTargets(cdp: Cdp, strangers: ReadonlySet<string>): Promise<n
   );
   return theirs.length;
 }
-
-const ignoreRefusal = (error: unknown): void => {
-  if (!(error instanceof CdpRefused)) throw error;
-};

@@ -1,5 +1,5 @@
 import { type Clock, type Millis, pause } from "../../base/clock.js";
-import { CdpRefused, type Cdp } from "../cdp/cdp.js";
+import { type Cdp, ignoreRefusal } from "../cdp/cdp.js";
 import type { Directories } from "../chromium.js";
 import { emptyDirectory } from "../directories.js";
 import { extensionsOf } from "./fingerprint.js";
@@ -74,10 +74,6 @@ async function uninstallAll(cdp: Cdp): Promise<void> {
   const all = await extensionsOf(cdp);
   await Promise.all(all.map((id) => cdp.send("Extensions.uninstall", { id }).catch(ignoreRefusal)));
 }
-
-const ignoreRefusal = (error: unknown): void => {
-  if (!(error instanceof CdpRefused)) throw error;
-};
 
 /**
  * Storage commands want a page's session; "*" stands for every origin. Says whether the clipboard, which wants

@@ -13,7 +13,7 @@ import {
 import { answerJson, refuseRequest } from "../refusals.js";
 import { type CommandResult, commandResultParser } from "./command-result.js";
 import type { NodeAddress } from "../ports.js";
-import { readShort } from "../read-short.js";
+import { readWhole } from "../../base/read-whole.js";
 import { post, type PostReply } from "./post.js";
 
 /** A node takes messages here that Redis may not have brought it. */
@@ -56,7 +56,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const text = await readShort(request, longestBytes);
+  const text = (await readWhole(request, longestBytes))?.toString();
   if (text === undefined) return refuseRequest(response, { code: "body_too_large" });
   const signature = String(request.headers[signatureHeader] ?? "");
   const [at, now] = [signedAt(secret, { text, signature }), clock.now()];

@@ -1,3 +1,4 @@
+import { readWhole } from "../../base/read-whole.js";
 import type { IncomingMessage } from "node:http";
 import { finished } from "node:stream";
 import { Type } from "typebox";
@@ -53,7 +54,9 @@ export const makeAskCurl =
         // A caller who reads slowly, or no further, says nothing of the node.
         if (error && !gone.aborted && !late.signal.aborted && !answer.complete) failed(error);
       });
-      return isOfDaemon(answer) ? done(answer) : refusalOf(await textIn(answer));
+      return isOfDaemon(answer)
+        ? done(answer)
+        : refusalOf((await readWhole(answer, mostErrorBytes))?.toString() ?? "");
     } catch (error) {
       cancel();
       failed(error);
@@ -67,18 +70,6 @@ const isOfDaemon = ({ statusCode, headers }: IncomingMessage): boolean =>
 
 /** Several times what an error has. */
 const mostErrorBytes = 64 * 1024;
-
-async function textIn(answer: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    // Leaving the loop destroys the answer.
-    if (bytes > mostErrorBytes) return "";
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
-}
 
 const errorParser = parserOf(
   "an error of a node",

@@ -6,7 +6,7 @@ import {
   type IssuedKey,
   type ShownKey,
 } from "../../access/api-key.js";
-import type { Millis } from "../../base/clock.js";
+import { type Millis, timestampOf } from "../../base/clock.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
 import { callerOf, principalOf } from "../caller.js";
@@ -57,7 +57,7 @@ function addReads(app: App, { apiKeys }: Deps): void {
       const got = await apiKeys.get(request.params.id, how);
       if (got.kind === "refused") return sendRefusal(reply, got);
       const { lastUsedAt } = got.value;
-      if (lastUsedAt !== undefined) reply.header("x-remuda-last-used-at", instant(lastUsedAt));
+      if (lastUsedAt !== undefined) reply.header("x-remuda-last-used-at", timestampOf(lastUsedAt));
       return reply.send(apiKeyView(got.value));
     },
   );
@@ -111,17 +111,17 @@ function addChanges(app: App, { apiKeys }: Deps): void {
   );
 }
 
-const instant = (at: Millis): string => new Date(at).toISOString();
-const instantOrNull = (at: Millis | undefined): string | null => (at === undefined ? null : instant(at));
+const timestampOrNull = (at: Millis | undefined): string | null =>
+  at === undefined ? null : timestampOf(at);
 
 /** An API key as docs/access.md has it: of its text only the mask. */
 const apiKeyView = ({ key, projectName }: ShownKey): ApiKeyReply => ({
   id: key.id,
   name: key.name,
-  created_at: instant(key.createdAt),
+  created_at: timestampOf(key.createdAt),
   created_by: { id: key.createdBy.id, email: key.createdBy.email, name: key.createdBy.name },
-  expires_at: instantOrNull(key.expiresAt),
-  deleted_at: instantOrNull(key.deletedAt),
+  expires_at: timestampOrNull(key.expiresAt),
+  deleted_at: timestampOrNull(key.deletedAt),
   project_id: key.projectId ?? null,
   project_name: projectName,
   masked_key: key.mask,

@@ -5,7 +5,7 @@ import {
   DestinationPatch,
   type Trial,
 } from "../../audit/export/destination.js";
-import type { Millis } from "../../base/clock.js";
+import { timestampOf } from "../../base/clock.js";
 import { pageOf } from "../../spec/paging.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
@@ -103,8 +103,6 @@ function addTest(app: App, { destinations }: Deps): void {
   );
 }
 
-const instant = (at: Millis): string => new Date(at).toISOString();
-
 function viewOf(
   { serviceRoleArn }: Pick<DestinationOperations, "serviceRoleArn">,
   destination: Destination,
@@ -122,14 +120,14 @@ function viewOf(
     format: "jsonl.gz",
     status: destination.status,
     consecutive_failures: destination.failures,
-    created_at: instant(destination.createdAt),
-    updated_at: instant(destination.updatedAt),
+    created_at: timestampOf(destination.createdAt),
+    updated_at: timestampOf(destination.updatedAt),
     ...(kmsKeyId !== undefined && { kms_key_id: kmsKeyId }),
     ...(lastError !== undefined && { last_error: lastError }),
-    ...(lastErrorAt !== undefined && { last_error_at: instant(lastErrorAt) }),
+    ...(lastErrorAt !== undefined && { last_error_at: timestampOf(lastErrorAt) }),
     ...(cursor !== undefined && { last_exported_cursor: Buffer.from(`1 ${cursor}`).toString("base64url") }),
-    ...(lastSuccessAt !== undefined && { last_success_at: instant(lastSuccessAt) }),
-    ...(nextAttemptAt !== undefined && { next_attempt_at: instant(nextAttemptAt) }),
+    ...(lastSuccessAt !== undefined && { last_success_at: timestampOf(lastSuccessAt) }),
+    ...(nextAttemptAt !== undefined && { next_attempt_at: timestampOf(nextAttemptAt) }),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Static } from "typebox";
-import type { Clock } from "../../base/clock.js";
+import { type Clock, timestampOf } from "../../base/clock.js";
 import type { Extension, NamedQuery } from "../../registry/extensions/extension.js";
 import type { App } from "../bare-app.js";
 import { callerOf, type InProject, judgeUpload } from "../caller.js";
@@ -165,8 +165,8 @@ const extensionView = ({
 }: Extension): ExtensionReply => ({
   id,
   ...(name !== undefined && { name }),
-  created_at: new Date(createdAt).toISOString(),
+  created_at: timestampOf(createdAt),
   size_bytes: sizeBytes,
   checksum: digest,
-  ...(lastUsedAt !== undefined && { last_used_at: new Date(lastUsedAt).toISOString() }),
+  ...(lastUsedAt !== undefined && { last_used_at: timestampOf(lastUsedAt) }),
 });

@@ -1,3 +1,4 @@
+import { timestampOf } from "../../base/clock.js";
 import { type ProjectLimits, ProjectLimitsPatch } from "../../access/project-limits.js";
 import { type Project, ProjectCreate, type ProjectOperations, ProjectPatch } from "../../access/project.js";
 import { refusal } from "../../base/errors.js";
@@ -145,6 +146,6 @@ const projectView = ({ id, name, status, createdAt, updatedAt }: Project): Proje
   id,
   name,
   status,
-  created_at: new Date(createdAt).toISOString(),
-  updated_at: new Date(updatedAt).toISOString(),
+  created_at: timestampOf(createdAt),
+  updated_at: timestampOf(updatedAt),
 });

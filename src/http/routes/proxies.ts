@@ -1,3 +1,4 @@
+import { timestampOf } from "../../base/clock.js";
 import { type Proxy, ProxyCheckBody, ProxyCreate, ProxyPatch } from "../../registry/proxies/proxy.js";
 import type { App } from "../bare-app.js";
 import { callerOf, type InProject } from "../caller.js";
@@ -98,6 +99,6 @@ const proxyView = ({ id, name, protocol, bypassHosts, checked, ...own }: Proxy):
     has_password: own.hasPassword,
     has_ca_bundle: own.hasCaBundle,
   },
-  ...(checked && { status: checked.status, last_checked: new Date(checked.at).toISOString() }),
+  ...(checked && { status: checked.status, last_checked: timestampOf(checked.at) }),
   ...(checked?.ipAddress !== undefined && { ip_address: checked.ipAddress }),
 });

@@ -1,4 +1,4 @@
-import type { Millis } from "../../base/clock.js";
+import { timestampOf } from "../../base/clock.js";
 import {
   type OtlpDestination,
   OtlpDestinationCreate,
@@ -90,8 +90,6 @@ function addWrites(app: App, { inProject }: Deps): void {
   );
 }
 
-const instant = (at: Millis): string => new Date(at).toISOString();
-
 /** Of the headers only that they are there. */
 function viewOf(destination: OtlpDestination): OtlpDestinationReply {
   const { failures, lastExportAt, lastErrorAt, lastError } = destination.health;
@@ -101,11 +99,11 @@ function viewOf(destination: OtlpDestination): OtlpDestinationReply {
     endpoint: destination.endpoint,
     headers: Object.fromEntries(destination.headerNames.map((name) => [name, ""])),
     ...(destination.description !== undefined && { description: destination.description }),
-    created_at: instant(destination.createdAt),
-    updated_at: instant(destination.updatedAt),
+    created_at: timestampOf(destination.createdAt),
+    updated_at: timestampOf(destination.updatedAt),
     consecutive_failures: failures,
-    ...(lastExportAt !== undefined && { last_export_at: instant(lastExportAt) }),
+    ...(lastExportAt !== undefined && { last_export_at: timestampOf(lastExportAt) }),
     ...(lastError !== undefined && { last_error: lastError }),
-    ...(lastErrorAt !== undefined && { last_error_at: instant(lastErrorAt) }),
+    ...(lastErrorAt !== undefined && { last_error_at: timestampOf(lastErrorAt) }),
   };
 }

@@ -1,3 +1,4 @@
+import { timestampOf } from "../../base/clock.js";
 import type { ProfileFacts } from "../../registry/profiles/selectors.js";
 import type { ProfileReply } from "../schemas/replies.js";
 
@@ -5,7 +6,7 @@ import type { ProfileReply } from "../schemas/replies.js";
 export const profileView = ({ id, name, createdAt, updatedAt, lastUsedAt }: ProfileFacts): ProfileReply => ({
   id,
   ...(name !== undefined && { name }),
-  created_at: new Date(createdAt).toISOString(),
-  ...(updatedAt !== undefined && { updated_at: new Date(updatedAt).toISOString() }),
-  ...(lastUsedAt !== undefined && { last_used_at: new Date(lastUsedAt).toISOString() }),
+  created_at: timestampOf(createdAt),
+  ...(updatedAt !== undefined && { updated_at: timestampOf(updatedAt) }),
+  ...(lastUsedAt !== undefined && { last_used_at: timestampOf(lastUsedAt) }),
 });

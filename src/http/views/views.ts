@@ -1,5 +1,5 @@
 import { type Static, Type } from "typebox";
-import type { Millis } from "../../base/clock.js";
+import { timestampOf } from "../../base/clock.js";
 import { parserOf } from "../../base/parser.js";
 import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
 import { noTraffic, type TrafficUsage } from "../../pool/browser.js";
@@ -28,14 +28,12 @@ export interface ViewContext {
   links(browser: BrowserId, lease: LeaseId, node?: NodeId): Links;
 }
 
-const instant = (at: Millis): string => new Date(at).toISOString();
-
 /** A pool as docs/api.md#pools has it. */
 export const poolView = (pool: Pool, { region }: ViewContext): PoolReply => ({
   id: pool.id,
   ...(pool.name !== undefined && { name: pool.name }),
   region,
-  created_at: instant(pool.createdAt),
+  created_at: timestampOf(pool.createdAt),
   acquired_count: pool.counts.leased,
   available_count: pool.counts.idle,
   launching_count: pool.counts.launching,
@@ -122,7 +120,7 @@ export function sessionView(session: Session, { region, links }: ViewContext): S
   const isolation = isolationOf(browser.isolation);
   return {
     session_id: browser.id,
-    created_at: instant(browser.createdAt),
+    created_at: timestampOf(browser.createdAt),
     ...links(browser.id, lease.id, browser.node),
     region,
     stealth: launch.stealth,
@@ -198,7 +196,7 @@ const echoes = ({
 
 const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): SessionReply => ({
   session_id: dead.id,
-  created_at: instant(dead.createdAt),
+  created_at: timestampOf(dead.createdAt),
   ...links(dead.id, dead.lease),
   region,
   stealth: dead.stealth,
@@ -211,7 +209,7 @@ const tombstoneView = (dead: Tombstone, { region, links }: ViewContext): Session
   ...(dead.tags !== undefined && { tags: tagsParser.json(dead.tags) }),
   ...(dead.pool && { pool: dead.pool }),
   usage: { uptime_ms: Math.max(0, dead.deletedAt - dead.createdAt), ...usageView(dead.usage) },
-  deleted_at: instant(dead.deletedAt),
+  deleted_at: timestampOf(dead.deletedAt),
   usage_status: "ready",
   reason: dead.reason,
 });

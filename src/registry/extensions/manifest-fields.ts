@@ -1,10 +1,9 @@
 import { isRecord } from "../../base/is-record.js";
+import { isText, isTexts } from "../../base/is-text.js";
 
 import { posix } from "node:path";
 
 export type Fields = Readonly<Record<string, unknown>>;
-const isText = (value: unknown): value is string => typeof value === "string";
-const isTexts = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isText);
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 interface Shape {

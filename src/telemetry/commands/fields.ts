@@ -1,4 +1,5 @@
 import { isRecord } from "../../base/is-record.js";
+import { isText, isTexts } from "../../base/is-text.js";
 
 /** One value of an event. */
 export type FieldValue = string | number | boolean | readonly string[];
@@ -27,11 +28,9 @@ const field = <Value>(
   tell: (value: Value) => FieldValue | undefined,
 ): Field => ({ path: pathOf(dotted), read: (value) => (isRight(value) ? tell(value) : wrong) });
 
-const isText = (value: unknown): value is string => typeof value === "string";
 const isBoolean = (value: unknown): value is boolean => typeof value === "boolean";
 /** JSON can write numbers that are too large for any. */
 const isNumber = (value: unknown): value is number => Number.isFinite(value);
-const isTexts = (value: unknown): value is string[] => Array.isArray(value) && value.every(isText);
 const isRecords = (value: unknown): value is Record<string, unknown>[] =>
   Array.isArray(value) && value.every(isRecord);
 

@@ -1,4 +1,4 @@
-import type { Clock, Millis } from "../../base/clock.js";
+import { type Clock, type Millis, timestampOf } from "../../base/clock.js";
 import type { BrowserId, LeaseId } from "../../base/ids.js";
 import type { FlightRecording, RecordingReason } from "../../spec/flight-recording.js";
 import { methodName } from "./protocol-methods.js";
@@ -126,15 +126,15 @@ export class FlightRecorder {
     const isTheirs = lease !== undefined && lease === this.#lease;
     return {
       session_id: this.browser,
-      recorded_at: instant(this.parts.clock.now()),
+      recorded_at: timestampOf(this.parts.clock.now()),
       reason,
       ...(error !== undefined && { error: error.slice(0, longestText) }),
       ...(this.#exit && { exit: this.#exit }),
-      states: this.#states.list().map(({ at, state }) => ({ at: instant(at), state })),
+      states: this.#states.list().map(({ at, state }) => ({ at: timestampOf(at), state })),
       commands: isTheirs ? this.#commands() : { count: 0, last: [] },
       failed_requests: isTheirs ? this.#requests.list().map(told) : [],
       console_errors: isTheirs
-        ? this.#errors.list().map(({ at, host, count }) => ({ at: instant(at), host, count }))
+        ? this.#errors.list().map(({ at, host, count }) => ({ at: timestampOf(at), host, count }))
         : [],
       memory: this.#memoryTold(isTheirs),
     };
@@ -143,7 +143,7 @@ export class FlightRecorder {
   #commands(): FlightRecording["commands"] {
     const first = Math.max(0, this.#sent - kept.commands);
     const last = Array.from({ length: this.#sent - first }, (_, at) => (first + at) % kept.commands).map(
-      (at) => ({ at: instant(this.#sentAt[at] ?? 0), method: methodName(this.#methods[at] ?? "") }),
+      (at) => ({ at: timestampOf(this.#sentAt[at] ?? 0), method: methodName(this.#methods[at] ?? "") }),
     );
     return { count: this.#sent, last };
   }
@@ -154,7 +154,7 @@ export class FlightRecorder {
       limit_bytes: this.parts.memoryLimitBytes,
       ...(peakBytes !== undefined && { peak_bytes: peakBytes }),
       ...(outOfMemoryKills !== undefined && { out_of_memory_kills: outOfMemoryKills }),
-      samples: isTheirs ? this.#samples.list().map(({ at, bytes }) => ({ at: instant(at), bytes })) : [],
+      samples: isTheirs ? this.#samples.list().map(({ at, bytes }) => ({ at: timestampOf(at), bytes })) : [],
     };
   }
 
@@ -178,9 +178,8 @@ export class FlightRecorder {
   }
 }
 
-const instant = (at: Millis): string => new Date(at).toISOString();
 const told = ({ at, host, reason, count }: Repeated): FlightRecording["failed_requests"][number] => ({
-  at: instant(at),
+  at: timestampOf(at),
   host,
   reason,
   count,
