@@ -3,15 +3,16 @@ import type { Millis } from "../base/clock.js";
 import { attest, type Attestation } from "./attestation.js";
 import { Cdp, PipeClosed } from "./cdp/cdp.js";
 import { Pages } from "./cdp/pages.js";
-import type { Chromium, Directories, Isolation, LaunchSpec, StartDirectories } from "./chromium.js";
+import type { Chromium, Directories, Isolation, LaunchSpec, Sidecar, StartDirectories } from "./chromium.js";
 import { BrowserExtensions, reasonOf } from "./extensions/extensions.js";
-import { startSidecar } from "./sidecar.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
+import { type StartedProcess, startWalled } from "./isolation/syscall-filter.js";
 import { LaunchAttempt, LaunchFailed, type LaunchOptions } from "./launch-attempt.js";
 import {
   countsAlone,
   type Filling,
+  insideOf,
   type LaunchContext,
   type MadeRoom,
   makeRoom,
@@ -21,7 +22,7 @@ import {
 import { type ChromiumProcess, factsOf, spawnChromium, watchProcess } from "./launch-process.js";
 import { giveCookies } from "./profile/kept-cookies.js";
 import { takeFingerprint } from "./reset/fingerprint.js";
-import { limitsInForce } from "./resources/limits.js";
+import { limitsInForce, sidecarLimits } from "./resources/limits.js";
 import { type Launched, RunningChromium } from "./running.js";
 import { lastLinesOf } from "./tail.js";
 
@@ -216,4 +217,28 @@ function isolationOf(prepared: PreparedLaunch, host: BrowserHost): Isolation {
 function networkOf({ egress }: LaunchSpec): Isolation["network"] {
   if (egress === undefined) return "none";
   return egress.namespace === undefined ? "proxy" : "namespace";
+}
+
+/**
+ * Starts a program beside a browser: it has the browser's uid and is counted with it, and ends with it where
+ * there are cgroups. Throws, with a text for people, where it cannot.
+ */
+function startSidecar(
+  prepared: PreparedLaunch,
+  { prlimit }: Pick<BrowserHost, "prlimit">,
+  { command, files, memoryBytes }: Sidecar,
+): Promise<StartedProcess> {
+  const { cgroup, walls } = prepared;
+  const limited = [...sidecarLimits(prlimit, memoryBytes), ...command];
+  return startWalled(
+    walls,
+    [...(cgroup?.prefix ?? []), ...walls.sidecar(insideOf(prepared), limited, files)],
+    {
+      stdio: ["pipe", "pipe", "ignore", "pipe", "pipe"],
+      // A session of its own, so that no signal of a terminal reaches it.
+      detached: true,
+      cwd: "/",
+      env: {},
+    },
+  );
 }

@@ -1,11 +1,10 @@
 import { type Static, Type } from "typebox";
 import { regions } from "../spec/bodies.js";
 import { oneOf, secretOr, textOr } from "./kinds.js";
-import { accessSection } from "./sections/access.js";
+import { accessSection, projectsSection } from "./sections/access.js";
 import { auditSection } from "./sections/audit.js";
 import { archivesSection, extensionsSection, profilesSection } from "./sections/archives.js";
 import { nodeSection, browserSection, drainSection } from "./sections/browsers.js";
-import { projectsSection } from "./sections/projects.js";
 import { serverSection, redisSection, logSection, stopSection } from "./sections/daemon.js";
 import { gatewaySection, egressSection } from "./sections/network.js";
 import { telemetrySection } from "./sections/telemetry.js";

@@ -15,3 +15,8 @@ export const accessSection = Type.Object({
   max_keys: count("API keys that there may be", "keys")(100_000),
   max_deleted_keys: count("deleted API keys whose records are kept; the oldest go first", "keys")(10_000),
 });
+
+export const projectsSection = Type.Object({
+  enabled: switched("whether there are projects beside the default one; the same for all daemons")(false),
+  max_projects: count("projects of the organization", "projects")(1000),
+});

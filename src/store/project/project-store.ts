@@ -1,6 +1,7 @@
 import { forEachConcurrently } from "../../base/concurrently.js";
 import {
   type BrowserId,
+  findBrowserId,
   findPoolId,
   onDemandIn,
   type Partition,
@@ -11,6 +12,7 @@ import {
 import type { IdempotencyKey } from "../../pool/ports/pool-store.js";
 import type { ProjectStore } from "../../pool/ports/project-store.js";
 import type { Tombstone } from "../../pool/session.js";
+import { type StoredRecording, storedRecordingParser } from "../../spec/flight-recording.js";
 import type { StoreLimits } from "../limits.js";
 import { isPending } from "../pending.js";
 import { fieldOf, RedisProjectNames } from "./project-names.js";
@@ -18,7 +20,6 @@ import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { partitionParts, projectParts } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 import { type ReservationAccount, readAccount, RedisReservations } from "../organization/reservations.js";
-import { RedisRecordings } from "./recordings.js";
 import { RedisTombstones } from "./tombstones.js";
 
 const partitionsAtOnce = 64;
@@ -180,5 +181,39 @@ export class RedisProjectStore implements ProjectStore {
     const { state } = await this.#scripts.poolRecord(partitionOf(pool));
     if (!state) return mayCome ? undefined : await this.forgetPool(pool);
     if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
+  }
+}
+
+/** What browsers of one project had recorded when they ended by a fault. */
+class RedisRecordings {
+  constructor(
+    private readonly scripts: ProjectScripts,
+    private readonly limits: Pick<StoreLimits, "maxRecordings" | "tombstoneMs">,
+  ) {}
+
+  async keep(browser: BrowserId, recording: string): Promise<void> {
+    const { maxRecordings: most, tombstoneMs: keepMs } = this.limits;
+    await this.scripts.run("keep-recording", { browser, recording, most, keepMs });
+  }
+
+  async find(browser: BrowserId): Promise<StoredRecording | undefined> {
+    const text = await this.scripts.ask((redis) => redis.hget(this.scripts.key("flightRecordings"), browser));
+    return text === null ? undefined : storedRecordingParser.json(text);
+  }
+
+  /** The newest of browsers of that partition. */
+  async newest(partition: Partition, most: number): Promise<readonly StoredRecording[]> {
+    const all = await this.scripts.ask((redis) =>
+      redis.zrevrange(this.scripts.key("flightRecordingOrder"), 0, -1),
+    );
+    const ids = all.filter((text) => {
+      const id = findBrowserId(text);
+      return id !== undefined && partitionOf(id) === partition;
+    });
+    if (ids.length === 0) return [];
+    const texts = await this.scripts.ask((redis) =>
+      redis.hmget(this.scripts.key("flightRecordings"), ...ids.slice(0, most)),
+    );
+    return texts.flatMap((text) => (text === null ? [] : storedRecordingParser.json(text)));
   }
 }

@@ -2,7 +2,6 @@ import { type Clock, type Millis, timestampOf } from "../../base/clock.js";
 import type { BrowserId, LeaseId } from "../../base/ids.js";
 import type { FlightRecording, RecordingReason } from "../../spec/flight-recording.js";
 import { methodName } from "./protocol-methods.js";
-import { Ring } from "./ring.js";
 
 /** Entries that are kept of each kind; a recording has at most 32 KiB of JSON. */
 const kept = { states: 32, commands: 64, requests: 32, errors: 32, samples: 24 } as const;
@@ -184,3 +183,33 @@ const told = ({ at, host, reason, count }: Repeated): FlightRecording["failed_re
   reason,
   count,
 });
+
+/** The last so many entries. */
+class Ring<Entry> {
+  #entries: Entry[] = [];
+  #next = 0;
+
+  constructor(private readonly most: number) {}
+
+  push(entry: Entry): void {
+    this.#entries[this.#next] = entry;
+    this.#next = (this.#next + 1) % this.most;
+  }
+
+  get last(): Entry | undefined {
+    return this.#entries.at(this.#next - 1);
+  }
+
+  /** The oldest first. */
+  list(): readonly Entry[] {
+    const isFull = this.#entries.length === this.most;
+    return isFull
+      ? [...this.#entries.slice(this.#next), ...this.#entries.slice(0, this.#next)]
+      : this.#entries;
+  }
+
+  clear(): void {
+    this.#entries = [];
+    this.#next = 0;
+  }
+}
