@@ -1,4 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { say } from "./say.mjs";
@@ -8,8 +9,20 @@ const counted = (isGood) => (isGood ? { passed: 1, failed: 0 } : { passed: 0, fa
 
 const node = (script, ...args) => [process.execPath, [script, ...args]];
 
-/** What a user tries beside them, such as the README's script, is nobody's fault. */
-const sources = ["src", "test", "vitest.config.ts"];
+/**
+ * The tracked sources: what a user tries beside them, such as the README's script, is nobody's fault. Where there is
+ * no repository, as in an archive of a release, all of the folders.
+ */
+export function trackedSources(root) {
+  const folders = ["src", "test", "scripts", "vitest.config.ts"];
+  const listed = spawnSync("git", ["ls-files", "-z", "--", ...folders], { cwd: root, encoding: "utf8" });
+  if (listed.status !== 0) return folders;
+  // A file that was removed and not yet committed is listed still.
+  const files = listed.stdout
+    .split("\0")
+    .filter((path) => /\.m?[jt]s$/.test(path) && existsSync(join(root, path)));
+  return files.length > 0 ? files : folders;
+}
 
 /** Steps that run in parallel keep their output and print it whole, so that it does not mix. */
 async function runStep([program, args], { root, isParallel, env = process.env }) {
@@ -34,13 +47,13 @@ async function types(step) {
 async function format(step) {
   say("format (oxfmt)");
   const oxfmt = join(step.root, "node_modules/oxfmt/bin/oxfmt");
-  return counted((await runStep(node(oxfmt, "--check", "src", "test", "scripts"), step)) === 0);
+  return counted((await runStep(node(oxfmt, "--check", ...trackedSources(step.root)), step)) === 0);
 }
 
 async function lint(step) {
   say("lint (oxlint)");
   const oxlint = join(step.root, "node_modules/oxlint/bin/oxlint");
-  return counted((await runStep(node(oxlint, "--deny-warnings", ...sources), step)) === 0);
+  return counted((await runStep(node(oxlint, "--deny-warnings", ...trackedSources(step.root)), step)) === 0);
 }
 
 /** Counts of vitest's JSON report; a file that could not even be loaded counts as one failure. */

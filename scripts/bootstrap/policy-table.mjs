@@ -193,10 +193,7 @@ export function sourceOf({ majorVersion, types }) {
       .filter((name) => types[name] === kind)
       .sort();
   const entries = kinds.map((kind) => `  ${kind}: words(\`\n${linesOf(namesOf(kind))}\n  \`),`);
-  return `// Written by \`node scripts/bootstrap.mjs policy-table\` from what the installed Chromium says of itself; not to be changed by hand.
-
-/** The major version of the Chromium that was asked. */
-export const tableVersion = ${majorVersion};
+  return `// Written by \`node scripts/bootstrap.mjs policy-table\` from what Chromium ${majorVersion} says of itself; not to be changed by hand.
 
 const words = (text: string): readonly string[] => text.trim().split(/\\s+/);
 

@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,14 +16,17 @@ interface Parts {
     needsOfConfig(root: string, env: object): { required: string[] };
     tools: Record<"chromium" | "shell", { places: string[] }>;
   };
-  "checks.mjs": { countTests(report: object, code: number): { passed: number; failed: number } };
+  "checks.mjs": {
+    countTests(report: object, code: number): { passed: number; failed: number };
+    trackedSources(root: string): readonly string[];
+  };
 }
 const part = <Name extends keyof Parts>(name: Name): Promise<Parts[Name]> =>
   import(join(root, "scripts/bootstrap", name));
 const { hasPackages } = await part("packages.mjs");
 const { build, digestOf } = await part("build.mjs");
 const { commandFor, needsOfConfig, tools } = await part("system.mjs");
-const { countTests } = await part("checks.mjs");
+const { countTests, trackedSources } = await part("checks.mjs");
 
 let directory: string;
 beforeEach(() => {
@@ -188,6 +191,24 @@ describe("system packages", () => {
       )?.[1] ?? "";
     expect([...tools.chromium.places, ...tools.shell.places]).toEqual(places(table));
   });
+});
+
+describe("what format and lint look at", () => {
+  const git = (...args: string[]): void => void execFileSync("git", args, { cwd: directory });
+  test("is the tracked sources, and not what was tried beside them", () => {
+    write("src/kept.ts", "");
+    write("scripts/kept.mjs", "");
+    write("src/removed.ts", "");
+    write("src/kept.lua", "");
+    git("init", "-q");
+    git("add", ".");
+    rmSync(join(directory, "src/removed.ts"));
+    write("src/tried.mjs", "");
+    write("try.mjs", "");
+    expect(trackedSources(directory)).toEqual(["scripts/kept.mjs", "src/kept.ts"]);
+  });
+  test("is all sources where there is no repository", () =>
+    expect(trackedSources(directory)).toEqual(["src", "test", "scripts", "vitest.config.ts"]));
 });
 
 describe("the closing line", () => {

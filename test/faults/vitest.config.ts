@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import { FaultReporter } from "./test/faults/reporter.js";
+import { FaultReporter } from "./reporter.js";
 
 /** `npm run prove:faults`: the faults that `npm test` tries too, and those that take longer. */
 export default defineConfig({
