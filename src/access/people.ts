@@ -7,7 +7,7 @@ import { actions, organization, type Policy } from "./policy.js";
 import type { Principal } from "./principal.js";
 
 /** What an issuer says of whoever shows its token. */
-export type Claims = Readonly<Record<string, unknown>>;
+type Claims = Readonly<Record<string, unknown>>;
 
 export interface TokenVerifier {
   /** What a token says that is the issuer's, for us, and in force until a time. */

@@ -39,7 +39,7 @@ export interface Guarded {
 }
 
 /** What a request shows of itself: two of its headers. */
-export interface Credentials {
+interface Credentials {
   readonly authorization: string | undefined;
   /** `X-Kernel-Project-Id`. */
   readonly project: string | undefined;

@@ -14,7 +14,7 @@ import type {
   ProjectPatch,
 } from "./project.js";
 
-export interface ProjectPorts extends Omit<ProjectLimitPorts, "find"> {
+interface ProjectPorts extends Omit<ProjectLimitPorts, "find"> {
   readonly directory: ProjectDirectory;
   readonly contents: ProjectContents;
   readonly maxProjects: number;

@@ -67,7 +67,7 @@ export interface ProjectDirectory {
   forget(id: ProjectId): Promise<void>;
 }
 
-export interface ProjectListQuery extends Paging {
+interface ProjectListQuery extends Paging {
   readonly name?: string;
   readonly query?: string;
 }

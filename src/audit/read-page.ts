@@ -11,11 +11,11 @@ import { turn } from "../base/turn.js";
 const pack = promisify(gzip);
 
 /** One page of entries, newest first; `next` is there while there are more. */
-export interface AuditPage {
+interface AuditPage {
   readonly entries: readonly Entry[];
   readonly next?: string;
 }
-export interface AuditChunk {
+interface AuditChunk {
   readonly bytes: Buffer;
   readonly count: number;
   readonly next?: string;

@@ -21,7 +21,7 @@ export interface AuditRecorder {
 
 /** Why entries are not in the log: too many at once, the log full, Redis away for too long. */
 type LossReason = "too_many" | "log_full" | "store_away";
-export interface AuditMeter {
+interface AuditMeter {
   recorded(count: number): void;
   lost(reason: LossReason, count: number): void;
 }

@@ -14,7 +14,7 @@ const mostDebtMs: Millis = 250;
 /** How much may be read at once after a while of less: two messages of the usual limit. */
 const burstBytes = 32 * 1024 * 1024;
 
-export interface TurnLimits {
+interface TurnLimits {
   /** Of the event loop, where it is used all the time. */
   readonly share?: number;
   /**

@@ -6,7 +6,7 @@ export const readonlyList = <const Item extends TSchema>(item: Item) =>
   Type.Unsafe<readonly Static<Item>[]>(Type.Array(item));
 
 /** Reads what another process wrote, as a schema has it; throws where it is anything else. */
-export interface Parser<Value> {
+interface Parser<Value> {
   value(given: unknown): Value;
   json(text: string): Value;
 }

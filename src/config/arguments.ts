@@ -1,5 +1,5 @@
 /** What the command line asks for; everything else is a setting. */
-export type Arguments =
+type Arguments =
   /** `openLoopback`: every port of this machine's loopback, or one. */
   | { readonly kind: "start"; readonly openLoopback?: "all" | number }
   | { readonly kind: "help" }

@@ -6,7 +6,7 @@ import { expectation, findKeys, type Leaf, leaves } from "./settings.js";
 export type Environment = Readonly<Record<string, string | undefined>>;
 type Tree = Record<string, unknown>;
 
-export type Validated =
+type Validated =
   | { readonly kind: "valid"; readonly values: ConfigFile }
   | { readonly kind: "faulty"; readonly faults: readonly string[] };
 

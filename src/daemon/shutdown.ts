@@ -18,7 +18,7 @@ export interface ProcessContext {
 export type Start = (lifetime: ProcessContext) => Promise<Stops>;
 
 /** `process`, or what a test puts in its place. */
-export interface SignalSource {
+interface SignalSource {
   on(event: string, listener: (cause: unknown) => void): unknown;
   off(event: string, listener: (cause: unknown) => void): unknown;
 }

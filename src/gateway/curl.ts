@@ -55,7 +55,7 @@ export function observeCurl(
 }
 
 /** What is to be answered; the body is put into text while it is written. */
-export interface Curled extends Omit<CurlReply, "body"> {
+interface Curled extends Omit<CurlReply, "body"> {
   readonly body: Buffer;
   readonly encoding: "utf8" | "base64";
 }

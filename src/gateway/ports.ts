@@ -46,7 +46,7 @@ export interface ClientIdentity {
 export type ClientEnd = "left" | "restart" | "browser" | "cut";
 
 /** A request through the browser's way out that was answered. */
-export interface ObservedRequest {
+interface ObservedRequest {
   readonly lease: LeaseId;
   readonly request: RequestId;
   /** The operation's id in the API's description. */

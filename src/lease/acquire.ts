@@ -14,7 +14,7 @@ import type { Caller } from "../spec/paging.js";
 import { checkTelemetry } from "../spec/telemetry.js";
 import { notSupported, unsupportedOfAcquire } from "../spec/unsupported-fields.js";
 
-export interface AcquirePorts extends LendPorts {
+interface AcquirePorts extends LendPorts {
   readonly destinations: OtlpDestinationRefs;
   readonly maxWaitMs: Millis;
 }

@@ -29,7 +29,7 @@ import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { notSupported, unsupportedOfCreate } from "../spec/unsupported-fields.js";
 
-export interface SessionPorts extends LendPorts, References {
+interface SessionPorts extends LendPorts, References {
   readonly nodes: NodeStore;
   readonly jobs: Jobs;
   readonly defaults: SpecDefaults;

@@ -9,7 +9,7 @@ import { telemetryOf } from "../spec/telemetry.js";
 import type { CapturedEnd, PoolStore, ReleaseRequest } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 
-export interface ReleasePorts {
+interface ReleasePorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly configs: Pick<SessionReader, "find">;

@@ -5,7 +5,7 @@ import type { NodeId, RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { BeatResult, NodeFacts, NodeStore } from "../pool/ports/node-store.js";
 
-export interface TenurePorts {
+interface TenurePorts {
   readonly node: NodeId;
   /** The run that the facts of this daemon's beats name. */
   readonly run: RequestId;

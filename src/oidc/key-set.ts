@@ -7,7 +7,7 @@ import { readWhole } from "../base/read-whole.js";
 /** There are no keys by which a token could be judged, and they cannot be fetched now. */
 export class KeysUnavailable extends Error {}
 
-export interface KeySetSettings {
+interface KeySetSettings {
   readonly issuer: string;
   /** Null: where the issuer's discovery document says. */
   readonly jwksUrl: string | null;

@@ -5,7 +5,7 @@ import { done, refusal, type Refusal } from "../base/errors.js";
 import { type Log, textOf } from "../base/log.js";
 import { KeysUnavailable } from "./key-set.js";
 
-export interface TokenSettings {
+interface TokenSettings {
   readonly issuer: string;
   readonly audience: string;
   /** Asymmetric ones only. */

@@ -12,22 +12,12 @@ import { memoryClasses } from "../spec/bodies.js";
  * - `resetting`: its lease is over; its node cuts what is left of it and restores the pool's baseline.
  * - `retiring`: decided once that it is over; its node ends it and clears up. Then the record is gone.
  *
+ * `store/lua/include/moves.lua` is the table of moves, and refuses any other.
+ *
  * `launching`, `resetting` and `retiring` carry a claim and a deadline; past it the tick issues a new claim.
  */
 export const browserStates = ["launching", "idle", "leased", "resetting", "retiring"] as const;
 export type BrowserState = (typeof browserStates)[number];
-
-/**
- * The table of moves; `store/lua/include/moves.lua` holds the same and refuses any other (a test compares
- * them).
- */
-export const browserMoves: Record<BrowserState, readonly (BrowserState | "gone")[]> = {
-  launching: ["idle", "retiring"],
-  idle: ["leased", "retiring"],
-  leased: ["idle", "resetting", "retiring"],
-  resetting: ["idle", "retiring"],
-  retiring: ["gone"],
-};
 
 /** Why a browser is over. */
 export const retireReasons = [

@@ -8,7 +8,7 @@ import { type NodeCapacities, makeReadCapacities, Placement } from "./placement.
 import type { NodeStore } from "./ports/node-store.js";
 import type { LaunchCandidate, PoolStore, Job, Jobs, LaunchDemand } from "./ports/pool-store.js";
 
-export interface FillPorts {
+interface FillPorts {
   readonly poolStore: PoolStore;
   readonly nodes: NodeStore;
   readonly jobs: Jobs;

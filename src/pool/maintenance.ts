@@ -27,7 +27,7 @@ export interface MaintenancePorts {
   readonly lostAfterMs: { readonly node: Millis; readonly control: Millis };
 }
 
-export interface NodeQueues {
+interface NodeQueues {
   /** A lost node's queue goes with it. */
   drop(node: NodeId): Promise<void>;
   /** Lets go of the queues of all other nodes. */

@@ -150,7 +150,7 @@ export function makePlaceByReading(nodes: NodeStore, clock: Clock): PlaceByReadi
   };
 }
 
-export interface PlacementRequest {
+interface PlacementRequest {
   readonly engine: string;
   readonly ofPool: ReadonlyMap<NodeId, number>;
   /**

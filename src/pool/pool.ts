@@ -17,7 +17,7 @@ export type BrowserCounts = Readonly<Static<typeof BrowserCounts>>;
 
 /** Why a pool is below its size (docs/api.md#pools). */
 export const fillReasons = ["rate", "capacity", "launch_failing", "rate_zero", "not_supported"] as const;
-export type FillReason = (typeof fillReasons)[number];
+type FillReason = (typeof fillReasons)[number];
 export interface FillHold {
   readonly reason: FillReason;
   /**

@@ -6,7 +6,7 @@ import type { LivingNode, NodeStore } from "./ports/node-store.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import type { Projects } from "./ports/project-store.js";
 
-export interface SilentNodePorts {
+interface SilentNodePorts {
   readonly poolStore: Pick<PoolStore, "silenceNode">;
   readonly projects: Pick<Projects, "partitions">;
   readonly nodes: Pick<NodeStore, "living">;

@@ -10,7 +10,7 @@ export interface Tick {
 }
 
 /** When each tick last ran, as all controls see it. */
-export interface TickRecord {
+interface TickRecord {
   ran(name: string): Promise<void>;
   ageMs(name: string): Promise<Millis>;
 }

@@ -37,7 +37,7 @@ const Effects = Type.Object({
 type Effects = Static<typeof Effects>;
 const effectsParser = parserOf("what a script leaves to be done", Effects);
 
-export interface EffectPorts {
+interface EffectPorts {
   readonly jobs: Jobs;
   readonly log: Log;
   readonly signals: Events<PoolSignals>;

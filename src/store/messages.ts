@@ -36,7 +36,7 @@ export interface ListenerParts {
 }
 
 /** A listener and its channels. `onAgain` is called when messages may have been missed. */
-export type MessageListener<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
+type MessageListener<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
 
 type Subscribed = Promise<{ close(): void }>;
 

@@ -23,7 +23,7 @@ import type { ScriptName, ScriptReply } from "./redis/replies.js";
 import { type CallParts, type ScriptArgs, SharedArgs, SharedKeys } from "./redis/script-call.js";
 
 /** The partition in which a script runs, and the request it runs for. */
-export interface Place {
+interface Place {
   readonly partition: Partition;
   /** The request under which the script's first answer is kept. */
   readonly request?: RequestId | LeaseId;

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from "typebox";
-import { type Partition, PoolId } from "../base/ids.js";
+import { PoolId } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import { PoolSpec } from "../spec/launch-template.js";
 import { BrowserCounts, type FillHold, fillReasons, type Pool, shortfall } from "../pool/pool.js";
@@ -78,5 +78,3 @@ function holdOf(
   const isObstructed = record.hold === "capacity" && record.obstacle !== "";
   return { reason: reasonParser.value(record.hold), ...(isObstructed && { last_error: record.obstacle }) };
 }
-
-export const isPartition = (text: string): text is Partition => /^(?:[0-9a-z]{12}){1,2}$/.test(text);

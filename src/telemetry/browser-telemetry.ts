@@ -7,7 +7,7 @@ import type { LeaseRecorder, Recorder } from "./recorder.js";
 import { captureSettings, type CaptureSettings, isMonitored } from "./settings.js";
 
 /** What a lease changes of its browser's telemetry; a later one has a greater revision. */
-export interface LeaseTelemetry {
+interface LeaseTelemetry {
   readonly revision: number;
   /** JSON text of a `Telemetry`; absent where the launch's own holds. */
   readonly telemetry?: string | undefined;
@@ -23,7 +23,7 @@ export interface Capture {
 }
 
 /** Watches the pages of a browser from inside for one lease. */
-export interface PageMonitor {
+interface PageMonitor {
   /** Settles when what it was started with is in force, or after a limit. Never rejects. */
   readonly started: Promise<void>;
   /** Other categories are wanted from now on; settles as `started` does. */

@@ -2,7 +2,7 @@ import type { ConcernedLease } from "../spec/paging.js";
 import type { TellHolder } from "./tell-holder.js";
 
 /** A call to the API that managed a browser, once it was answered. */
-export interface PlatformCall {
+interface PlatformCall {
   readonly requestId: string;
   readonly operationId: string;
   readonly status: number;

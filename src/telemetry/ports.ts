@@ -46,7 +46,7 @@ export interface StoredEvent {
 }
 
 /** Where an event stands in its stream, and in a trace. */
-export interface ExportedPlace {
+interface ExportedPlace {
   readonly seq?: number | undefined;
   readonly trace?: TraceContext | undefined;
 }

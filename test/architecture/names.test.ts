@@ -24,9 +24,6 @@ const wordsIn = (folder: string): ReadonlySet<string> =>
       .flatMap((path) => wordsOf(readFileSync(join(root, folder, path), "utf8"))),
   );
 
-/** Tables that tests alone read: they hold the scripts against them. */
-const heldByTests = new Set(["browserMoves"]);
-
 test("each exported value is used: by another file, or by its own and a test", () => {
   const inTests = wordsIn("test");
   const inScripts = wordsIn("scripts");
@@ -34,7 +31,7 @@ test("each exported value is used: by another file, or by its own and a test", (
   const unused = files.flatMap(({ path, code }) =>
     [...new Set([...code.matchAll(exportedValue)].map(([, name = ""]) => name))]
       .filter((name) => {
-        if (heldByTests.has(name) || inScripts.has(name)) return false;
+        if (inScripts.has(name)) return false;
         if (files.some((other) => other.path !== path && other.words.has(name))) return false;
         const declared = [...code.matchAll(exported)].filter(([, other]) => other === name).length;
         const usesItself = wordsOf(code).filter((word) => word === name).length > declared;

@@ -1,5 +1,6 @@
 import type { BrowserId, Partition, LeaseId, NodeId } from "../../src/base/ids.js";
-import { browserMoves, type BrowserState, browserStates } from "../../src/pool/browser.js";
+import { type BrowserState, browserStates } from "../../src/pool/browser.js";
+import { browserMoves } from "../support/store/browser-moves.js";
 
 /**
  * The reason for which a step may end leases. A lease that ends for any other reason breaks
@@ -130,7 +131,10 @@ export class Shadow {
     if (before) counts[before.state] -= 1;
     if (move.to === "gone") return void this.browsers.delete(move.browser);
     const to = move.to as BrowserState;
-    hold(!before || browserMoves[before.state].includes(to), () => `${move.from} to ${to} is no move`);
+    hold(
+      !before || browserMoves.get(before.state)?.includes(to) === true,
+      () => `${move.from} to ${to} is no move`,
+    );
     counts[to] += 1;
     const browser: ShadowBrowser = before ?? {
       id: move.browser,

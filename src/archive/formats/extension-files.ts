@@ -1,6 +1,6 @@
 import type { ZipEntry } from "./zip.js";
 
-export type ExtensionFiles<Entry extends ZipEntry = ZipEntry> =
+type ExtensionFiles<Entry extends ZipEntry = ZipEntry> =
   /** The files are keyed by their path below the manifest's directory. */
   | { readonly kind: "found"; readonly files: ReadonlyMap<string, Entry> }
   | { readonly kind: "faulty"; readonly faults: readonly string[] };

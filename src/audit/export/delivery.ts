@@ -19,7 +19,7 @@ import {
 
 const pack = promisify(gzip);
 
-export interface ExportMeter {
+interface ExportMeter {
   delivered(entries: number): void;
   failed(stage: string): void;
   /** Entries were forgotten before they were delivered. */

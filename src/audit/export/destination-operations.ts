@@ -11,7 +11,7 @@ import type {
   Trial,
 } from "./destination.js";
 
-export interface DestinationPorts {
+interface DestinationPorts {
   readonly store: DestinationStore;
   /** Whether destinations' roles are assumed; else the deployment's own credentials put objects. */
   readonly assumesRoles: boolean;

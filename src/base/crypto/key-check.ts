@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "./secret.js";
 
 /** Whether a text that somebody shows is the key. */
-export type KeyCheck = (given: string) => boolean;
+type KeyCheck = (given: string) => boolean;
 
 /** Compares digests, so that the time taken tells nothing of the key, its length included. */
 export function makeKeyCheck(key: Secret): KeyCheck {

@@ -16,12 +16,12 @@ export type HostPattern =
  * `text`: the normal form that is stored. `message` is to be read after the entry: "… must not have a
  * scheme".
  */
-export type ParsedPattern =
+type ParsedPattern =
   | { readonly kind: "pattern"; readonly pattern: HostPattern; readonly text: string }
   | { readonly kind: "fault"; readonly message: string };
 
 /** `name` in ASCII lower case without trailing dot, or a canonical `address`. */
-export interface ParsedHost {
+interface ParsedHost {
   readonly kind: "name" | "address";
   readonly host: string;
 }

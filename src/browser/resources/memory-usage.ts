@@ -30,7 +30,7 @@ export async function memoryOf(
  * Finds the processes below each leader, and those of its group, which a process stays in when it gets
  * another parent.
  */
-export function treesOf(
+function treesOf(
   leaders: readonly number[],
   all: readonly Process[],
 ): ReadonlyMap<number, readonly number[]> {

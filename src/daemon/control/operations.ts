@@ -41,7 +41,7 @@ import { makeTellSpans } from "../../telemetry/traces/tell-spans.js";
 import type { ProjectStores } from "../../store/project/projects.js";
 
 /** What operations have in every project. */
-export interface OperationParts {
+interface OperationParts {
   readonly lending: Lending;
   readonly fillSoon: (partition: Partition) => void;
 }

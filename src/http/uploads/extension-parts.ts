@@ -25,7 +25,7 @@ export type ReceivedPart<File> = { readonly place: PartPosition } & (
   | { readonly file: File }
 );
 
-export interface Pair<File> {
+interface Pair<File> {
   readonly name: string;
   readonly file: File;
 }

@@ -14,7 +14,7 @@ import { InvalidInput } from "../invalid-input.js";
 import type { FilePart, Part } from "./part-queue.js";
 
 /** The extensions in load order; there is at least one, and no two have one name. */
-export interface SentExtensions {
+interface SentExtensions {
   readonly items: readonly SentExtension[];
   /** Removes the files. */
   discard(): Promise<void>;

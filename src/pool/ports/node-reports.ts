@@ -7,10 +7,7 @@ export interface LeaseUsage {
 }
 
 /** What a client's node learns of the lease under which it comes. */
-export type ConnectedLease = Pick<
-  Lease,
-  "registrations" | "startUrl" | "telemetry" | "telemetryRevision" | "trace"
->;
+type ConnectedLease = Pick<Lease, "registrations" | "startUrl" | "telemetry" | "telemetryRevision" | "trace">;
 
 /** What a node reports of its browsers; a claim that is not the record's changes nothing. */
 export interface NodeReports {

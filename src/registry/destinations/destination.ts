@@ -61,7 +61,7 @@ const OtlpDestinationRecord = Type.Object({
   headerNames: readonlyList(Type.String()),
   description: Type.Optional(Type.String()),
 });
-export type OtlpDestinationRecord = Readonly<Static<typeof OtlpDestinationRecord>>;
+type OtlpDestinationRecord = Readonly<Static<typeof OtlpDestinationRecord>>;
 export const otlpDestinationRecordParser = parserOf(
   "the record of an OTLP destination",
   OtlpDestinationRecord,

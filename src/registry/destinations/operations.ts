@@ -23,7 +23,7 @@ interface Keeping {
   readonly store: OtlpDestinationStore;
   readonly seal: Seal;
 }
-export interface OtlpDestinationPorts extends Keeping {
+interface OtlpDestinationPorts extends Keeping {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly most: number;

@@ -6,7 +6,7 @@ import { type Fields, fileFaults, shapeFaults } from "./manifest-fields.js";
 /** What a manifest says, read but not checked. */
 export type Manifest = Fields;
 
-export type ManifestReading =
+type ManifestReading =
   | { readonly kind: "manifest"; readonly manifest: Manifest }
   | { readonly kind: "faulty"; readonly fault: string };
 

@@ -8,16 +8,16 @@ import type { Extension, ExtensionOperations, ExtensionStore } from "./extension
 import { refuseInUse } from "../in-use.js";
 
 /** A file of our own with all that was uploaded. */
-export interface StagedFile {
+interface StagedFile {
   readonly path: string;
   readonly digest: Digest;
   readonly sizeBytes: number;
   discard(): Promise<void>;
 }
-export type StagingResult =
+type StagingResult =
   | { readonly kind: "staged"; readonly file: StagedFile }
   | { readonly kind: "too-large"; readonly maxBytes: number };
-export type PackageCheck =
+type PackageCheck =
   | { readonly kind: "sound" }
   | { readonly kind: "faulty"; readonly faults: readonly string[] };
 

@@ -18,7 +18,7 @@ export interface SavedStates {
   openCompressed(id: ProfileId): Promise<Readable | undefined>;
 }
 
-export interface ProfilePorts {
+interface ProfilePorts {
   readonly store: ProfileStore;
   readonly states: SavedStates;
   readonly poolStore: PoolStore;

@@ -29,7 +29,7 @@ interface Keeping {
   readonly store: ProxyStore;
   readonly seal: Seal;
 }
-export interface ProxyPorts extends Keeping {
+interface ProxyPorts extends Keeping {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly maxProxies: number;

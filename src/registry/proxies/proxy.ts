@@ -19,7 +19,7 @@ export const proxyBounds = {
 export const proxyTypes = ["custom", "datacenter", "isp", "residential", "mobile"] as const;
 /** socks5 is our addition. */
 export const proxyProtocols = ["http", "https", "socks5"] as const;
-export type ProxyProtocol = (typeof proxyProtocols)[number];
+type ProxyProtocol = (typeof proxyProtocols)[number];
 
 const closed = { additionalProperties: false } as const;
 const text = (maxLength: number) => Type.Optional(Type.String({ minLength: 1, maxLength }));

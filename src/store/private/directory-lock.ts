@@ -6,7 +6,7 @@ import { errnoOf } from "../../base/errno.js";
 import type { Clock } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 
-export type DirectoryLock =
+type DirectoryLock =
   | { readonly kind: "locked"; readonly release: () => Promise<void> }
   /** `pid` is the holder's, or null where it has not been written yet. */
   | { readonly kind: "held"; readonly pid: number | null };

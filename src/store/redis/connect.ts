@@ -100,7 +100,7 @@ export function connectForQueues(options: RedisOptions, log: Log): RedisClient {
   return redis;
 }
 
-export interface KeepAliveParts {
+interface KeepAliveParts {
   readonly clock: Clock;
   readonly log: Log;
   /** A connection on which nothing is answered for so long is given up. */

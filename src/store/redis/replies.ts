@@ -100,7 +100,7 @@ export const replyWords = {
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
 export type ScriptName = keyof typeof replyWords;
-export type ReplyWord<Name extends ScriptName> = (typeof replyWords)[Name][number];
+type ReplyWord<Name extends ScriptName> = (typeof replyWords)[Name][number];
 
 /** What a script answered: its word, its payload, Redis's time in ms, and what is left to be done. */
 export interface ScriptReply<Name extends ScriptName = ScriptName> {

@@ -9,7 +9,7 @@ const sentinelPort = 26_379;
 
 export const isSentinelUrl = (url: string): boolean => form.test(url);
 
-export interface SentinelPlace {
+interface SentinelPlace {
   readonly host: string;
   readonly port: number;
 }

@@ -20,7 +20,7 @@ interface DeliveryParts {
 }
 
 /** What came of a batch: how many records the collector has thrown away, or why all of them are lost. */
-export type Delivered =
+type Delivered =
   | { readonly kind: "delivered"; readonly rejected: number }
   | { readonly kind: "failed"; readonly why: string };
 

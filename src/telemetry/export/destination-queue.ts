@@ -22,8 +22,8 @@ export interface ExportLimits {
  * Why events were not exported: too many waited, the request failed, the collector threw some away, or there
  * is no such destination any more.
  */
-export type ExportLoss = "queue_full" | "failed" | "rejected" | "no_destination";
-export interface TelemetryExportMeter {
+type ExportLoss = "queue_full" | "failed" | "rejected" | "no_destination";
+interface TelemetryExportMeter {
   exported(count: number): void;
   exportLost(why: ExportLoss, count: number): void;
 }

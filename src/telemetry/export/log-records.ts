@@ -8,7 +8,7 @@ import { resourceFor } from "./resources.js";
 import { spanContextOf } from "./span-records.js";
 
 /** The maintained serializer says what a record is. */
-export type LogRecord = Parameters<(typeof ProtobufLogsSerializer)["serializeRequest"]>[0][number];
+type LogRecord = Parameters<(typeof ProtobufLogsSerializer)["serializeRequest"]>[0][number];
 
 // One object for all records: the serializer groups them by it.
 const scope = { name: "remuda.telemetry" };

@@ -8,7 +8,7 @@ import { openTelemetry } from "./opentelemetry.js";
 import { resourceFor } from "./resources.js";
 
 /** The maintained serializer says what a span is. */
-export type SpanRecord = Parameters<(typeof ProtobufTraceSerializer)["serializeRequest"]>[0][number];
+type SpanRecord = Parameters<(typeof ProtobufTraceSerializer)["serializeRequest"]>[0][number];
 type Time = SpanRecord["startTime"];
 
 // One object for all spans: the serializer groups them by it.

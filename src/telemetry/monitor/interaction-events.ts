@@ -5,7 +5,7 @@ import type { Scroll } from "./scrolling.js";
 import type { Reading } from "./reading.js";
 
 /** What the script in a page has told (interaction-script.ts). */
-export type Interaction =
+type Interaction =
   | { readonly kind: "told"; readonly told: Reading }
   | { readonly kind: "scrolled"; readonly scroll: Scroll };
 

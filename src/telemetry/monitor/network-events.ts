@@ -159,7 +159,7 @@ function toldBodyBytes(mimeType: string): number {
   return /^text\/|javascript|ecmascript/i.test(mimeType) ? 4096 : 0;
 }
 
-export interface Body {
+interface Body {
   readonly body?: string;
   readonly wasCut: boolean;
 }

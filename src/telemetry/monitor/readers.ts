@@ -7,7 +7,7 @@ import { flagIn, recordIn, type Said, textIn } from "./said.js";
 import type { WatchedTarget } from "./watched-target.js";
 import type { EventCategory } from "../event.js";
 
-export interface Reader {
+interface Reader {
   /** Whose allowance it is read on. */
   readonly kind: EventCategory;
   /** Longer ones are left out; 256 KiB where it says nothing. */

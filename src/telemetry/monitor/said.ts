@@ -8,7 +8,7 @@ export const recordIn = (said: Said, key: string): Said => {
   return isRecord(value) ? value : {};
 };
 
-export const listIn = (said: Said, key: string): readonly unknown[] => {
+const listIn = (said: Said, key: string): readonly unknown[] => {
   const value = said[key];
   return Array.isArray(value) ? value : [];
 };

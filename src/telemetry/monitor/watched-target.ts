@@ -13,7 +13,7 @@ import { Settling } from "./settling.js";
 /** `worker` is a dedicated one; the names are Chromium's. */
 export type WatchedType = "page" | "iframe" | "worker" | "shared_worker";
 
-export interface TargetParts {
+interface TargetParts {
   readonly session: string;
   readonly targetId: string;
   readonly type: WatchedType;

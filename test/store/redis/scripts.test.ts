@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { browserMoves } from "../../../src/pool/browser.js";
+import { browserStates } from "../../../src/pool/browser.js";
+import { browserMoves } from "../../support/store/browser-moves.js";
 import { parseReply, replyWords } from "../../../src/store/redis/replies.js";
 import { loadScripts } from "../../../src/store/redis/scripts.js";
 
@@ -81,10 +82,10 @@ test("the replies of just those scripts are known that there are", () => {
   expect(() => parseReply("release", ["released by nobody", "", "1", ""])).toThrow("script release answered");
 });
 
-test("the table of moves is the same in Lua and in TypeScript", () => {
-  const lua = readFileSync(new URL("../../../src/store/lua/include/moves.lua", import.meta.url), "utf8");
-  const table = [...lua.matchAll(/^ {2}(\w+) = "(.*)",$/gm)].map(([, from, tos]) => [from, tos?.split(" ")]);
-  expect(Object.fromEntries(table)).toEqual(browserMoves);
+test("the table of moves has each state of a browser, and no move leads elsewhere", () => {
+  expect([...browserMoves.keys()].toSorted()).toEqual([...browserStates].toSorted());
+  const known = new Set<string>([...browserStates, "gone"]);
+  expect([...browserMoves.values()].flat().filter((state) => !known.has(state))).toEqual([]);
 });
 
 test("every include is used", () => {
