@@ -96,7 +96,7 @@ async function proveFaults(root, args) {
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
   return await runOpenly(
     process.execPath,
-    [vitest, "run", "--config", join(root, "test/faults/vitest.config.ts"), ...args],
+    [vitest, "run", "--config", join(root, "test/faults/report/vitest.config.ts"), ...args],
     { cwd: root },
   );
 }

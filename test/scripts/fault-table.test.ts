@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tableOf } from "../faults/table.js";
+import { tableOf } from "../faults/report/table.js";
 
 test("the table has a row for each fault, with what callers saw and how long it took to recover", () => {
   const table = tableOf([

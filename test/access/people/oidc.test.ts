@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { AccessBed } from "../support/access/access-bed.js";
-import { OidcIssuer } from "../support/access/oidc-issuer.js";
-import { type DaemonClient, startDaemon } from "../support/daemon/daemon.js";
+import { AccessBed } from "../../support/access/access-bed.js";
+import { OidcIssuer } from "../../support/access/oidc-issuer.js";
+import { type DaemonClient, startDaemon } from "../../support/daemon/daemon.js";
 
 let issuer: OidcIssuer;
 const bed = new AccessBed();

@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { DaemonClient } from "../support/daemon/daemon.js";
-import type { DaemonProcess } from "../support/daemon/daemon-process.js";
-import { Fleet } from "../support/daemon/fleet.js";
-import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
+import { DaemonClient } from "../../support/daemon/daemon.js";
+import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
+import { Fleet } from "../../support/daemon/fleet.js";
+import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 
 let fleet: Fleet;
 let redis: Redis;

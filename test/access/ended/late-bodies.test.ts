@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { sharedAccessBed } from "../support/access/access-bed.js";
+import { sharedAccessBed } from "../../support/access/access-bed.js";
 
 const bed = sharedAccessBed(2);
 

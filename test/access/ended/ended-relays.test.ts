@@ -1,12 +1,12 @@
 import { createServer, type Server } from "node:http";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { DaemonClient, type Lease } from "../support/daemon/daemon.js";
-import type { DaemonProcess } from "../support/daemon/daemon-process.js";
-import { Fleet, type FleetNode } from "../support/daemon/fleet.js";
-import { closeServer, listenLocally } from "../support/egress/local-server.js";
-import { connectRaw } from "../support/gateway/raw-cdp.js";
-import { failed } from "../support/http/http-server.js";
-import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
+import { DaemonClient, type Lease } from "../../support/daemon/daemon.js";
+import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
+import { Fleet, type FleetNode } from "../../support/daemon/fleet.js";
+import { closeServer, listenLocally } from "../../support/egress/local-server.js";
+import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import { failed } from "../../support/http/http-server.js";
+import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 
 // On a busy machine nobody is lost who is only slow; one node stands still for a while.
 const patient = {

@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newDirectory } from "../support/archive/archive-bed.js";
-import { extensionZip } from "../support/archive/zip-bytes.js";
-import { DaemonClient, type Lease } from "../support/daemon/daemon.js";
-import type { DaemonProcess } from "../support/daemon/daemon-process.js";
-import { Fleet } from "../support/daemon/fleet.js";
-import { field, file, multipartBody, multipartType } from "../support/http/multipart-body.js";
+import { newDirectory } from "../../support/archive/archive-bed.js";
+import { extensionZip } from "../../support/archive/zip-bytes.js";
+import { DaemonClient, type Lease } from "../../support/daemon/daemon.js";
+import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
+import { Fleet } from "../../support/daemon/fleet.js";
+import { field, file, multipartBody, multipartType } from "../../support/http/multipart-body.js";
 
 const patient = {
   acquire: { control_lost_after_ms: 60_000, provisional_seconds: 60 },

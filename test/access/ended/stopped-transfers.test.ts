@@ -12,17 +12,17 @@ import { createServer, type Server } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { workspaceOf } from "../support/browser/browser-processes.js";
-import { newDirectory } from "../support/archive/archive-bed.js";
-import { extensionZip } from "../support/archive/zip-bytes.js";
-import { DaemonClient, type Lease } from "../support/daemon/daemon.js";
-import type { DaemonProcess } from "../support/daemon/daemon-process.js";
-import { Fleet, type FleetNode } from "../support/daemon/fleet.js";
-import { closeServer, listenLocally } from "../support/egress/local-server.js";
-import { connectRaw } from "../support/gateway/raw-cdp.js";
-import { failed } from "../support/http/http-server.js";
-import { field, file, multipartBody, multipartType } from "../support/http/multipart-body.js";
-import { stallReader } from "../support/http/stalled-reader.js";
+import { workspaceOf } from "../../support/browser/browser-processes.js";
+import { newDirectory } from "../../support/archive/archive-bed.js";
+import { extensionZip } from "../../support/archive/zip-bytes.js";
+import { DaemonClient, type Lease } from "../../support/daemon/daemon.js";
+import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
+import { Fleet, type FleetNode } from "../../support/daemon/fleet.js";
+import { closeServer, listenLocally } from "../../support/egress/local-server.js";
+import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import { failed } from "../../support/http/http-server.js";
+import { field, file, multipartBody, multipartType } from "../../support/http/multipart-body.js";
+import { stallReader } from "../../support/http/stalled-reader.js";
 
 const patient = {
   acquire: { control_lost_after_ms: 60_000, provisional_seconds: 60 },

@@ -1,9 +1,9 @@
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../support/browser/chromium-until.js";
-import { extensionZip } from "../support/archive/zip-bytes.js";
-import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
-import { file, multipartBody, multipartType } from "../support/http/multipart-body.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { extensionZip } from "../../support/archive/zip-bytes.js";
+import { type Daemon, startDaemon } from "../../support/daemon/daemon.js";
+import { file, multipartBody, multipartType } from "../../support/http/multipart-body.js";
 
 let daemon: Daemon;
 beforeAll(async () => {

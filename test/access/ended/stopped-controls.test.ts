@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { loadScripts } from "../../src/store/redis/scripts.js";
-import { until } from "../support/browser/chromium-until.js";
-import { DaemonClient, type Lease } from "../support/daemon/daemon.js";
-import type { DaemonProcess } from "../support/daemon/daemon-process.js";
-import { Fleet } from "../support/daemon/fleet.js";
-import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
+import { loadScripts } from "../../../src/store/redis/scripts.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { DaemonClient, type Lease } from "../../support/daemon/daemon.js";
+import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
+import { Fleet } from "../../support/daemon/fleet.js";
+import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 
 // Nobody is lost who stands still for a while.
 const patient = {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { makePeople, type PeopleSettings } from "../../src/access/people.js";
-import type { Principal } from "../../src/access/principal.js";
-import { done } from "../../src/base/errors.js";
-import { peopleSettings } from "../support/access/principals.js";
-import { makeLogBook } from "../support/http/http-server.js";
+import { makePeople, type PeopleSettings } from "../../../src/access/people.js";
+import type { Principal } from "../../../src/access/principal.js";
+import { done } from "../../../src/base/errors.js";
+import { peopleSettings } from "../../support/access/principals.js";
+import { makeLogBook } from "../../support/http/http-server.js";
 
 async function identify(
   claims: Record<string, unknown>,

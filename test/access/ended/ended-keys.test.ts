@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { DaemonClient, type Lease } from "../support/daemon/daemon.js";
-import type { DaemonProcess } from "../support/daemon/daemon-process.js";
-import { Fleet } from "../support/daemon/fleet.js";
+import { DaemonClient, type Lease } from "../../support/daemon/daemon.js";
+import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
+import { Fleet } from "../../support/daemon/fleet.js";
 
 let fleet: Fleet;
 let controls: readonly DaemonProcess[];

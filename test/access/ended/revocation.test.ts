@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sharedAccessBed, type MadeKey } from "../support/access/access-bed.js";
+import { sharedAccessBed, type MadeKey } from "../../support/access/access-bed.js";
 
 const bed = sharedAccessBed(2);
 

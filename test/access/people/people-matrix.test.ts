@@ -1,9 +1,9 @@
 import type { JWTPayload } from "jose";
 import { expect, test } from "vitest";
-import { ruleOf } from "../../src/access/operation-rules.js";
-import { actions, type Policy } from "../../src/access/policy.js";
-import type { ProjectId } from "../../src/base/ids.js";
-import { askFor, type Listed, listOperations } from "../support/access/listed-operations.js";
+import { ruleOf } from "../../../src/access/operation-rules.js";
+import { actions, type Policy } from "../../../src/access/policy.js";
+import type { ProjectId } from "../../../src/base/ids.js";
+import { askFor, type Listed, listOperations } from "../../support/access/listed-operations.js";
 import {
   authenticator,
   blue,
@@ -12,8 +12,8 @@ import {
   thingsWith,
   tokenOf,
   unsignedToken,
-} from "../support/access/principals.js";
-import { sharedServer } from "../support/http/http-server.js";
+} from "../../support/access/principals.js";
+import { sharedServer } from "../../support/http/http-server.js";
 
 const server = sharedServer({}, { authenticator, thingsIn: () => thingsWith(undefined) });
 const calls = () => server().operations.calls;

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { sharedAccessBed } from "../support/access/access-bed.js";
-import { multipartType } from "../support/http/multipart-body.js";
-import { stallReader } from "../support/http/stalled-reader.js";
+import { sharedAccessBed } from "../../support/access/access-bed.js";
+import { multipartType } from "../../support/http/multipart-body.js";
+import { stallReader } from "../../support/http/stalled-reader.js";
 
 const bed = sharedAccessBed(2, { projects: { enabled: true } });
 const patience = { timeout: 20_000 };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { DaemonClient } from "../support/daemon/daemon.js";
-import type { DaemonProcess } from "../support/daemon/daemon-process.js";
-import { Fleet } from "../support/daemon/fleet.js";
+import { DaemonClient } from "../../support/daemon/daemon.js";
+import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
+import { Fleet } from "../../support/daemon/fleet.js";
 
 // Whoever is slow on a busy machine is not lost.
 const patient = {

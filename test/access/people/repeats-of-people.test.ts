@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeApiKeyOperations } from "../../src/access/api-key-operations.js";
-import { type Principal, rootPrincipal } from "../../src/access/principal.js";
-import { Secret } from "../../src/base/crypto/secret.js";
-import { newProjectId, newRequestId, type ProjectId } from "../../src/base/ids.js";
-import { RedisApiKeyStore } from "../../src/store/organization/api-key-store.js";
-import { rootPerson } from "../support/http/http-server.js";
-import { startRedis, type TestRedis } from "../support/store/redis.js";
-import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
+import { makeApiKeyOperations } from "../../../src/access/api-key-operations.js";
+import { type Principal, rootPrincipal } from "../../../src/access/principal.js";
+import { Secret } from "../../../src/base/crypto/secret.js";
+import { newProjectId, newRequestId, type ProjectId } from "../../../src/base/ids.js";
+import { RedisApiKeyStore } from "../../../src/store/organization/api-key-store.js";
+import { rootPerson } from "../../support/http/http-server.js";
+import { startRedis, type TestRedis } from "../../support/store/redis.js";
+import { openStoreBed, type StoreBed } from "../../support/store/store-bed.js";
 
 let server: TestRedis;
 let bed: StoreBed;
