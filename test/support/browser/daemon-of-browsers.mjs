@@ -8,7 +8,13 @@ const load = (path) => import(`${compiled}/${path}`);
 const { systemClock } = await load("src/base/clock.js");
 const { newBrowserId, onDemandPartition } = await load("src/base/ids.js");
 const { openHost } = await load("src/browser/host.js");
-const { launchChromium } = await load("src/browser/launch.js");
+const { openLaunch } = await load("src/browser/launch.js");
+
+/** As a node does: the directories are made, filled, and the browser is started in them. */
+async function launchChromium({ fillWorkspace, ...spec }, ...rest) {
+  const launch = await openLaunch(spec, ...rest);
+  return await launch.start(fillWorkspace?.(launch.room));
+}
 
 const say = (line) => process.stdout.write(`${line}\n`);
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };

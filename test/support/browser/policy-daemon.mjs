@@ -7,7 +7,9 @@ const { systemClock } = await load("src/base/clock.js");
 const { newBrowserId, onDemandPartition } = await load("src/base/ids.js");
 const { Cdp } = await load("src/browser/cdp/cdp.js");
 const { openHost } = await load("src/browser/host.js");
-const { launchChromium } = await load("src/browser/launch.js");
+const { openLaunch } = await load("src/browser/launch.js");
+
+const launchChromium = async (...how) => await (await openLaunch(...how)).start();
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const host = await openHost({ scratchDirectory, launchLimitMs: 60_000 }, { clock: systemClock, log });

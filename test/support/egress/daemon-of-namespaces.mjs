@@ -14,8 +14,10 @@ const { systemClock } = await load("src/base/clock.js");
 const { newBrowserId, onDemandPartition } = await load("src/base/ids.js");
 const { findTool } = await load("src/browser/executable.js");
 const { openHost } = await load("src/browser/host.js");
-const { launchChromium } = await load("src/browser/launch.js");
+const { openLaunch } = await load("src/browser/launch.js");
 const { findNamespaces } = await load("src/egress/namespace/namespace.js");
+
+const launchChromium = async (...how) => await (await openLaunch(...how)).start();
 
 const say = (line) => process.stdout.write(`${line}\n`);
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
