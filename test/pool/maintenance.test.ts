@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { newPoolId, type NodeId } from "../../src/base/ids.js";
+import { newPoolId, type NodeId, type Partition } from "../../src/base/ids.js";
 import { makeMaintenance, type MaintenancePorts } from "../../src/pool/maintenance.js";
 import type { Projects } from "../../src/pool/ports/project-store.js";
 import { silentLog } from "../support/browser/chromium-host.js";
@@ -59,10 +59,36 @@ test("a part of the reap that fails keeps none of the others from their work", a
   await bed.projects.addPool(pool);
   await bed.projects.dropPool(pool);
   await ageKeys(bed.redis, await bed.redis.keys("*room*"), 100_000);
-  broken.add("sweepGraves").add("sweepNames");
+  broken.add("sweepPendingTombstones").add("sweepNames");
   await upkeepWith().reap();
   expect(await bed.redis.keys("*pools*")).toEqual([]);
   expect(await bed.nodes.occupancy(nodeA)).toMatchObject({ browsers: 0 });
+});
+
+test("a partition whose reap or clearing fails keeps no other from its own", async () => {
+  const pools = [await openPool(1), await openPool(1), await openPool(1)];
+  for (const pool of pools) await pool.launch(1);
+  await bed.nodes.beat(nodeFacts(nodeA));
+  await silenceBeats();
+  const [sick] = pools;
+  const reaped: string[] = [];
+  const poolStore = new Proxy(bed.poolStore, {
+    get: (target, name) =>
+      name !== "reap" && name !== "clearNode"
+        ? Reflect.get(target, name).bind(target)
+        : async (partition: Partition, ...given: never[]) => {
+            if (partition === sick?.partition) throw new Error("Redis has failed for this one");
+            if (name === "reap") reaped.push(partition);
+            return await Reflect.apply(Reflect.get(target, name), target, [partition, ...given]);
+          },
+  });
+  await upkeepWith({ poolStore }).reap();
+  expect(await Promise.all(pools.map((pool) => pool.browsers()))).toMatchObject([[{}], [], []]);
+  expect(reaped).toEqual(expect.arrayContaining(pools.slice(1).map(({ partition }) => partition)));
+  // What is left of the node is cleared by the next look.
+  expect(await bed.nodes.lost()).toEqual([nodeA]);
+  await upkeepWith().reap();
+  expect(await sick?.browsers()).toEqual([]);
 });
 
 test("a node that beats again while what it held is cleared counts as living when that is done", async () => {

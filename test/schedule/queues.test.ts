@@ -1,3 +1,4 @@
+import { Queue } from "bullmq";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { newBrowserId, onDemandPartition } from "../../src/base/ids.js";
@@ -38,6 +39,25 @@ test("adding a job ends within its limit where Redis cannot be reached", async (
   const { connection, options } = open("/nowhere/redis.sock", 200);
   const queues = new Queues(options);
   await expect(queues.add([job("one")])).rejects.toMatchObject({ code: "store_unavailable" });
+  connection.disconnect();
+});
+
+test("a queue that a control left paused, since it was killed while it dropped it, takes jobs once it is dropped", async () => {
+  const { connection, options } = open(server.url);
+  const queues = new Queues(options);
+  // What BullMQ does first of all when it obliterates a queue.
+  const left = new Queue(`node-${nodeA}`, { connection, prefix: queuePrefix, skipVersionCheck: true });
+  await queues.add([job("before")]);
+  await left.pause();
+  await queues.drop(nodeA);
+  const taken: Job[] = [];
+  const worker = await startWorker(options, nodeA, async (given) => void taken.push(given));
+  await queues.add([job("after")]);
+  await until("the job", () => taken.length === 1);
+  expect(taken).toMatchObject([{ claim: "after" }]);
+  await worker.close();
+  await left.close();
+  await queues.close();
   connection.disconnect();
 });
 
