@@ -1,5 +1,5 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { findPoolIdIn, partitionOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
+import { findPoolId, findPoolIdIn, partitionOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
 import type { PoolCreate } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
 import { idempotencyKeyOf } from "./idempotency.js";
@@ -185,9 +185,9 @@ export const makeRemovePool =
  */
 async function finishRemoval({ projects }: PoolPorts, ref: string): Promise<boolean> {
   const id = findPoolIdIn(projects.project, ref);
-  if (id && (await projects.settlePartition(partitionOf(id)))) return true;
-  const named = await projects.findName("pool", ref);
-  return named !== undefined && (await projects.settlePartition(named.partition));
+  if (id && (await projects.settlePool(id))) return true;
+  const owner = findPoolId((await projects.findName("pool", ref))?.owner ?? "");
+  return owner !== undefined && (await projects.settlePool(owner));
 }
 
 /** POST /browser_pools/{x}/flush: idle browsers only; replaced at the fill rate. */

@@ -3,7 +3,9 @@ import {
   newExtensionId,
   newBrowserId,
   newLeaseId,
+  newPoolId,
   onDemandPartition,
+  partitionOf,
   newProfileId,
 } from "../../src/base/ids.js";
 import { makeFill } from "../../src/pool/fill.js";
@@ -200,6 +202,17 @@ test("whether a pool names something is found out without reading configurations
   await redis.hset(first.key("pool"), "config", JSON.stringify({ ...poolConfig(), extension_ids: [later] }));
   await redis.hincrby(first.key("pool"), "revision", 1);
   expect(await refused(later)).toMatchObject({ details: [{ message: expect.stringContaining(first.id) }] });
+});
+
+test("a DELETE of a pool that is not there reads nothing of others", async () => {
+  const name = "reserved-by-nobody";
+  const owner = newPoolId();
+  await control.bed.projects.reserveName({ kind: "pool", name, owner, partition: partitionOf(owner) });
+  for (const ref of [newPoolId(), name, "unknown"]) {
+    const remove = () => control.removePool(ref, { force: false });
+    expect(await cost(remove)).toMatchObject({ ...cheap, wholeReads: 0 });
+    expect(await remove()).toMatchObject({ code: "pool_not_found" });
+  }
 });
 
 test("a waiting acquire that names no time reads what decides how long it waits", async () => {

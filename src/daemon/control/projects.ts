@@ -56,9 +56,9 @@ async function findRunning({ poolStore, projects }: Stores, id: ProjectId) {
   const sessions = browsers.filter(({ state }) => state === "leased");
   if (pools.length + sessions.length === 0) return undefined;
   return async (): Promise<void> => {
-    for (const partition of pools.map(partitionOf)) {
-      await poolStore.deletePool(partition, { force: true, request: newRequestId() });
-      await left.settlePartition(partition);
+    for (const pool of pools) {
+      await poolStore.deletePool(partitionOf(pool), { force: true, request: newRequestId() });
+      await left.settlePool(pool);
     }
     for (const { id: browser } of sessions) await poolStore.release(partitionOf(browser), endOf(browser));
   };

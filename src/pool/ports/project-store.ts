@@ -91,6 +91,8 @@ export interface ProjectStore {
    * Does what is left to do for a deleted pool whose deleter has died on the way; whether there was
    * something.
    */
+  settlePool(pool: PoolId): Promise<boolean>;
+  /** The same where no more is known than the partition: reads the ids of all pools. */
   settlePartition(partition: Partition): Promise<boolean>;
   pools(): Promise<readonly PoolId[]>;
   /** Every partition with anything in it: open pools, deleted ones not yet empty, on-demand. */

@@ -108,22 +108,27 @@ export class RedisProjectStore implements ProjectStore {
       const [state, since] = noted.split(" ");
       const mayCome = state === "creating" && isPending(Number(since) + graceMs, now, graceMs);
       const pool = findPoolId(id);
-      if (pool && state !== "open") await this.#settlePool(pool, noted, mayCome);
+      if (pool && state !== "open") await this.#settleNote(pool, noted, mayCome);
     }
   }
 
   async settlePartition(partition: Partition): Promise<boolean> {
-    const all = Object.entries(await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools"))));
-    const noted = all
-      .flatMap(([id, state]) => (state === "open" ? (findPoolId(id) ?? []) : []))
-      .filter((pool) => partitionOf(pool) === partition);
+    const ids = await this.#scripts.ask((redis) => redis.hkeys(this.#scripts.key("pools")));
+    const pools = ids.flatMap((id) => findPoolId(id) ?? []);
+    let hasSettled = false;
+    for (const pool of pools.filter((id) => partitionOf(id) === partition))
+      hasSettled = (await this.settlePool(pool)) || hasSettled;
+    return hasSettled;
+  }
+
+  async settlePool(pool: PoolId): Promise<boolean> {
+    const noted = await this.#scripts.ask((redis) => redis.hget(this.#scripts.key("pools"), pool));
+    if (noted !== "open") return false;
     // The pool may have been made since whoever asks has looked.
-    const { state } = noted.length > 0 ? await this.#scripts.poolRecord(partition) : {};
-    if (noted.length === 0 || state === "open") return false;
-    for (const pool of noted) {
-      await this.#names.freeAllOf(pool);
-      await this.#settlePool(pool, "open");
-    }
+    const { state } = await this.#scripts.poolRecord(partitionOf(pool));
+    if (state === "open") return false;
+    await this.#names.freeAllOf(pool);
+    await this.#settleNote(pool, noted);
     return true;
   }
 
@@ -177,7 +182,7 @@ export class RedisProjectStore implements ProjectStore {
    * A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its
    * partition is empty by now. `mayCome`: its record may still be written.
    */
-  async #settlePool(pool: PoolId, noted: string, mayCome = false): Promise<void> {
+  async #settleNote(pool: PoolId, noted: string, mayCome = false): Promise<void> {
     const { state } = await this.#scripts.poolRecord(partitionOf(pool));
     if (!state) return mayCome ? undefined : await this.forgetPool(pool);
     if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
