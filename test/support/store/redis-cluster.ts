@@ -13,6 +13,10 @@ import { openRedisProxy, type RedisProxy } from "./redis-proxy.js";
 export interface RedisCluster {
   readonly url: string;
   readonly proxies: readonly RedisProxy[];
+  /** A client of one master alone, to be disconnected by who asked for it. */
+  client(master: number): Redis;
+  /** Sends one master a signal such as SIGSTOP, under which it answers nothing, and SIGCONT. */
+  signal(master: number, signal: NodeJS.Signals): void;
   stop(): Promise<void>;
 }
 
@@ -92,6 +96,8 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   return {
     url: first?.proxy.url ?? "",
     proxies: all.map(({ proxy }) => proxy),
+    client: (master) => new Redis(all[master]?.port ?? 0),
+    signal: (master, signal) => void all[master]?.child.kill(signal),
     async stop() {
       for (const { proxy, child } of all) {
         await proxy.close();
