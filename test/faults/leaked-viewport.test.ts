@@ -1,0 +1,52 @@
+import { expect } from "vitest";
+import { type Lease } from "../support/daemon/daemon.js";
+import type { DaemonProcess } from "../support/daemon/daemon-process.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { useFaultBed } from "./bed.js";
+import { fault, startWatch } from "./fault.js";
+
+const bed = useFaultBed();
+
+async function acquire(at: DaemonProcess): Promise<Lease> {
+  const { status, body, text } = await at.call("POST /browser_pools/herd/acquire", {
+    acquire_timeout_seconds: 60,
+  });
+  if (status !== 200) throw new Error(`acquire: ${status} ${text}`);
+  return body as Lease;
+}
+async function sizeSeenIn({ cdp_ws_url }: Lease): Promise<string> {
+  const client = await connectRaw(cdp_ws_url);
+  const size = await client.evaluate("[innerWidth, innerHeight].join()", await client.attach());
+  await client.close();
+  return String(size);
+}
+
+fault(
+  "a control dies after a PATCH has resized a browser and before that is in its record (pool without resets)",
+  async (tell) => {
+    const direct = { redisUrl: bed.redis.url };
+    const dying = await bed.start("control");
+    const control = await bed.start("control", {}, direct);
+    await bed.start("node", {}, direct);
+    const viewport = { width: 1000, height: 700 };
+    await control.makePool({ name: "herd", viewport, reset_on_release: "none" });
+    const held = await acquire(control);
+    // No client comes, after which the browser would be made as it was in any case. The record says the new size
+    // with this text, once the node has answered, and nothing that comes before does.
+    const resized = bed.proxy.freezeAt('"viewport":"{\\"width\\":640');
+    const unanswered = dying
+      .call(`PATCH /browsers/${held.session_id}`, { viewport: { width: 640, height: 480 } })
+      .catch(() => undefined);
+    await resized;
+    bed.gone(dying);
+    await dying.end("SIGKILL");
+    await unanswered;
+    const watch = startWatch();
+    const { session_id } = held;
+    expect((await control.call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
+    const next = await acquire(control);
+    expect(next).toMatchObject({ viewport });
+    expect(await sizeSeenIn(next)).toBe("1000,700");
+    tell({ saw: "no answer; the next holder has the pool's viewport", recoveryMs: watch.since() });
+  },
+);
