@@ -3,6 +3,9 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { intrude } from "../proof/isolation/intrude.js";
+import { findMainProcess } from "../proof/isolation/programs.js";
+import { workspaceOf } from "../support/browser/browser-processes.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type Daemon, type Lease, redisPidIn, startDaemon } from "../support/daemon/daemon.js";
 import { refusedUpgrade } from "../support/gateway/gateway-bed.js";
@@ -32,6 +35,15 @@ interface Tenant {
   readonly client: RawCdp;
   readonly page: string;
 }
+
+/** A program that has taken over a browser's process; it goes on in there. */
+const hideIn =
+  (daemon: Daemon, script: string) =>
+  async ({ lease }: Tenant): Promise<void> => {
+    const root = workspaceOf(daemon.place.scratchDirectory, lease.session_id);
+    const place = { kind: "browser", pid: await findMainProcess(root) } as const;
+    await intrude(place, [script], { own: root, nonce: lease.session_id, bound: 1200, seconds: 60 });
+  };
 
 async function startTenant(daemon: Daemon): Promise<Tenant> {
   const { status, body, text } = await daemon.call("POST /browsers", { headless: true });
@@ -117,6 +129,12 @@ describe("where nothing of the kernel holds browsers, the watch retires the one 
   afterAll(() => daemon.stop());
 
   test("of memory", () => expectRetired(daemon, hogMemory, "memory_exceeded"));
+  // Another user's program cannot be put into a process namespace without root.
+  test.runIf(process.getuid?.() === 0).each([
+    ["that no process maps", "unmapped_memory"],
+    ["in a file system of its own", "mounted_memory"],
+    ["in a file system that has no bound", "unbounded_mount"],
+  ])("of shared memory %s", (_, script) => expectRetired(daemon, hideIn(daemon, script), "memory_exceeded"));
   test("of bytes stored", () => expectRetired(daemon, fillCache, "storage_exceeded"));
   test("of files", () => expectRetired(daemon, makeFiles, "storage_exceeded"));
 });

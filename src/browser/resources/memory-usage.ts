@@ -1,4 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
+import { turn } from "../../base/turn.js";
+import { heldBytes, kilobytes, mountedBytes, unseenBytes } from "./shared-memory.js";
 
 interface Process {
   readonly pid: number;
@@ -7,23 +9,51 @@ interface Process {
 }
 
 /**
- * Measures the bytes that each browser's processes hold, by the pid of its first one. Memory that several
- * processes map is counted once where the kernel tells their shares (the PSS): that takes 20 ms a browser, so
- * it is asked for only above `limitOf`. Elsewhere such memory is counted once for each process. Shared memory
- * that nobody maps is not seen.
+ * Measures the bytes that each browser's processes hold, by the pid of its first one. What many looks would
+ * cost too much is asked for only of a browser that may be above `limitOf`: the shares of memory that several
+ * processes map (the PSS: 20 ms a browser), and shared memory that nobody maps (some 5 ms). Below it such
+ * memory is counted once for each process that maps it.
  */
-export async function memoryOf(
+export type MeasureMemory = (
   leaders: readonly number[],
   limitOf: (leader: number) => number,
-): Promise<ReadonlyMap<number, number>> {
-  const trees = treesOf(leaders, await allProcesses());
-  const counted = await Promise.all(
-    [...trees].map(async ([leader, pids]) => {
-      const roughly = await sum(pids, residentBytes);
-      return [leader, roughly <= limitOf(leader) ? roughly : await sum(pids, shareBytes)] as const;
-    }),
-  );
-  return new Map(counted);
+) => Promise<ReadonlyMap<number, number>>;
+
+/** Where others of the machine keep much shared memory, any browser may be the one, and few are asked a look. */
+const closeLooks = 10;
+
+export function makeMeasureMemory(): MeasureMemory {
+  let waiting: readonly number[] = [];
+  return async (leaders, limitOf) => {
+    const trees = treesOf(leaders, await allProcesses());
+    const unseen = unseenBytes();
+    const counted = new Map<number, number>();
+    const doubtful: number[] = [];
+    for (const [leader, pids] of trees) {
+      const bytes = (await sum(pids, residentBytes)) + mountedBytes(pids);
+      counted.set(leader, bytes);
+      if (bytes <= limitOf(leader) && bytes + unseen > limitOf(leader)) doubtful.push(leader);
+    }
+    // Those that have waited longest come first.
+    const inTurn = [...waiting.filter((leader) => doubtful.includes(leader)), ...doubtful];
+    const looked = [...new Set(inTurn)].slice(0, closeLooks);
+    waiting = doubtful.filter((leader) => !looked.includes(leader));
+    const above = leaders.filter((leader) => (counted.get(leader) ?? 0) > limitOf(leader));
+    for (const leader of [...looked, ...above]) {
+      counted.set(leader, await exactBytes(trees.get(leader) ?? []));
+      await turn();
+    }
+    return counted;
+  };
+}
+
+/**
+ * What is held by descriptors may be what is mapped, so that the larger of both is taken; where maps show
+ * their files the first has it all.
+ */
+async function exactBytes(pids: readonly number[]): Promise<number> {
+  const [own, mapped] = await Promise.all([sum(pids, ownBytes), sum(pids, mappedBytes)]);
+  return own + Math.max(mapped, heldBytes(pids)) + mountedBytes(pids);
 }
 
 /**
@@ -75,16 +105,17 @@ async function sum(pids: readonly number[], bytesOf: (pid: number) => Promise<nu
  * read this.
  */
 async function residentBytes(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/status`, "latin1").catch(() => "");
-  return kilobytesOf(text, "RssAnon") + kilobytesOf(text, "RssShmem");
+  const text = await statusOf(pid);
+  return kilobytes(text, "RssAnon") + kilobytes(text, "RssShmem");
 }
 
-/** Root may read this of every process, others not of Chromium's sandboxed ones. */
-async function shareBytes(pid: number): Promise<number> {
+const statusOf = (pid: number): Promise<string> => readFile(`/proc/${pid}/status`, "latin1").catch(() => "");
+
+/** Root may read shares of every process, others not of Chromium's sandboxed ones. */
+async function shareOf(pid: number, [share, resident]: readonly [string, string]): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, "latin1").catch(() => "");
-  const told = kilobytesOf(text, "Pss_Anon") + kilobytesOf(text, "Pss_Shmem");
-  return told > 0 ? told : await residentBytes(pid);
+  const isTold = kilobytes(text, "Pss") > 0;
+  return isTold ? kilobytes(text, share) : kilobytes(await statusOf(pid), resident);
 }
-
-const kilobytesOf = (text: string, field: string): number =>
-  Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? 0) * 1024;
+const ownBytes = (pid: number): Promise<number> => shareOf(pid, ["Pss_Anon", "RssAnon"]);
+const mappedBytes = (pid: number): Promise<number> => shareOf(pid, ["Pss_Shmem", "RssShmem"]);

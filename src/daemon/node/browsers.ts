@@ -2,7 +2,7 @@ import { type NodeId, partitionOf } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import type { BrowserHost } from "../../browser/host.js";
 import { openLaunch } from "../../browser/launch.js";
-import { memoryOf } from "../../browser/resources/memory-usage.js";
+import { makeMeasureMemory } from "../../browser/resources/memory-usage.js";
 import { fullness, measureMount, measureStorage } from "../../browser/resources/scratch-usage.js";
 import type { Config } from "../../config/config.js";
 import { Bridge } from "../../gateway/cdp/bridge.js";
@@ -93,7 +93,7 @@ const watchResources = (
     memoryPeriodMs: config.node.memoryWatchPeriodMs,
     storagePeriodMs: config.node.storageWatchPeriodMs,
     usage: {
-      memory: memoryOf,
+      memory: makeMeasureMemory(),
       stored: measureStorage,
       storedInMount: measureMount,
       fullness: (inMounts) => fullness(host.scratchDirectory, inMounts),

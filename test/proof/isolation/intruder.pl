@@ -17,6 +17,7 @@ my %numbers = (
   mknodat => [259, 33], keyctl => [250, 219], vmread => [310, 270], inotify_init => [294, 26], inotify_add => [254, 27],
   shmget => [29, 194], shmat => [30, 196], bpf => [321, 280], init_module => [175, 105],
   sethostname => [170, 161], pidfd_open => [434, 434], pidfd_getfd => [438, 438], prctl => [157, 167], swapon => [167, 224],
+  memfd_create => [319, 279],
 );
 my $arch = -e "/lib/ld-linux-aarch64.so.1" ? 1 : 0;
 sub call { my ($name, @args) = @_; return syscall($numbers{$name}[$arch], @args) }
@@ -45,6 +46,19 @@ sub nest {
 }
 sub mount_at { my ($source, $target, $type, $flags, $options) = @_; return call("mount", "$source\0", "$target\0", "$type\0", $flags, "$options\0") == 0 }
 sub mounts { return map { [split / /] } split /\n/, slurp("/proc/self/mountinfo") }
+# Goes on with $work in a process that outlives this program and has the first of its namespace for a parent, as any has that loses
+# its own; found by its name.
+sub stay {
+  my ($work) = @_;
+  return if (fork() // return);
+  $0 = "hog-$nonce";
+  close $_ for *STDIN, *STDOUT, *STDERR;
+  alarm($given{seconds}[0] || 30);
+  $work->();
+  sleep 3600;
+}
+# So many MiB, in 16 files: one alone may come to a limit of its own.
+sub fill { my ($files) = @_; my $block = "x" x (1024 * 1024); for (1 .. $bound) { syswrite($files->[$_ % @$files], $block) or last } }
 sub read_files { for (@files) { got(slurp($_)) } }
 # Writes a mark at the path if it can, and says where: outside it can be seen whether that was the host.
 sub mark_in { my ($directory) = @_; my $path = "$directory/mark-$nonce"; if (open(my $file, ">", $path)) { print $file "mark"; close $file; got("wrote: $path") } }
@@ -357,6 +371,30 @@ my %attempts = (
     close $file;
     unlink $path;
     did("wrote $written MiB to the disk, as fast as that goes") if $written >= $bound;
+  },
+  unmapped_memory => sub {
+    stay(sub {
+      my @files;
+      for (1 .. 16) { my $fd = call("memfd_create", "held\0", 0); open($files[@files], "+<&=", $fd) if $fd >= 0 }
+      fill(\@files) if @files;
+    });
+  },
+  mounted_memory => sub {
+    stay(sub {
+      nest(0x20000) or return;
+      mount_at("none", "$own/tmp", "tmpfs", 0, "size=90%") or return;
+      my @files;
+      for (1 .. 16) { open($files[@files], ">", "$own/tmp/fill-$_") }
+      fill(\@files);
+    });
+  },
+  unbounded_mount => sub {
+    stay(sub {
+      nest(0x20000) or return;
+      mount_at("none", "$own/tmp", "ramfs", 0, "") or return;
+      open(my $file, ">", "$own/tmp/fill");
+      fill([$file]);
+    });
   },
   much_disk => sub {
     my $path = "$given{into}[0]/fill-$nonce";

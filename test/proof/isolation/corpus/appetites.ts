@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../../support/browser/chromium-until.js";
 import { intrude } from "../intrude.js";
-import { factOf, processesOf, withDescendants } from "../programs.js";
-import type { Attempt, Work } from "./attempt.js";
+import { factOf, pidsNow, processesOf, withDescendants } from "../programs.js";
+import type { Attempt, ClientAttempt, Work } from "./attempt.js";
 
 /** More than the 1 GiB of its class, by far. */
 const muchMebibytes = 2560;
@@ -12,25 +12,67 @@ const storedMebibytes = 400;
 /** Where a limit is watched and not held by the kernel, what has too much is ended by then. */
 const watchLimitMs = 8000;
 
+/** Shared memory too, once for each that maps it. */
 const kilobytesOf = async (pid: number): Promise<number> =>
-  Number(/^RssAnon:\s+(\d+) kB/m.exec(await factOf(pid, "status"))?.[1] ?? 0);
+  [...(await factOf(pid, "status")).matchAll(/^Rss(?:Anon|Shmem):\s+(\d+) kB/gm)].reduce(
+    (total, [, kilobytes]) => total + Number(kilobytes),
+    0,
+  );
 async function mebibytesOf({ browser }: Work): Promise<number> {
   const all = await Promise.all((await withDescendants(await processesOf(browser.root))).map(kilobytesOf));
   return all.reduce((total, each) => total + each, 0) / 1024;
 }
 
+const arrays = `for (let each = 0; each < 64; each += 1) held.push(new Uint8Array(2 ** 24).fill(1));`;
+/** What several threads or processes see: memory of WebAssembly, its SharedArrayBuffers, canvases and blobs. */
+const sharedThings = `for (let each = 0; each < 16; each += 1) {
+  const { buffer } = new WebAssembly.Memory({ initial: 512, maximum: 512, shared: true });
+  new Uint8Array(buffer).fill(1);
+  const canvas = new OffscreenCanvas(4096, 2048);
+  canvas.getContext("2d").fillRect(0, 0, 4096, 2048);
+  held.push(buffer, canvas.transferToImageBitmap(), new Blob([new Uint8Array(2 ** 24).fill(each)]));
+}`;
+
 /** Uses three pages, since one alone may come to a limit of its own. */
-async function takeMemory(work: Work): Promise<void> {
-  const pages = await Promise.all([1, 2, 3].map(() => work.open()));
-  const script = `globalThis.held = []; for (let each = 0; each < 64; each += 1) held.push(new Uint8Array(2 ** 24).fill(1));`;
-  for (const page of pages) void page.evaluate(script);
-  const isMuch = async (): Promise<boolean> => (await mebibytesOf(work)) > muchMebibytes;
-  await until("so much memory", isMuch, 2 * watchLimitMs).catch(() => {});
-  const isLess = async (): Promise<boolean> => !(await isMuch());
-  await until("less memory", isLess, watchLimitMs).catch(() =>
-    work.saw(`its pages hold more than ${muchMebibytes} MiB, and nobody ends that`),
-  );
+const takeMemory =
+  (taking: string) =>
+  async (work: Work): Promise<void> => {
+    const pages = await Promise.all([1, 2, 3].map(() => work.open()));
+    const script = `globalThis.held = []; ${taking}`;
+    for (const page of pages) void page.evaluate(script);
+    const isMuch = async (): Promise<boolean> => (await mebibytesOf(work)) > muchMebibytes;
+    await until("so much memory", isMuch, 2 * watchLimitMs).catch(() => {});
+    const isLess = async (): Promise<boolean> => !(await isMuch());
+    await until("less memory", isLess, watchLimitMs).catch(() =>
+      work.saw(`its pages hold more than ${muchMebibytes} MiB, and nobody ends that`),
+    );
+  };
+
+/** More than its class too, by one program that goes on; so much at most, on a machine that others use. */
+const hiddenMebibytes = 1280;
+
+/** Whether the program of that name is there, wherever it runs. */
+async function isThere(name: string): Promise<boolean> {
+  const names = await Promise.all((await pidsNow()).map((pid) => factOf(pid, "cmdline")));
+  return names.some((each) => each.startsWith(name));
 }
+
+/** A hostile program in the place of the browser holds memory that no process maps. */
+const hideMemory =
+  (script: string) =>
+  async (work: Work): Promise<void> => {
+    const [place] = await work.browser.places();
+    if (place === undefined) return;
+    const { nonce } = work;
+    const hog = `hog-${nonce}`;
+    const told = { own: work.browser.root, nonce, bound: hiddenMebibytes, seconds: 30 };
+    await intrude(place, [script], told);
+    await until("the program to be there", () => isThere(hog), watchLimitMs).catch(() => {});
+    const isGone = async (): Promise<boolean> => !(await isThere(hog));
+    await until("the program to go", isGone, 2 * watchLimitMs).catch(() =>
+      work.saw(`a program of it holds ${hiddenMebibytes} MiB, and nobody ends that`),
+    );
+  };
 
 async function storeMuch(work: Work): Promise<void> {
   const [place] = await work.browser.places();
@@ -53,6 +95,17 @@ const ioUnbounded =
   "no rung bounds how fast one browser reads and writes; docs/isolation.md, Limits, says what is left";
 /** Far more than a page writes, and less than a limit to storage or memory would end. */
 const ioMebibytes = 128;
+
+const hidden = (where: string, script: string, other: Partial<ClientAttempt>): ClientAttempt => ({
+  name: `memory: ${hiddenMebibytes} MiB that nobody maps, ${where}, in a browser of 1 GiB`,
+  vector: "outside",
+  needsHeadless: true,
+  isAlone: true,
+  endsBrowser: true,
+  succeedsPlain: true,
+  ...other,
+  run: hideMemory(script),
+});
 
 /** Each takes what it can get, up to a bound; a browser of its own, for little may be left of it. */
 export const appetites: readonly Attempt[] = [
@@ -81,8 +134,20 @@ export const appetites: readonly Attempt[] = [
     isAlone: true,
     endsBrowser: true,
     succeedsPlain: true,
-    run: takeMemory,
+    run: takeMemory(arrays),
   },
+  {
+    name: "memory: 2.5 GiB that threads and processes share, in pages of a browser of 1 GiB",
+    vector: "page",
+    needsHeadless: true,
+    isAlone: true,
+    endsBrowser: true,
+    succeedsPlain: true,
+    run: takeMemory(sharedThings),
+  },
+  hidden("in files without a name", "unmapped_memory", { isQuick: true }),
+  hidden("in a file system that it mounts", "mounted_memory", {}),
+  hidden("in a file system without a bound that it mounts", "unbounded_mount", {}),
   {
     name: "storage: 400 MiB in a browser of 256 MiB",
     vector: "outside",
