@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, chown, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { systemClock } from "../../../src/base/clock.js";
@@ -45,6 +45,10 @@ const switches = [
 /** Makes the directories that a browser of the daemon has; all of them belong to its user. */
 async function makeRoot({ directory, uid }: TestMachine): Promise<string> {
   const root = await mkdtemp(join(directory, "plain-"));
+  // What Chromium starts by its name notes that it was started.
+  const bin = join(root, "bin");
+  await mkdir(bin);
+  await writeFile(join(bin, "xdg-open"), `#!/bin/sh\necho "$@" >> ${root}/tmp/opened\n`, { mode: 0o755 });
   const inner = ["profile", "Downloads", "uploads", "extensions", "tmp"].map((name) => join(root, name));
   await Promise.all(inner.map((path) => mkdir(path)));
   for (const path of [root, ...inner]) {
@@ -76,7 +80,7 @@ async function launch(
   const child = spawn(program, args, {
     stdio: ["ignore", "ignore", "pipe"],
     detached: true,
-    env: { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: join(root, "tmp") },
+    env: { PATH: `${root}/bin:${process.env["PATH"] ?? ""}`, HOME: root, TMPDIR: join(root, "tmp") },
   });
   const close = async (): Promise<void> => {
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {

@@ -1,6 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { basename } from "node:path";
+import { systemClock } from "../../../../src/base/clock.js";
+import { within } from "../../../../src/base/deadline.js";
 import { connectRaw } from "../../../support/gateway/raw-cdp.js";
 import { frame, openRawClient, type RawClient } from "../../../support/gateway/raw-frames.js";
 import type { ClientAttempt, Work } from "./attempt.js";
@@ -34,6 +36,41 @@ async function takesMany(work: Work): Promise<void> {
   if (answer !== undefined && !answer.includes("keys and elements"))
     work.saw("a message of 300,000 values was parsed");
 }
+
+/** A busy machine answers a command well before. */
+const neighbourLimitMs = 10_000;
+
+/** Whether another tenant is served while four clients send that, again and again. */
+async function hurtsNeighbour({ browser, openKeeping, saw }: Work, message: string): Promise<void> {
+  const neighbour = await openKeeping();
+  const cdp = await connectRaw(neighbour.cdpUrl);
+  const clients = await Promise.all(times(4).map(() => openRawClient(browser.cdpUrl)));
+  try {
+    const sent = frame(message);
+    const over = Promise.all(clients.map(({ closed }) => closed));
+    for (const { socket } of clients) socket.write(sent);
+    const limit = { what: "a neighbour's answers", limitMs: neighbourLimitMs };
+    // Each is asked for after the last, while the messages are read and judged, and once more after that.
+    const answers = async (): Promise<void> => {
+      for (const _ of times(50)) await cdp.send("Browser.getVersion");
+      await over;
+      if ((await cdp.send("Browser.getVersion")).result === undefined) throw new Error("it is gone");
+    };
+    await within(systemClock, limit, answers()).catch((error: Error) => saw(`a neighbour: ${error.message}`));
+  } finally {
+    for (const { socket } of clients) socket.destroy();
+    cdp.socket.terminate();
+    await neighbour.close();
+  }
+}
+const commandWith = (given: string): string =>
+  `{"id":1,"method":"Browser.getVersion","params":{"given":${given}}}`;
+const farBytes = 99 * mebibyte;
+const manyObjects = (): string => commandWith(`[${"{},".repeat(farBytes / 3)}{}]`);
+const muchNesting = (): string => commandWith("[".repeat(farBytes / 2) + "]".repeat(farBytes / 2));
+/** Short enough to be taken, so that it is the depth that is judged. */
+const someNesting = (): string => commandWith("[".repeat(4 * mebibyte) + "]".repeat(4 * mebibyte));
+const noNeighbour = { because: "without a daemon nobody shares a process with another tenant" };
 
 async function opensMany({ browser, saw }: Work): Promise<void> {
   const opened = await Promise.allSettled(times(40).map(() => connectRaw(browser.cdpUrl)));
@@ -112,6 +149,24 @@ const statusOf = (port: number, host: string): Promise<number> =>
       .end();
   });
 
+/** The headers that keep a page of the daemon's from being framed, sniffed or given scripts of others. */
+const wantedHeaders: readonly (readonly [string, RegExp])[] = [
+  ["content-security-policy", /frame-ancestors 'none'/],
+  ["content-security-policy", /default-src '(?:none|self)'/],
+  ["x-content-type-options", /^nosniff$/],
+];
+
+async function lacksHeaders({ machine: { port }, saw }: Work): Promise<void> {
+  const reply = await fetch(`http://127.0.0.1:${port}/docs`);
+  const text = await reply.text();
+  if (reply.status !== 200) throw new Error(`/docs answers ${reply.status}, so nothing is proved`);
+  for (const [name, wanted] of wantedHeaders) {
+    const found = reply.headers.get(name) ?? "";
+    if (!wanted.test(found)) saw(`/docs has ${name}: ${JSON.stringify(found)}`);
+  }
+  if (/<title>[^<]*swagger/i.test(text)) saw("/docs has the library's name");
+}
+
 async function asksUnderAnotherName({ machine: { port }, saw }: Work): Promise<void> {
   if ((await statusOf(port, `127.0.0.1:${port}`)) !== 200)
     throw new Error("its own name is refused too, so nothing is proved");
@@ -138,6 +193,20 @@ const quick = { isQuick: true } as const;
 export const floods: readonly ClientAttempt[] = [
   flood("a message of 20 MiB", takesLong, quick),
   flood("a message of 300,000 values", takesMany, quick),
+  flood("99 MiB of objects, and a neighbour", (work) => hurtsNeighbour(work, manyObjects()), {
+    ...quick,
+    needsHeadless: true,
+    succeedsPlain: noNeighbour,
+  }),
+  flood("99 MiB of nesting, and a neighbour", (work) => hurtsNeighbour(work, muchNesting()), {
+    needsHeadless: true,
+    succeedsPlain: noNeighbour,
+  }),
+  flood("8 MiB of nesting, and a neighbour", (work) => hurtsNeighbour(work, someNesting()), {
+    ...quick,
+    needsHeadless: true,
+    succeedsPlain: noNeighbour,
+  }),
   flood("40 clients of one browser", opensMany, quick),
   flood("96 MiB of messages that are not finished", finishesNothing, quick),
   flood("1200 CDP sessions of one client", attachesMany),
@@ -150,6 +219,11 @@ export const floods: readonly ClientAttempt[] = [
     ...quick,
     vector: "outside",
     succeedsPlain: { because: "the daemon is the same without walls; its own name is the control" },
+  }),
+  flood("/docs framed, sniffed or with scripts of others", lacksHeaders, {
+    ...quick,
+    vector: "outside",
+    succeedsPlain: { because: "the daemon is the same without walls; that /docs is there is the control" },
   }),
   flood("sessions in command lines", readsCommandLines, { vector: "outside", ...quick }),
 ];

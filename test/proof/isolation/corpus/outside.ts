@@ -55,7 +55,18 @@ const linksOf = async (pid: number): Promise<string[]> => {
   return await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => "")));
 };
 
+/** The default of `browser.max_open_files`. */
+const mostFiles = 4096;
+
 export const outside: readonly ClientAttempt[] = [
+  seen(
+    "one of its processes may open any number of files",
+    async (pid) => {
+      const most = Number(/^Max open files +\d+ +(\d+) /m.exec(await factOf(pid, "limits"))?.[1]);
+      return most > mostFiles ? `it may raise its limit of open files to ${most}` : undefined;
+    },
+    { succeedsPlain: { because: "the machine's own limit may be as low" } },
+  ),
   seen(
     "its processes can gain privileges",
     async (pid) => ((await valueIn(pid, "NoNewPrivs")) === "1" ? undefined : "no_new_privs is not set"),
