@@ -6,7 +6,7 @@ import { build } from "./build.mjs";
 import { ensurePackages } from "./packages.mjs";
 import { Refusal } from "./say.mjs";
 import { runOpenly } from "./spawn.mjs";
-import { ensureSystem, needsOfConfig, needsOfTests } from "./system.mjs";
+import { ensureSystem, needsOfConfig, needsOfIsolationProof, needsOfTests } from "./system.mjs";
 
 const built = (root, file) => pathToFileURL(join(root, "dist", "src", file)).href;
 
@@ -41,9 +41,9 @@ async function buildOnly(root) {
   return 0;
 }
 
-async function prepareTests(root) {
+async function prepareTests(root, needs = needsOfTests) {
   await ensurePackages(root);
-  await ensureSystem(needsOfTests);
+  await ensureSystem(needs);
 }
 
 async function test(root, args) {
@@ -83,7 +83,11 @@ async function proveEgress(root, args) {
 }
 
 async function proveIsolation(root, args) {
-  await runBuilt(root, { target: "prove", file: "test/proof/isolation/prove.js" }, args);
+  await runBuilt(
+    root,
+    { target: "prove", file: "test/proof/isolation/prove.js", needs: needsOfIsolationProof(args) },
+    args,
+  );
 }
 
 async function simulate(root, args) {
@@ -102,8 +106,8 @@ async function proveFaults(root, args) {
 }
 
 /** Runs the file in this very process, as a program of its own. */
-async function runBuilt(root, { target, file }, args) {
-  await prepareTests(root);
+async function runBuilt(root, { target, file, needs }, args) {
+  await prepareTests(root, needs);
   const directory = await build(root, target);
   process.argv = [process.execPath, join(directory, file), ...args];
   await import(pathToFileURL(process.argv[1]).href);

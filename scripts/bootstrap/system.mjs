@@ -47,6 +47,7 @@ export const tools = {
   parent: { places: ["setpriv"], debian: "util-linux", fedora: "util-linux" },
   limits: { places: ["/usr/bin/prlimit"], debian: "util-linux", fedora: "util-linux" },
   compression: { places: ["zstd"], debian: "zstd", fedora: "zstd", mac: "zstd" },
+  containers: { places: ["crun"], debian: "crun", fedora: "crun" },
   network: { places: ["ip"], debian: "iproute2", fedora: "iproute" },
 };
 
@@ -54,6 +55,18 @@ export const tools = {
 export const needsOfTests = {
   required: ["chromium", "shell", "redis", "display", "root", "parent", "limits", "network", "compression"],
   optional: [],
+};
+
+/** The proof of isolation tries containers, unless it is told to leave them out. */
+export const needsOfIsolationProof = (args) => ({
+  required: [...needsOfTests.required, ...(wantsContainers(args) ? ["containers"] : [])],
+  optional: [],
+});
+
+const wantsContainers = (args) => {
+  if (args.includes("--without-containers") || args.includes("--help")) return false;
+  const tier = args[args.indexOf("--tier") + 1];
+  return !args.includes("--tier") || tier?.split(",").includes("container") === true;
 };
 
 function findSettings(root, env) {

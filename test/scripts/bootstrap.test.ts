@@ -14,6 +14,7 @@ interface Parts {
   "system.mjs": {
     commandFor(system: string, missing: readonly string[]): string;
     needsOfConfig(root: string, env: object): { required: string[] };
+    needsOfIsolationProof(args: readonly string[]): { required: string[] };
     tools: Record<"chromium" | "shell", { places: string[] }>;
   };
   "checks.mjs": {
@@ -25,7 +26,7 @@ const part = <Name extends keyof Parts>(name: Name): Promise<Parts[Name]> =>
   import(join(root, "scripts/bootstrap", name));
 const { hasPackages } = await part("packages.mjs");
 const { build, digestOf } = await part("build.mjs");
-const { commandFor, needsOfConfig, tools } = await part("system.mjs");
+const { commandFor, needsOfConfig, needsOfIsolationProof, tools } = await part("system.mjs");
 const { countTests, trackedSources } = await part("checks.mjs");
 
 let directory: string;
@@ -77,6 +78,21 @@ describe("commands", () => {
       "simulate",
     ])
       expect(scripts[name]).toBe(`exec node scripts/bootstrap.mjs ${name}`);
+  });
+});
+
+describe("the proof of isolation", () => {
+  const wants = (...args: readonly string[]): boolean =>
+    needsOfIsolationProof(args).required.includes("containers");
+  test("wants a runtime of containers", () => {
+    expect([wants(), wants("--tier", "user,container"), wants("--quick")]).toEqual([true, true, true]);
+  });
+  test("wants none where containers are left out", () => {
+    expect([wants("--without-containers"), wants("--tier", "user"), wants("--help")]).toEqual([
+      false,
+      false,
+      false,
+    ]);
   });
 });
 

@@ -10,7 +10,7 @@ export interface Browser {
   readonly root: string;
   readonly isPlain: boolean;
   /** What keeps it apart, as it says itself. */
-  readonly isolation?: string;
+  readonly isolation?: { readonly rung?: string; readonly network?: string };
   /** Gives it an extension of these files as its holder may; false where that is refused. */
   extend(files: Readonly<Record<string, string | Buffer>>): Promise<boolean>;
   /** The same with an archive of these entries, true or not. */

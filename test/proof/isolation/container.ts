@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import type { RungName } from "../../../src/spec/bodies.js";
 import { isRoot } from "./programs.js";
 
 /** A security context as a pod has it: the system calls allowed, and whether parts of /proc are covered. */
@@ -9,8 +10,8 @@ export interface Context {
   readonly name: string;
   readonly seccomp?: object;
   readonly isProcMasked: boolean;
-  /** Nobody promises a wall in it; it only has to be said. */
-  readonly isBare?: true;
+  /** What docs/isolation.md, In containers, says of browsers in it; on the rung `none` nothing is launched. */
+  readonly expected: { readonly rung: RungName; readonly network: "namespace" | "none" };
   /** It lies in the repository for operators to use, so everything is tried in it. */
   readonly isShipped?: true;
 }
@@ -100,13 +101,27 @@ export async function findContexts(directory: string): Promise<readonly Context[
       seccomp: JSON.parse(await readFile(join(directory, name), "utf8")) as object,
       isProcMasked: true,
       isShipped: true as const,
+      expected: { rung: "shared-proc", network: "namespace" } as const,
     })),
   );
   return [
-    { name: "no seccomp, /proc unmasked", isProcMasked: false },
-    { name: "no seccomp, /proc masked", isProcMasked: true },
+    {
+      name: "no seccomp, /proc unmasked",
+      isProcMasked: false,
+      expected: { rung: "user-namespace", network: "namespace" },
+    },
+    {
+      name: "no seccomp, /proc masked",
+      isProcMasked: true,
+      expected: { rung: "shared-proc", network: "namespace" },
+    },
     ...shipped,
-    { name: "runtime's default", seccomp: runtimeDefault, isProcMasked: true, isBare: true },
+    {
+      name: "runtime's default",
+      seccomp: runtimeDefault,
+      isProcMasked: true,
+      expected: { rung: "none", network: "none" },
+    },
   ];
 }
 

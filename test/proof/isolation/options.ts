@@ -28,6 +28,7 @@ looks whether it got anything: first on Chromium without walls, where it has to.
   --context <text>         containers whose security context has this in its name
   --browser <names>        headless, headful, headless-shell (all)
   --only <text>            attempts whose name has this in it
+  --without-containers     proves nothing about containers, and ends with 0 all the same
   --quick                  the most dangerous attempts alone
   --no-control             leaves out the runs without walls, which show that the attempts can succeed
   --json <file>            writes the results there
@@ -36,6 +37,8 @@ looks whether it got anything: first on Chromium without walls, where it has to.
 const tiers: Readonly<Record<string, TierName>> = { root: "root", user: "user", container: "container" };
 
 const given = new ProofArguments(usage);
+
+const tiersIn = (tier: string | undefined): readonly TierName[] => given.pick("--tier", tier, tiers);
 
 /** Throws with the usage where the arguments are not understood. */
 export function readOptions(args: readonly string[]): Options {
@@ -48,6 +51,7 @@ export function readOptions(args: readonly string[]): Options {
     json,
     log,
     "no-control": isWithout,
+    "without-containers": isUncontained,
   } = given.parse(args, {
     tier: text,
     browser: text,
@@ -57,10 +61,11 @@ export function readOptions(args: readonly string[]): Options {
     log: text,
     quick: flag,
     "no-control": flag,
+    "without-containers": flag,
   });
   if (log !== undefined) writeFileSync(log, "");
   return {
-    tiers: tier === "none" ? [] : given.pick("--tier", tier, tiers),
+    tiers: tier === "none" ? [] : tiersIn(tier).filter((name) => !isUncontained || name !== "container"),
     kinds: given.pick("--browser", browser, kinds),
     control: isWithout !== true,
     isQuick: quick === true,

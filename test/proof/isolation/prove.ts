@@ -1,6 +1,6 @@
 import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { findContexts, whyNoContainers } from "./container.js";
+import { type Context, findContexts, whyNoContainers } from "./container.js";
 import type { Attempt } from "./corpus/attempt.js";
 import { corpus, quickControls } from "./corpus/all.js";
 import type { Tier } from "./daemon.js";
@@ -105,13 +105,23 @@ async function tiersOf(name: string, { context: wanted }: Options): Promise<read
     .map((context) => ({ name: `container, ${context.name}`, context }));
 }
 
-/** No fault: what is not there cannot be tried, and the table says so. */
+/** What is not there was not proved: only who has not asked for it may take the rest for the whole. */
 const absent = (title: string, why: string): Part => ({
   title,
   isPlain: false,
+  isAbsent: true,
   outcomes: [],
+  faults: [`not tried here: ${why}; --tier and --without-containers leave out what cannot be had`],
+  notes: [],
+  isGood: false,
+});
+/** As this page of the repository says: docs/isolation.md, In containers. */
+const launchesNothing = (title: string, why: string): Part => ({
+  title,
+  isPlain: false,
+  outcomes: [{ name: "launches nothing", vector: "outside", verdict: "held", leaks: [] }],
   faults: [],
-  notes: [`not tried here: ${why}`],
+  notes: [why],
   isGood: true,
 });
 
@@ -133,15 +143,16 @@ async function runTier(tier: Tier, running: Running): Promise<readonly Part[]> {
   let machine: OpenMachine | undefined;
   try {
     machine = await openGround(tier);
-    const parts: Part[] = [];
+    const title = `${tier.name}, rung`;
+    const parts: Part[] = tier.context ? [await reported(title, rungIn(machine, title, tier.context))] : [];
     for (const kind of kindsOf(options, tier, isPlain))
       parts.push(await runKind(kind, { tier, machine, running }));
     return parts;
   } catch (error) {
     // Nothing leaks where there is no browser, but where a wall is promised that is a fault all the same.
     return [
-      tier.context?.isBare
-        ? absent(tier.name, `launches nothing: ${textOf(error)}`)
+      tier.context?.expected.rung === "none"
+        ? launchesNothing(tier.name, textOf(error))
         : failed(tier.name, error),
     ];
   } finally {
@@ -149,6 +160,25 @@ async function runTier(tier: Tier, running: Running): Promise<readonly Part[]> {
     await machine?.close();
   }
 }
+
+/** Whether browsers stand where docs/isolation.md says that they do in this context. */
+const rungIn =
+  (machine: OpenMachine, title: string, { expected }: Context) =>
+  async (): Promise<Part> => {
+    const browser = await openWalled(machine, { engine: "headless-shell", headless: true }).open();
+    await browser.close();
+    const { rung, network } = browser.isolation ?? {};
+    const isAsSaid = rung === expected.rung && network === expected.network;
+    const name = `it is ${String(rung)}, network ${String(network)}; docs/isolation.md says ${expected.rung}, ${expected.network}`;
+    return {
+      title,
+      isPlain: false,
+      outcomes: [{ name, vector: "outside", verdict: isAsSaid ? "held" : "leaked", leaks: [] }],
+      faults: isAsSaid ? [] : [name],
+      notes: [],
+      isGood: isAsSaid,
+    };
+  };
 
 async function runKind(
   kind: Kind,

@@ -6,6 +6,8 @@ export interface Part {
   readonly title: string;
   /** Set where there is no wall, so that attempts have to succeed. */
   readonly isPlain: boolean;
+  /** Set where nothing was tried, since it is not to be had here. */
+  readonly isAbsent?: true;
   readonly outcomes: readonly Outcome[];
   /**
    * What has to be explained: what leaked, what is unsure; without a wall, what did not do as the corpus
@@ -94,6 +96,8 @@ export function summaryOf(parts: readonly Part[]): string {
 
 function closingLine(parts: readonly Part[]): string {
   if (parts.every(({ isGood }) => isGood)) return "tight";
+  const absent = parts.filter(({ isAbsent }) => isAbsent).map(({ title }) => title);
+  if (parts.every(({ isGood, isAbsent }) => isGood || isAbsent)) return `NOT PROVED: ${absent.join(", ")}`;
   const leaked = parts
     .filter(({ isPlain }) => !isPlain)
     .flatMap(({ outcomes }) =>
@@ -102,8 +106,9 @@ function closingLine(parts: readonly Part[]): string {
   return `NOT TIGHT: ${[...new Set(leaked)].join("; ") || "see above"}`;
 }
 
-const verdictOf = ({ isPlain, isGood, outcomes }: Part): string => {
-  if (outcomes.length === 0) return isGood ? "not here" : "COULD NOT BE RUN";
+const verdictOf = ({ isPlain, isAbsent, isGood, outcomes }: Part): string => {
+  if (isAbsent) return "NOT PROVED";
+  if (outcomes.length === 0) return isGood ? "tight" : "COULD NOT BE RUN";
   if (isPlain) return isGood ? "attempts work" : "CONTROL FAILED";
   return isGood ? "tight" : "NOT TIGHT";
 };

@@ -52,11 +52,8 @@ export function openWalled(machine: OpenMachine, kind: Kind, session: object = {
   return { kind, machine, isPlain: false, openKeeping, open: () => open() };
 }
 
-function isolationOf(session: Record<string, unknown>): { isolation?: string } {
-  const found =
-    session["isolation"] ?? (session["network"] as { isolation?: unknown } | undefined)?.isolation;
-  return found === undefined ? {} : { isolation: typeof found === "string" ? found : JSON.stringify(found) };
-}
+const isolationOf = ({ isolation }: Record<string, unknown>): Pick<Browser, "isolation"> =>
+  typeof isolation === "object" && isolation !== null ? { isolation } : {};
 
 async function unpack({ daemon }: OpenMachine, id: string, entries: readonly ZipPart[]): Promise<boolean> {
   const form = new FormData();
