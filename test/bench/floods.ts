@@ -19,6 +19,17 @@ const pools = { victim: "bench-victim", acquired: "bench-acquired", attacker: "b
 
 /** `REMUDA_BENCH_ATTACKS=<name>,<name>` takes these alone. */
 const asked = process.env["REMUDA_BENCH_ATTACKS"]?.split(",");
+/**
+ * `REMUDA_BENCH_APART=1` has another daemon of the same machine attacked: what its victim loses, no worker or
+ * process of one daemon could spare it.
+ */
+const isApart = process.env["REMUDA_BENCH_APART"] === "1";
+/** `REMUDA_BENCH_SCRATCH=<directory>` has browsers keep their files there, on a disk for one. */
+const scratch = process.env["REMUDA_BENCH_SCRATCH"];
+const start = (): Promise<Daemon> =>
+  startDaemon({
+    sections: { node: { memory_bytes: 2 ** 40, ...(scratch !== undefined && { scratch_dir: scratch }) } },
+  });
 const chosen = Object.keys(attacks).filter((name) => asked?.includes(name) ?? true);
 
 /** What another tenant does: commands on a page of its own, and acquires. */
@@ -42,13 +53,15 @@ interface Pair {
 
 /** How much slower one tenant is served while another attacks; `attacks.ts` has the attacks. */
 export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
-  const daemon = await startDaemon();
+  const daemon = await start();
   // Who measures stands for a machine of its own.
   const ends: (() => unknown)[] = [await goFirst()];
   try {
     await daemon.createPool({ name: pools.victim, size: 1, engine });
     await daemon.createPool({ name: pools.acquired, size: 2, engine });
-    await daemon.createPool({ name: pools.attacker, size: 1, engine, reset_on_release: "relaunch" });
+    const attacked = isApart ? await start() : daemon;
+    if (attacked !== daemon) ends.push(() => attacked.stop());
+    await attacked.createPool({ name: pools.attacker, size: 1, engine, reset_on_release: "relaunch" });
     const line = await daemon.open();
     ends.push(() => line.close());
     const way = await openSocket((await acquire(line, pools.victim)).cdp_ws_url);
@@ -56,7 +69,7 @@ export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
     const victim = await makeVictim(line, way);
     const group = await openIdleGroup("client");
     if (group) ends.push(() => group.close());
-    const bed = { daemon, victim, ...(group && { group }) };
+    const bed = { attacked, line, victim, ...(group && { group }) };
     const found = await inRuns(runs, () => inTurn(chosen, (name) => measure(bed, name)));
     return report(found.flat());
   } finally {
@@ -89,15 +102,18 @@ async function makeVictim(line: Line, way: PageLink): Promise<Victim> {
 }
 
 interface Bed {
-  readonly daemon: Daemon;
+  /** Whose browser the attacker has. */
+  readonly attacked: Daemon;
+  /** To the daemon of the victim. */
+  readonly line: Line;
   readonly victim: Victim;
   /** For the attacker's client. */
   readonly group?: CpuGroup;
 }
 
-async function measure({ daemon, victim, group }: Bed, name: string): Promise<Pair> {
+async function measure({ attacked, line: victims, victim, group }: Bed, name: string): Promise<Pair> {
   const calm = await sample(victim);
-  const line = await daemon.open();
+  const line = await attacked.open();
   const lease = await acquire(line, pools.attacker);
   const attacker = await startHelper({
     isIdle: true,
@@ -107,13 +123,13 @@ async function measure({ daemon, victim, group }: Bed, name: string): Promise<Pa
     find: (said) => (said === "attacking" ? said : undefined),
   });
   try {
-    await loopDelayMs(line);
-    return { name, calm, attacked: await sample(victim), loop: await loopDelayMs(line) };
+    await loopDelayMs(victims);
+    return { name, calm, attacked: await sample(victim), loop: await loopDelayMs(victims) };
   } finally {
     await attacker.stop();
     await release(line, pools.attacker, lease);
     line.close();
-    await daemon.allIdle(pools.attacker);
+    await attacked.allIdle(pools.attacker);
   }
 }
 
@@ -161,7 +177,8 @@ function report(found: readonly Pair[]): Report {
     title: "Floods: what one tenant feels of another's attack, p99 in ms",
     method: [
       `${engine}; a command (Runtime.evaluate of 1+1) and an acquire about every ${paceMs} ms for ${sampleMs / 1000} s, without the attack and then with it.`,
-      "The attacker has a browser of the same daemon. Its client stands for another machine: it runs in a cgroup of the scheduler's idle class, where that can be made. Who measures is in a cgroup of the highest weight, where that can be made.",
+      `The attacker has a browser of ${isApart ? "another daemon of the same machine" : "the same daemon"}. Its client stands for another machine: it runs in a cgroup of the scheduler's idle class, where that can be made. Who measures is in a cgroup of the highest weight, where that can be made.`,
+      "Bounded are processes, memory and what is stored; how fast a browser writes is not, and only where scratch lies in memory does that meet no disk (docs/isolation.md, Limits).",
       "Event loop: how late the daemon came to what waited for it under the attack. What a command waits beyond that, it waits for processors.",
     ],
     head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times", "event loop"],

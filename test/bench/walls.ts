@@ -16,10 +16,15 @@ import { treeKiB } from "./tiers/memory.js";
 
 const launchesPerRun = 6;
 const settleMs = 1500;
+const roundTrips = 200;
+/** Browsers at once. */
+const together = 10;
 const bars = { launchMs: 10, memoryMiB: 1, killMs: 50 } as const;
 
 interface Figures {
   readonly launchMs: number;
+  /** p50 of a CDP round trip on its pipe. */
+  readonly roundTripMs: number;
   /** The time from the kill until nothing of the browser is left. */
   readonly killMs: number;
 }
@@ -39,7 +44,8 @@ export async function benchWalls({ runs }: { runs: number }): Promise<Report> {
         )
       ).flat();
       const memory = await inRuns(2 * runs, (run) => memoryOf(engine, sides, run % 2 === 0));
-      found.push({ engine, pairs, memory });
+      const density = await inRuns(runs, () => pair(sides, (side) => densityOf(engine, side)));
+      found.push({ engine, pairs, memory, density });
     }
     return report(found);
   } finally {
@@ -82,9 +88,30 @@ const launch = (engine: Engine, host: BrowserHost): Promise<Chromium> =>
 async function measure(engine: Engine, host: BrowserHost): Promise<Figures> {
   const started = systemClock.monotonic();
   const chromium = await launch(engine, host);
-  const launchedAt = systemClock.monotonic();
+  const launchMs = systemClock.monotonic() - started;
+  const roundTripMs = await roundTripOf(chromium);
+  const killedAt = systemClock.monotonic();
   await chromium.kill();
-  return { launchMs: launchedAt - started, killMs: systemClock.monotonic() - launchedAt };
+  return { launchMs, roundTripMs, killMs: systemClock.monotonic() - killedAt };
+}
+
+async function roundTripOf(chromium: Chromium): Promise<number> {
+  const tookMs: number[] = [];
+  for (const _ of times(roundTrips)) {
+    const asked = systemClock.monotonic();
+    await chromium.probe(10_000);
+    tookMs.push(systemClock.monotonic() - asked);
+  }
+  return median(tookMs);
+}
+
+/** What one of so many takes that run at once, in MiB. */
+async function densityOf(engine: Engine, host: BrowserHost): Promise<number> {
+  const all = await inTurn(times(together), () => launch(engine, host));
+  await pause(systemClock, settleMs);
+  const sizes = await Promise.all(all.map(treeKiB));
+  await Promise.all(all.map((chromium) => chromium.kill()));
+  return sizes.reduce((sum, size) => sum + size, 0) / together / 1024;
 }
 
 /**
@@ -105,6 +132,7 @@ interface Measured {
   readonly engine: Engine;
   readonly pairs: readonly Pair<Figures>[];
   readonly memory: readonly Pair<number>[];
+  readonly density: readonly Pair<number>[];
 }
 
 const numbers = (pairs: readonly Pair<Figures>[], key: keyof Figures): Pair<number>[] =>
@@ -115,22 +143,24 @@ const medianOf = (pairs: readonly Pair<number>[], side: keyof Pair<number>): num
   median(pairs.map((each) => each[side]));
 
 function report(found: readonly Measured[]): Report {
-  const row = (name: string, pairs: readonly Pair<number>[]): string[] => [
+  const row = (name: string, pairs: readonly Pair<number>[], digits = 1): string[] => [
     name,
-    medianOf(pairs, "with").toFixed(1),
-    medianOf(pairs, "without").toFixed(1),
-    more(pairs).toFixed(1),
+    medianOf(pairs, "with").toFixed(digits),
+    medianOf(pairs, "without").toFixed(digits),
+    more(pairs).toFixed(digits),
   ];
   return {
     title: "The private root",
     method: [
       `Headless, one at a time, ${launchesPerRun} of each a run, in turns with the same browser on the rung "none"; no egress.`,
-      `Memory: PSS of all processes ${settleMs / 1000} s after the launch, one beside the other. Killed: until nothing of it is left, directories included.`,
+      `Memory: PSS of all processes ${settleMs / 1000} s after the launch, one beside the other. Round trip: p50 of ${roundTrips} on the browser's pipe, right after its launch. Killed: until nothing of it is left, directories included.`,
     ],
     head: ["", "with", "without", "more"],
-    rows: found.flatMap(({ engine, pairs, memory }) => [
+    rows: found.flatMap(({ engine, pairs, memory, density }) => [
       row(`${engine}: launch, ms`, numbers(pairs, "launchMs")),
+      row(`${engine}: CDP round trip, ms`, numbers(pairs, "roundTripMs"), 3),
       row(`${engine}: memory, MiB`, memory),
+      row(`${engine}: memory of each of ${together}, MiB`, density),
       row(`${engine}: killed and gone, ms`, numbers(pairs, "killMs")),
     ]),
     bars: found.flatMap(barsOf),

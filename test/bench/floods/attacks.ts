@@ -63,11 +63,18 @@ interface Evaluating {
   readonly isAgain?: boolean;
   /** Which hear what the page says. */
   readonly sessions?: number;
+  /** The page is of a site, which may store; others are empty. */
+  readonly isOfSite?: boolean;
+  /** In a page more each so many ms, whatever became of those before. */
+  readonly everyMs?: number;
 }
 
 /** Evaluates on the attacker's page. */
 const evaluate =
-  (expression: (origin: string) => string, { isAgain = false, sessions = 1 }: Evaluating = {}): Attack =>
+  (
+    expression: (origin: string) => string,
+    { isAgain = false, sessions = 1, isOfSite = false, everyMs }: Evaluating = {},
+  ): Attack =>
   async ({ cdpUrl }) => {
     const socket = new WebSocket(cdpUrl, { perMessageDeflate: false, maxPayload: 0 });
     await once(socket, "open");
@@ -84,31 +91,45 @@ const evaluate =
         socket.on("message", listen);
         socket.send(JSON.stringify({ id, method, params, sessionId }));
       });
-    const { result } = await ask("Target.createTarget", { url: "about:blank" });
-    const attach = async (): Promise<string> => {
-      const attached = String(
-        (await ask("Target.attachToTarget", { targetId: result?.["targetId"], flatten: true })).result?.[
-          "sessionId"
-        ],
-      );
-      await ask("Runtime.enable", {}, attached);
-      return attached;
-    };
-    const [sessionId] = await Promise.all(times(sessions).map(attach));
     const origin = await serveBulk();
-    const run = (): Promise<Reply> =>
+    const openPage = async (): Promise<string | undefined> => {
+      const url = isOfSite ? `${origin}page` : "about:blank";
+      const { result } = await ask("Target.createTarget", { url });
+      const attach = async (): Promise<string> => {
+        const attached = String(
+          (await ask("Target.attachToTarget", { targetId: result?.["targetId"], flatten: true })).result?.[
+            "sessionId"
+          ],
+        );
+        await ask("Runtime.enable", {}, attached);
+        return attached;
+      };
+      const [sessionId] = await Promise.all(times(sessions).map(attach));
+      // A page that is still on its way to its site forgets what is evaluated in it.
+      const isThere = { expression: `document.URL === ${JSON.stringify(url)}`, returnByValue: true };
+      while (!JSON.stringify(await ask("Runtime.evaluate", isThere, sessionId)).includes('"value":true'));
+      return sessionId;
+    };
+    const runIn = (sessionId: string | undefined): Promise<Reply> =>
       ask("Runtime.evaluate", { expression: expression(origin), returnByValue: true }, sessionId);
+    const sessionId = await openPage();
+    const run = (): Promise<Reply> => runIn(sessionId);
     await run();
+    if (everyMs !== undefined) setInterval(() => void openPage().then(runIn), everyMs);
     const again = async (): Promise<void> => {
       for (;;) await run();
     };
     if (isAgain) void again();
   };
 
-/** A site that sends without end. */
+/** A site that sends without end, but for one page. */
 async function serveBulk(): Promise<string> {
   const block = Buffer.alloc(mebibyte);
-  const server = createServer((_, response) => {
+  const server = createServer(({ url }, response) => {
+    if (url === "/page") {
+      response.setHeader("content-type", "text/html").end("<!doctype html>");
+      return;
+    }
     response.setHeader("access-control-allow-origin", "*");
     const write = (): void => {
       while (response.write(block));
@@ -124,6 +145,13 @@ async function serveBulk(): Promise<string> {
 const download = (origin: string): string => `void (async () => {
   const reader = (await fetch(${JSON.stringify(origin)})).body.getReader();
   while (!(await reader.read()).done);
+})()`;
+
+const stored = (name: string): string => `void (async () => {
+  const cache = await caches.open("filled");
+  const part = crypto.getRandomValues(new Uint8Array(2 ** 16));
+  const body = new Blob(Array.from({ length: 16 }, () => part));
+  for (let at = 0; ; at += 1) await cache.put(${name}, new Response(body)).catch(() => new Promise((resolve) => setTimeout(resolve, 100)));
 })()`;
 
 /** Each by the words of the table. */
@@ -153,6 +181,22 @@ export const attacks = {
     () =>
       `void (globalThis.busy = Array.from({ length: 8 }, () => new Worker(URL.createObjectURL(new Blob(["for (;;);"])))))`,
   ),
+  // Held by browser.max_tasks: a worker more has no thread.
+  "processes and threads without end": evaluate(
+    () =>
+      `globalThis.held = []; void setInterval(() => { for (let at = 0; at < 50; at += 1) held.push(new Worker(URL.createObjectURL(new Blob(["setInterval(() => {}, 1)"])))); }, 20)`,
+    { everyMs: 500 },
+  ),
+  // Held by the memory of the browser's class: the kernel ends its renderers, or the watch the browser.
+  "memory without end": evaluate(
+    () =>
+      `globalThis.held = []; void setInterval(() => { for (let at = 0; at < 8; at += 1) held.push(new Uint8Array(2 ** 24).fill(1)); }, 10)`,
+    { everyMs: 500 },
+  ),
+  // Held by browser.max_scratch_bytes: writes fail, or the watch ends the browser.
+  "storage without end": evaluate(() => stored(`"/filled/" + at`), { isOfSite: true }),
+  // Nothing holds it where scratch lies on a disk: the same MiB are written again and again.
+  "disk I/O without end": evaluate(() => stored(`"/filled/" + at % 8`), { isOfSite: true }),
   "denied hosts of a page": evaluate(
     () => `void setInterval(() => {
     for (let at = 0; at < 100; at += 1) fetch("http://10.0.0." + at + ":" + (1024 + at) + "/", { mode: "no-cors" }).catch(() => {});
