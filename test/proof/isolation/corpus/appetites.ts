@@ -145,7 +145,7 @@ export const appetites: readonly Attempt[] = [
     succeedsPlain: true,
     run: takeMemory(sharedThings),
   },
-  hidden("in files without a name", "unmapped_memory", { isQuick: true }),
+  hidden("in files without a name", "unmapped_memory", {}),
   hidden("in a file system that it mounts", "mounted_memory", {}),
   hidden("in a file system without a bound that it mounts", "unbounded_mount", {}),
   {

@@ -194,7 +194,6 @@ export const floods: readonly ClientAttempt[] = [
   flood("a message of 20 MiB", takesLong, quick),
   flood("a message of 300,000 values", takesMany, quick),
   flood("99 MiB of objects, and a neighbour", (work) => hurtsNeighbour(work, manyObjects()), {
-    ...quick,
     needsHeadless: true,
     succeedsPlain: noNeighbour,
   }),
@@ -203,7 +202,6 @@ export const floods: readonly ClientAttempt[] = [
     succeedsPlain: noNeighbour,
   }),
   flood("8 MiB of nesting, and a neighbour", (work) => hurtsNeighbour(work, someNesting()), {
-    ...quick,
     needsHeadless: true,
     succeedsPlain: noNeighbour,
   }),
@@ -221,7 +219,6 @@ export const floods: readonly ClientAttempt[] = [
     succeedsPlain: { because: "the daemon is the same without walls; its own name is the control" },
   }),
   flood("/docs framed, sniffed or with scripts of others", lacksHeaders, {
-    ...quick,
     vector: "outside",
     succeedsPlain: { because: "the daemon is the same without walls; that /docs is there is the control" },
   }),
