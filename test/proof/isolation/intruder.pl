@@ -57,8 +57,13 @@ sub stay {
   $work->();
   sleep 3600;
 }
-# So many MiB, in 16 files: one alone may come to a limit of its own.
-sub fill { my ($files) = @_; my $block = "x" x (1024 * 1024); for (1 .. $bound) { syswrite($files->[$_ % @$files], $block) or last } }
+# So many MiB, in several files: one alone may come to a limit of its own. Its name says when it has them all.
+sub fill {
+  my ($files) = @_;
+  my $block = "x" x (1024 * 1024);
+  for (1 .. $bound) { return unless syswrite($files->[$_ % @$files], $block) == length $block }
+  $0 = "hog-$nonce-full";
+}
 sub read_files { for (@files) { got(slurp($_)) } }
 # Writes a mark at the path if it can, and says where: outside it can be seen whether that was the host.
 sub mark_in { my ($directory) = @_; my $path = "$directory/mark-$nonce"; if (open(my $file, ">", $path)) { print $file "mark"; close $file; got("wrote: $path") } }
