@@ -55,14 +55,16 @@ sub stay {
   open($_, "+<", "/dev/null") for *STDIN, *STDOUT, *STDERR;
   alarm($given{seconds}[0] || 30);
   $work->();
-  sleep 3600;
+  exit 0;
 }
-# So many MiB, in several files: one alone may come to a limit of its own. Its name says when it has them all.
+# So many MiB, in several files: one alone may come to a limit of its own. Its name says when it has them all; it keeps what it has.
 sub fill {
   my ($files) = @_;
   my $block = "x" x (1024 * 1024);
-  for (1 .. $bound) { return unless syswrite($files->[$_ % @$files], $block) == length $block }
-  $0 = "hog-$nonce-full";
+  my $written = 0;
+  for (1 .. $bound) { last unless syswrite($files->[$_ % @$files], $block) == length $block; $written += 1 }
+  $0 = "hog-$nonce-full" if $written == $bound;
+  sleep 3600;
 }
 sub read_files { for (@files) { got(slurp($_)) } }
 # Writes a mark at the path if it can, and says where: outside it can be seen whether that was the host.
@@ -379,9 +381,9 @@ my %attempts = (
   },
   unmapped_memory => sub {
     stay(sub {
-      my @files;
-      for (1 .. 16) { my $fd = call("memfd_create", "held\0", 0); open($files[@files], "+<&=", $fd) if $fd >= 0 }
-      fill(\@files) if @files;
+      my $fd = call("memfd_create", "held\0", 0);
+      open(my $file, "+<&=", $fd) or return;
+      fill([$file]);
     });
   },
   mounted_memory => sub {
