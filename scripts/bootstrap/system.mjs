@@ -48,12 +48,25 @@ export const tools = {
   limits: { places: ["/usr/bin/prlimit"], debian: "util-linux", fedora: "util-linux" },
   compression: { places: ["zstd"], debian: "zstd", fedora: "zstd", mac: "zstd" },
   containers: { places: ["crun"], debian: "crun", fedora: "crun" },
+  /** Fedora has no AppArmor. */
+  profiles: { places: ["apparmor_parser"], debian: "apparmor" },
   network: { places: ["ip"], debian: "iproute2", fedora: "iproute" },
 };
 
 /** The tools that have to be there, and those that are only installed along with others. */
 export const needsOfTests = {
-  required: ["chromium", "shell", "redis", "display", "root", "parent", "limits", "network", "compression"],
+  required: [
+    "chromium",
+    "shell",
+    "redis",
+    "display",
+    "root",
+    "parent",
+    "limits",
+    "network",
+    "compression",
+    "profiles",
+  ],
   optional: [],
 };
 

@@ -8,7 +8,7 @@ import { type PoolCandidate, PoolNameCache } from "../pool/lookup.js";
 import { idempotencyKeyOf } from "../pool/idempotency.js";
 import { type OtlpDestinationRefs, resolveTelemetry } from "../registry/destinations/selectors.js";
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
-import { finalAnswer, Lending, type LendPorts, type LendResult } from "./lending.js";
+import { finalAnswer, LeaseAttempt, type LendPorts, type LendResult } from "./lease-attempt.js";
 import type { Granted, TimedOut } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
 import { checkTelemetry } from "../spec/telemetry.js";
@@ -75,13 +75,13 @@ async function acquireFrom(ports: AcquirePorts, acquire: PoolAcquire): Promise<O
   if (refused) return refused;
   const { telemetry, faults } = await resolveTelemetry(ports.destinations, acquire.body.telemetry);
   if (faults.length > 0) return refusal("bad_request", { details: faults });
-  const opened = await Lending.open(ports, leaseRequestOf(ports, acquire, telemetry));
+  const opened = await LeaseAttempt.open(ports, leaseRequestOf(ports, acquire, telemetry));
   if (opened.kind === "refused") {
     const isLost = opened.code === "name_taken" && !(await isThere(ports, acquire.pool));
     return isLost ? refusal("pool_not_found") : opened;
   }
-  const lending = opened.value;
-  const result = await lending.end(lendFrom(ports, acquire, lending));
+  const attempt = opened.value;
+  const result = await attempt.end(lendFrom(ports, acquire, attempt));
   if (result.kind !== "unserved") return result;
   return result.why === "deleted" ? refusal("pool_not_found", { message: "The pool was deleted" }) : timedOut;
 }
@@ -102,17 +102,17 @@ function leaseRequestOf(
 async function lendFrom(
   ports: AcquirePorts,
   { pool, body }: PoolAcquire,
-  lending: Lending,
+  attempt: LeaseAttempt,
 ): Promise<LendResult<TimedOut | Refusal>> {
   const reply = await ports.poolStore.acquire(
     pool.partition,
-    storeRequestOf(lending.request, { pool, body }),
+    storeRequestOf(attempt.request, { pool, body }),
   );
   switch (reply.kind) {
     case "granted":
-      return await lending.grant(reply);
+      return await attempt.grant(reply);
     case "waiting":
-      return await lending.wait(reply, await limitOf(ports, pool.partition, body));
+      return await attempt.wait(reply, await limitOf(ports, pool.partition, body));
     case "none":
       return finalAnswer(timedOut);
     case "missing":

@@ -12,11 +12,11 @@ import {
   isLaunchFailure,
   type LaunchFailure,
   type LeaseReply,
-  Lending,
+  LeaseAttempt,
   type LendPorts,
   type LendResult,
   type NotServed,
-} from "./lending.js";
+} from "./lease-attempt.js";
 import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";
 import type { Caller } from "../spec/paging.js";
@@ -62,10 +62,10 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   const refused = refusedHere(ports, body);
   if (refused) return refused;
   const request = leaseRequestOf(ports, { ...body, telemetry: resolved.body.telemetry }, { body, caller });
-  const opened = await Lending.open(ports, request);
+  const opened = await LeaseAttempt.open(ports, request);
   if (opened.kind === "refused") return opened;
-  const launch: Launch = { lending: opened.value, template: template.value, failures: [] };
-  const result = await launch.lending.end(lendLaunched(ports, launch));
+  const launch: Launch = { attempt: opened.value, template: template.value, failures: [] };
+  const result = await launch.attempt.end(lendLaunched(ports, launch));
   if (result.kind !== "unserved") return result;
   await ports.projects.settleSession(request.waiter.lease, request.waiter.id);
   return refusedLaunch(result, launch.failures);
@@ -88,7 +88,7 @@ function leaseRequestOf(
 }
 
 interface Launch {
-  readonly lending: Lending;
+  readonly attempt: LeaseAttempt;
   readonly template: LaunchTemplate;
   /** Those that came to nothing, each on another node. */
   readonly failures: LaunchFailure[];
@@ -97,19 +97,19 @@ interface Launch {
 /** Waits for the browser that was claimed; a launch that fails is tried on another node, while there is one. */
 async function lendLaunched(
   ports: Creating,
-  { lending, template, failures }: Launch,
+  { attempt, template, failures }: Launch,
 ): Promise<LendResult<Refusal>> {
-  const reply = await claim(ports, lending.request, template);
+  const reply = await claim(ports, attempt.request, template);
   if (reply.kind === "answered") return reply;
-  if (reply.kind === "granted") return await lending.grant(reply);
-  const standing = lending.standInLine(reply);
-  let end = await lending.nextEnd(ports.launchWaitMs);
+  if (reply.kind === "granted") return await attempt.grant(reply);
+  const standing = attempt.standInLine(reply);
+  let end = await attempt.nextEnd(ports.launchWaitMs);
   while (isLaunchFailure(end)) {
     failures.push(end.message);
     if (!(await claimElsewhere(ports, standing, { template, failures }))) break;
-    end = await lending.nextEnd(ports.launchWaitMs);
+    end = await attempt.nextEnd(ports.launchWaitMs);
   }
-  return await lending.resultOf(end);
+  return await attempt.resultOf(end);
 }
 
 function refusedHere(ports: SessionPorts, body: SessionCreate): Refusal | undefined {

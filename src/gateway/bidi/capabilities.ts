@@ -134,7 +134,7 @@ export const findOptionsIn = (value: unknown): SessionOptions | undefined =>
   isRecord(value) && faultIn(value) === undefined ? optionsIn(value) : undefined;
 
 /** The session in what another process has written; undefined where there is none. */
-export function findSession(value: unknown): SessionFacts | undefined {
+export function findSessionFacts(value: unknown): SessionFacts | undefined {
   if (!isRecord(value)) return undefined;
   const { id, webSocketUrl, product, userAgent } = value;
   const isWhole =

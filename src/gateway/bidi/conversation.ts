@@ -4,7 +4,7 @@ import { shapeLimits } from "../cdp/command.js";
 import {
   capabilitiesOf,
   findOptionsIn,
-  findSession,
+  findSessionFacts,
   matchCapabilities,
   type SessionFacts,
   type SessionOptions,
@@ -25,7 +25,7 @@ export interface MapperSetup {
 export function parseSetup(text: string): MapperSetup {
   const given: unknown = JSON.parse(text);
   const { session: facts, options } = isRecord(given) ? given : {};
-  const session = findSession(facts);
+  const session = findSessionFacts(facts);
   if (!session) throw new Error("the setup of a mapper names no session");
   if (options === undefined) return { session };
   const chosen = findOptionsIn(options);

@@ -58,7 +58,7 @@ interface FailedWait {
  * One request for a lease, from the reservation of its name to its end. Whoever opens it asks the store, gives
  * it the reply, and hands that work to `end`, which gives back what was not used.
  */
-export class Lending {
+export class LeaseAttempt {
   /** A retry under its key has its first attempt's place. */
   #standing: LeaseRequest;
   #waitsSince: Millis = 0;
@@ -75,11 +75,11 @@ export class Lending {
   }
 
   /** Reserves the name, if there is one, and listens for messages: the store may be asked now. */
-  static async open(ports: LendPorts, request: LeaseRequest): Promise<Done<Lending> | Refusal> {
+  static async open(ports: LendPorts, request: LeaseRequest): Promise<Done<LeaseAttempt> | Refusal> {
     if (await request.caller.hasEnded?.()) return refusal("unauthorized");
     const { name } = request.waiter;
     const reserved = name === undefined ? "none" : await reserve(ports, request, name);
-    return reserved ? done(new Lending(ports, request, reserved)) : refusal("name_taken");
+    return reserved ? done(new LeaseAttempt(ports, request, reserved)) : refusal("name_taken");
   }
 
   /** A browser that the store has granted at once. */
