@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Of what nothing but the code itself is needed. */
+/** Tests that need nothing but the code itself. */
 const pure = ["test/{architecture,base,config,deploy,telemetry/commands}/**/*.test.ts"];
 /**
  * What these keep is in Redis, in objects of their own and in processes that they start, so that the files of a

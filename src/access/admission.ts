@@ -29,7 +29,7 @@ export class CallerAdmission {
     private readonly hasProjects: boolean,
   ) {}
 
-  /** Of somebody who needs no look-up: Redis is asked about another project, and about a rate. */
+  /** Admits somebody who needs no look-up: Redis is asked about another project, and about a rate. */
   known(principal: Principal, { caller, named }: { caller: string; named: string | undefined }) {
     const about = this.projectOf(principal, named);
     const isAsked = this.callers.isLimited || (this.hasProjects && about !== defaultProject);

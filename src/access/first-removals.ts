@@ -27,9 +27,9 @@ interface FirstRemovalPorts {
 }
 
 /**
- * Finds what a deletion by name means: what the name stood for when its caller asked first. That is noted before
- * anything is deleted, so that the repeat of a request whose reply was lost never deletes what has come to bear
- * the name meanwhile. Ids are never given twice.
+ * Finds what a deletion by name means: what the name stood for when its caller asked first. That is noted
+ * before anything is deleted, so that the repeat of a request whose reply was lost never deletes what has
+ * come to bear the name meanwhile. Ids are never given twice.
  */
 export const makeFindRemoved =
   ({ notes, findId }: FirstRemovalPorts) =>
@@ -43,7 +43,9 @@ export const makeFindRemoved =
     return id;
   };
 
-/** Of each caller by itself: nobody's deletion says anything of another's. Names are kept by their digest only. */
+/**
+ * Each caller has its own: nobody's deletion says anything of another's. Names are kept by their digest only.
+ */
 function aboutOf({ kind, ref, principal }: Removal): string {
   const project = kind === "projects" ? "" : projectOfRequest(principal);
   return createHash("sha256")

@@ -42,8 +42,8 @@ async function endOrphans({ directory, findRunning }: ForgetPorts): Promise<void
 
 /**
  * Opens projects again whose control has died while it closed them, ends what was begun in closed ones, and
- * forgets those that were deleted a while ago and are empty, so that ticks no longer look into them. Killed on
- * the way, the next run does it again.
+ * forgets those that were deleted a while ago and are empty, so that ticks no longer look into them. Killed
+ * on the way, the next run does it again.
  */
 export const makeForgetProjects =
   (ports: ForgetPorts): (() => Promise<void>) =>

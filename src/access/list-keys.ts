@@ -69,7 +69,10 @@ const isInReadOrder = ({ sort_by, sort_direction, status }: ApiKeyListQuery): bo
 export const isKeySearch = (query: ApiKeyListQuery): boolean =>
   query.name !== undefined || query.query !== undefined || !isInReadOrder(query);
 
-/** What a key is sorted by, and no more of it: a policy may have 40 KB, and a late page comes after 10,000 keys. */
+/**
+ * What a key is sorted by, and no more of it: a policy may have 40 KB, and a late page comes after 10,000
+ * keys.
+ */
 interface Ranked extends Pick<ApiKey, "id" | "createdAt"> {
   readonly expiresAt: Millis | undefined;
   readonly name: string;

@@ -61,7 +61,9 @@ export interface Authenticator {
 
 const rootKeyId = "root";
 
-/** Who the key of the configuration stands for: it reaches everything, and answers for what a start declares. */
+/**
+ * Who the key of the configuration stands for: it reaches everything, and answers for what a start declares.
+ */
 export const rootPrincipal = (person: Person): Principal => ({
   method: "api_key",
   source: "api_key",

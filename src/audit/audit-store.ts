@@ -31,9 +31,9 @@ export interface AuditStore {
   noteIntent(intent: Intent): Promise<"noted" | "full">;
   /** Makes entries of intents of which nothing was heard for so long; how many. */
   settleIntents(silentMs: Millis): Promise<number>;
-  /** Of the newest part, before a position and not before an instant: newest first, and at most `most`. */
+  /** Reads the newest part before a position and not before an instant: newest first, and at most `most`. */
   newest(before: Position, since: Millis, most: number): Promise<readonly Entry[]>;
-  /** Of the newest part, from its oldest entry on, after a position: oldest first, and at most `most`. */
+  /** Reads the newest part from its oldest entry on, after a position: oldest first, and at most `most`. */
   oldest(after: Position | undefined, most: number): Promise<readonly Entry[]>;
   size(): Promise<{ readonly entries: number; readonly bytes: number; readonly at: Millis }>;
   /** The most that positions were ever ahead of the store's clock, which may be set back. */
@@ -44,8 +44,8 @@ export interface AuditStore {
   segments(from: number, to: number): Promise<readonly SealedSegment[]>;
   /**
    * Puts a segment at the end of the manifest and takes its entries out of the newest part, both at once.
-   * `readAt`: when the entries were read, by the store's clock. `stale`: somebody else has sealed entries since,
-   * some of them are gone, or it was too long ago for its archives to be still there for certain.
+   * `readAt`: when the entries were read, by the store's clock. `stale`: somebody else has sealed entries
+   * since, some of them are gone, or it was too long ago for its archives to be still there for certain.
    */
   commit(
     segment: SealedSegment,

@@ -4,7 +4,8 @@ import { parserOf } from "../base/parser.js";
 
 /**
  * Where an entry stands in the log: the instant at which it was put there (ms, 13 digits) and a number among
- * those of that instant. Positions compare as texts. An entry keeps its own for ever, so it is its `event_id`.
+ * those of that instant. Positions compare as texts. An entry keeps its own for ever, so it is its
+ * `event_id`.
  */
 export type Position = string & { readonly __position: true };
 
@@ -55,9 +56,10 @@ export const searchedTexts = (entry: Entry): readonly string[] => [
 ];
 
 /**
- * An entry stands at most so much later in the log than its request was received, and what waits longer for the
- * store is lost. A request is answered within little more than an hour, which settings let it wait for a browser
- * or take for an upload, and whoever reads its answer slowly does not put off its entry (http/audit.ts).
+ * An entry stands at most so much later in the log than its request was received, and what waits longer for
+ * the store is lost. A request is answered within little more than an hour, which settings let it wait for a
+ * browser or take for an upload, and whoever reads its answer slowly does not put off its entry
+ * (http/audit.ts).
  */
 export const longestMs: Millis = 7_200_000;
 

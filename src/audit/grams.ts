@@ -47,7 +47,7 @@ export class GramsBuilder {
 
 /** Whether a text may stand in the segment; true of one that is shorter than any part. */
 export function mayHold(grams: Grams, text: string): boolean {
-  // Of a text with parts of four characters those of three tell nothing more.
+  // Where a text has parts of four characters, those of three tell nothing more.
   const length = Math.min(text.length, longest);
   if (length < lengths[0]) return true;
   const bits = grams.length * 8;

@@ -14,7 +14,8 @@ export interface AuditRecorder {
   recordNow(entry: NewEntry): Promise<void>;
   /**
    * Puts on record that a change is about to be made, as the entry that it leaves if nothing more is heard of
-   * it; gives the intent that its entry is to name. Throws `audit_unavailable` where the log takes nothing more.
+   * it; gives the intent that its entry is to name. Throws `audit_unavailable` where the log takes nothing
+   * more.
    */
   begin(entry: NewEntry): Promise<string>;
 }

@@ -15,7 +15,7 @@ const mostDebtMs: Millis = 250;
 const burstBytes = 32 * 1024 * 1024;
 
 interface TurnLimits {
-  /** Of the event loop, where it is used all the time. */
+  /** The part of the event loop that is given where it is used all the time. */
   readonly share?: number;
   /**
    * What may be read in the long run; left out: no limit. V8 marks all of its heap after each 64 MiB of

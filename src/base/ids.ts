@@ -33,7 +33,7 @@ export type ExtensionId = Branded<"ExtensionId">;
 export type ProfileId = Branded<"ProfileId">;
 export type ApiKeyId = Branded<"ApiKeyId">;
 export type DestinationId = Branded<"DestinationId">;
-/** Of a collector that telemetry is sent to; a `DestinationId` is of a bucket that has the audit log. */
+/** Names a collector that telemetry is sent to; a `DestinationId` names a bucket that has the audit log. */
 export type OtlpDestinationId = Branded<"OtlpDestinationId">;
 /** SHA-256 of an archive's bytes, 64 lower-case hexadecimal digits: what an archive is called. */
 export type Digest = Branded<"Digest">;

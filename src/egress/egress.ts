@@ -17,7 +17,7 @@ import { closedRules, type Rules } from "./rules.js";
 import { type TunnelRequest, tunnel, upgrade } from "./tunnel.js";
 
 const closeMs = 2000;
-/** Of the event loop, for what one browser sends and receives all the time. */
+/** The part of the event loop for what one browser sends and receives all the time. */
 const share = 0.25;
 /** A quarter of the idle limit may pass unnoticed; bytes are reported at least so often. */
 const sweepMs = (idleMs: Millis): Millis => Math.min(idleMs / 4, 15_000);
@@ -109,7 +109,10 @@ export class Egress {
     this.#origins.purge();
   }
 
-  /** Lets nothing more begin while the rules may be out of date: a process that stood still asks before it acts. */
+  /**
+   * Lets nothing more begin while the rules may be out of date: a process that stood still asks before it
+   * acts.
+   */
   closeWhile(isStale: () => boolean): void {
     this.#connections.closeWhile(isStale);
   }

@@ -19,7 +19,7 @@ interface OfLease {
  */
 export class ClientCounts {
   readonly #leases = new Map<LeaseId, OfLease>();
-  /** Of leases without clients, in the order in which the last one went. */
+  /** Turns of leases without clients, in the order in which the last one went. */
   readonly #left = new Map<LeaseId, FairTurn>();
 
   constructor(

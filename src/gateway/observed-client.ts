@@ -63,7 +63,9 @@ export class ObservedClient {
 
 const choice = ".setDownloadBehavior";
 
-/** The session of a message that another thread has written out is not known: its choice lasts as the root's. */
+/**
+ * The session of a message that another thread has written out is not known: its choice lasts as the root's.
+ */
 const addresseeOf = ({ method, params, session = "" }: Command): string =>
   method === "Target.sendMessageToTarget" ? String(params["sessionId"] ?? "") : session;
 

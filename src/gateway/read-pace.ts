@@ -19,7 +19,7 @@ interface Parts {
  */
 export class ReadPace {
   #chunk: { readonly bytes: number; readonly since: Millis } | undefined;
-  /** Of the next long chunk, which the turn has counted already. */
+  /** The part of the next long chunk that the turn has counted already. */
   #paidMs: Millis = 0;
 
   constructor(private readonly parts: Parts) {}

@@ -21,7 +21,7 @@ declare module "fastify" {
   }
 }
 
-/** Of routes that change who may do what, or where secrets and the log itself go (docs/audit.md). */
+/** Marks routes that change who may do what, or where secrets and the log itself go (docs/audit.md). */
 export const recordedFirst = { config: { audit: "first" } } as const;
 
 /** What nginx logs for a caller that has hung up. */
@@ -64,7 +64,9 @@ declare module "node:http" {
   }
 }
 
-/** An answer that somebody reads for longer is recorded before its end: `longestMs` is for the slowest entry. */
+/**
+ * An answer that somebody reads for longer is recorded before its end: `longestMs` is for the slowest entry.
+ */
 const longAnswerMs: Millis = 1_800_000;
 
 /** Leaves one entry in the audit log for each request that is made to the API. */
@@ -99,7 +101,7 @@ export class AuditTrail {
     }
   }
 
-  /** Of one that is refused before anybody is told of it. */
+  /** Records one that is refused before anybody is told of it. */
   refused(raw: IncomingMessage, { code }: Refusal): void {
     const observed = raw[observation] ?? this.#observe(raw);
     if (observed) this.#record(observed, errors[code].status);
@@ -165,7 +167,7 @@ export class AuditTrail {
     return (raw[observation] = observed);
   }
 
-  /** Of a change it is recorded what came of it, though its caller may have hung up before. */
+  /** A change is recorded with what came of it, though its caller may have hung up before. */
   #record(observed: Observed, status: number): void {
     if (observed.isRecorded || observed.isChange) return;
     observed.isRecorded = true;

@@ -14,7 +14,9 @@ interface OpenRequestsParts {
 /** Well within the 5 s that docs/access.md promises, also where one look takes its whole limit. */
 const lookMs: Millis = 1000;
 
-/** Older than this is what was known of a key only where something stood still: a look has come in between. */
+/**
+ * Older than this is what was known of a key only where something stood still: a look has come in between.
+ */
 const freshMs: Millis = 2 * lookMs;
 
 /** A shorter answer has arrived, or is within what the reader's own system takes without being read. */
@@ -27,7 +29,7 @@ interface Sent {
   readonly bytesRead: number;
 }
 
-/** Of a session, which nobody has to be asked about. */
+/** Judges a person's session, which nobody has to be asked about. */
 const isOver = ({ expiresAt = Infinity }: Principal, clock: Clock): boolean => expiresAt <= clock.now();
 
 /** A request whose answer is not whole yet, and when its key was last known to be good. */
@@ -42,15 +44,17 @@ export class OpenRequest {
     private judgedAt: Millis,
   ) {}
 
-  /** A look that began then has found its key good. Nobody looks at a body: that is judged when it is whole. */
+  /**
+   * A look that began then has found its key good. Nobody looks at a body: that is judged when it is whole.
+   */
   foundGood(at: Millis): void {
     if (!this.isEarly) this.judgedAt = Math.max(this.judgedAt, at);
   }
 
   /**
-   * Whether its credential has ended since it was let in. To be asked when its body is whole, and before anything
-   * is lent. Undefined where it was known to be good a moment ago: always, but where the body was late, or where
-   * this process, Redis or the way between them stood still.
+   * Whether its credential has ended since it was let in. To be asked when its body is whole, and before
+   * anything is lent. Undefined where it was known to be good a moment ago: always, but where the body was
+   * late, or where this process, Redis or the way between them stood still.
    */
   hasEnded(): Promise<boolean> | undefined {
     const id = keyOf(this.principal);
@@ -82,8 +86,8 @@ export class OpenRequests {
   constructor(private readonly parts: OpenRequestsParts) {}
 
   /**
-   * Undefined for the root key, which never ends, and for who has hung up while they were judged. `askedAt` is
-   * when that began, by the monotonic clock.
+   * Undefined for the root key, which never ends, and for who has hung up while they were judged. `askedAt`
+   * is when that began, by the monotonic clock.
    */
   add(principal: Principal, response: ServerResponse, askedAt: Millis): OpenRequest | undefined {
     if (keyOf(principal) === undefined && principal.expiresAt === undefined) return undefined;

@@ -94,7 +94,9 @@ interface Launch {
   readonly failures: LaunchFailure[];
 }
 
-/** Waits for the browser that was claimed; a launch that fails is tried on another node, while there is one. */
+/**
+ * Waits for the browser that was claimed; a launch that fails is tried on another node, while there is one.
+ */
 async function lendLaunched(
   ports: Creating,
   { attempt, template, failures }: Launch,

@@ -36,7 +36,7 @@ export const makeReadRecording =
   };
 
 /**
- * Of a browser whose launch has failed there is no tombstone, and of a holder's commands none but to that
+ * A browser whose launch has failed has no tombstone, and a holder's commands are shown to nobody but that
  * holder.
  */
 async function findKept(

@@ -55,8 +55,8 @@ interface FailedWait {
 }
 
 /**
- * One request for a lease, from the reservation of its name to its end. Whoever opens it asks the store, gives
- * it the reply, and hands that work to `end`, which gives back what was not used.
+ * One request for a lease, from the reservation of its name to its end. Whoever opens it asks the store,
+ * gives it the reply, and hands that work to `end`, which gives back what was not used.
  */
 export class LeaseAttempt {
   /** A retry under its key has its first attempt's place. */

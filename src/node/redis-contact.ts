@@ -112,8 +112,8 @@ export class RedisContact {
   }
 
   /**
-   * Each way out asks too: a process that was stopped goes on with what it had begun before its timers tell it
-   * how late it is.
+   * Each way out asks too: a process that was stopped goes on with what it had begun before its timers tell
+   * it how late it is.
    */
   readonly #isOverdue = (): boolean => {
     const { clock, limitMs } = this.ports;

@@ -13,8 +13,8 @@ const lookEveryMs: Millis = 60_000;
 const noticedMs: Millis = 30_000;
 
 /**
- * Says where the wall clock of this process differs from Redis's. Nothing of Remuda's own depends on that, but
- * times that people read do, and the tokens of people.
+ * Says where the wall clock of this process differs from Redis's. Nothing of Remuda's own depends on that,
+ * but times that people read do, and the tokens of people.
  */
 export class ClockWatch {
   #isOff = false;

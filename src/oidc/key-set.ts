@@ -114,8 +114,8 @@ const isAsSafe = (url: string, issuer: string): boolean =>
   url.startsWith("https://") || (url.startsWith("http://") && issuer.startsWith("http://"));
 
 /**
- * The JSON at a URL, and nothing that it leads to: a redirect could lead anywhere. The signal ends the wait for
- * the head and for the body alike.
+ * The JSON at a URL, and nothing that it leads to: a redirect could lead anywhere. The signal ends the wait
+ * for the head and for the body alike.
  */
 async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const reply = await fetch(url, { redirect: "error", signal, headers: { accept: "application/json" } });

@@ -24,8 +24,8 @@ interface VerifierParts {
 /** Tokens with the groups of a large organization have this much; it is also most of what a head may be. */
 const maxTokenLength = 12 * 1024;
 /**
- * Types by which issuers mark what is to let somebody in (RFC 9068, 2.1; RFC 8725, 3.11), or nothing: a logout
- * token, say, has the same issuer, audience and signature.
+ * Types by which issuers mark what is to let somebody in (RFC 9068, 2.1; RFC 8725, 3.11), or nothing: a
+ * logout token, say, has the same issuer, audience and signature.
  */
 const types: ReadonlySet<unknown> = new Set([undefined, "jwt", "at+jwt", "application/at+jwt"]);
 

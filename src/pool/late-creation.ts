@@ -9,8 +9,9 @@ interface LatePorts<Asked extends readonly unknown[], Made> {
 
 /**
  * Takes back what a request has made in a project that was archived or deleted after the request was let in:
- * nobody could end or delete it there. Who closes a project looks afterwards whether it is empty, and who makes
- * something looks afterwards whether the project is closed, so that at least one of the two sees the other.
+ * nobody could end or delete it there. Who closes a project looks afterwards whether it is empty, and who
+ * makes something looks afterwards whether the project is closed, so that at least one of the two sees the
+ * other.
  */
 export const undoneWhereLate =
   <Asked extends readonly unknown[], Made extends { readonly kind: string }>(

@@ -134,7 +134,9 @@ export type PlaceByReading = <Place>(
   place: (capacities: NodeCapacities) => Promise<Place | undefined>,
 ) => Promise<Place | undefined>;
 
-/** Places by the last reading of the nodes where that is still good and has room, and by a new one otherwise. */
+/**
+ * Places by the last reading of the nodes where that is still good and has room, and by a new one otherwise.
+ */
 export function makePlaceByReading(nodes: NodeStore, clock: Clock): PlaceByReading {
   const readCapacities = makeReadCapacities(nodes);
   let last: { capacities: NodeCapacities; version: string; at: Millis } | undefined;
@@ -154,8 +156,8 @@ interface PlacementRequest {
   readonly engine: string;
   readonly ofPool: ReadonlyMap<NodeId, number>;
   /**
-   * Launches of the pool or session have failed there: nothing is placed on the former, one browser on each of the
-   * latter.
+   * Launches of the pool or session have failed there: nothing is placed on the former, one browser on each
+   * of the latter.
    */
   readonly resting?: readonly NodeId[];
   readonly trying?: readonly NodeId[];

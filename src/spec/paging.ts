@@ -26,7 +26,8 @@ export interface Caller {
   /** The span of the caller that the request is part of. */
   readonly trace?: TraceContext | undefined;
   /**
-   * Whether its credential has ended since it was let in; undefined where it was known to be good a moment ago.
+   * Whether its credential has ended since it was let in; undefined where it was known to be good a moment
+   * ago.
    */
   hasEnded?(): Promise<boolean> | undefined;
   /** To be told whose browser the request manages, so that its holder can see the call among the events. */

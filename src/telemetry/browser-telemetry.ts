@@ -67,7 +67,9 @@ export class BrowserTelemetry {
     return this.#capture;
   }
 
-  /** Settles when what is captured of pages is in force, or after a limit; undefined where nothing of them is. */
+  /**
+   * Settles when what is captured of pages is in force, or after a limit; undefined where nothing of them is.
+   */
   get inForce(): Promise<void> | undefined {
     return this.#inForce;
   }

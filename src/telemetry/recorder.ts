@@ -9,7 +9,7 @@ import { LeaseExport, type WaitingEvent } from "./lease-export.js";
 import { truncateData } from "./truncate.js";
 
 export interface RecorderLimits {
-  /** Of one event's JSON; what is larger is cut. Screenshots have a limit of their own. */
+  /** How much one event's JSON may have; what is larger is cut. Screenshots have a limit of their own. */
   readonly eventBytes: number;
   readonly screenshotBytes: number;
   /** What waits of one lease, and of all in this daemon; what comes beyond it is lost. */
@@ -42,7 +42,7 @@ const eventOverhead = 100;
 /** Takes events off the path of whoever sees them and stores them in batches; one for each daemon. */
 export class Recorder {
   readonly #open = new Set<LeaseRecorder>();
-  /** Of leases whose last recorder still stores what it had. */
+  /** Leases whose last recorder still stores what it had. */
   readonly #endings = new Map<LeaseId, Promise<void>>();
   #heldBytes = 0;
   readonly #shared: Shared;
@@ -195,7 +195,7 @@ export class LeaseRecorder implements LeaseSink {
     const event: TelemetryEvent = { ts, type, category, source, data, truncated };
     const text = JSON.stringify(event);
     const most = category === "screenshot" ? limits.screenshotBytes : limits.eventBytes;
-    // Of text as it is in memory: a character is at least one byte, and at most three.
+    // A character of text in memory is at least one byte, and at most three.
     if (text.length * 3 <= most || Buffer.byteLength(text) <= most) return text;
     const room = most - Buffer.byteLength(JSON.stringify({ ...event, data: {} }));
     return JSON.stringify({ ...event, data: truncateData(data, Math.max(0, room)), truncated: true });

@@ -12,7 +12,10 @@ import { askedOf, makeSubject, scopeRows, type Subject } from "../support/access
 
 const bed = sharedFurnishedProjects();
 
-/** `/healthz` and `/readyz` need no credential; `/metrics` is of another listener's making (`admission.test.ts`). */
+/**
+ * `/healthz` and `/readyz` need no credential; `/metrics` is of another listener's making
+ * (`admission.test.ts`).
+ */
 const open = ["getHealth", "getReadiness", "getMetrics"];
 /** Where older clients find it, too. */
 const pathsOf = ({ path }: Operation): readonly string[] =>

@@ -55,7 +55,10 @@ export interface Pair extends Pick<Comparison, "what" | "clients" | "bar"> {
   readonly checked: Sample;
 }
 
-/** What it costs that a request is asked who it is from and what it may do, beside the root key without limits. */
+/**
+ * What it costs that a request is asked who it is from and what it may do, beside the root key without
+ * limits.
+ */
 export async function benchAccess({ runs, sampleMs }: { runs: number; sampleMs: number }): Promise<Report> {
   const fake = await makeLightChromium();
   const daemons: Daemon[] = [];

@@ -14,7 +14,7 @@ const commands = 5000;
 const pieces = 4;
 const outstanding = 32;
 const bar = 1.3;
-/** Of what a command costs without telemetry. */
+/** As a part of what a command costs without telemetry. */
 const flightBar = 0.01;
 const engine = "headless-shell";
 const pool = "bench-telemetry";

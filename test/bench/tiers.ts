@@ -25,7 +25,7 @@ type Found<Figure> = Readonly<Partial<Record<Column, Figure>>>;
 interface Row {
   readonly name: string;
   readonly found: readonly Found<number>[];
-  /** Of the figures; left out: the median. */
+  /** Which of the figures is told; left out: the median. */
   readonly part?: number;
 }
 

@@ -23,7 +23,10 @@ const version = await new Promise<string | undefined>((resolve, reject) => {
   );
 });
 
-/** Before 4.0 the parser knows neither that list of features nor user namespaces, which are then not restricted. */
+/**
+ * Before 4.0 the parser knows neither that list of features nor user namespaces, which are then not
+ * restricted.
+ */
 const known = (text: string, major: number): string =>
   major >= 4 ? text : text.replace("abi/4.0", "abi/3.0").replace(/^ *userns,\n/m, "");
 

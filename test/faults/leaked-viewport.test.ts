@@ -31,8 +31,8 @@ fault(
     const viewport = { width: 1000, height: 700 };
     await control.makePool({ name: "herd", viewport, reset_on_release: "none" });
     const held = await acquire(control);
-    // No client comes, after which the browser would be made as it was in any case. The record says the new size
-    // with this text, once the node has answered, and nothing that comes before does.
+    // No client comes, after which the browser would be made as it was in any case. The record says the new
+    // size with this text, once the node has answered, and nothing that comes before does.
     const resized = bed.proxy.freezeAt('"viewport":"{\\"width\\":640');
     const unanswered = dying
       .call(`PATCH /browsers/${held.session_id}`, { viewport: { width: 640, height: 480 } })

@@ -48,7 +48,10 @@ interface Cutting {
   readonly followers: readonly StreamFollower[];
 }
 
-/** Writes so many batches, cuts readers before them and waits for one of them by chance; gives how many events. */
+/**
+ * Writes so many batches, cuts readers before them and waits for one of them by chance; gives how many
+ * events.
+ */
 async function writeAndCut({ random, followers }: Cutting): Promise<number> {
   let written = 0;
   for (let step = 1; step <= steps; step += 1) {

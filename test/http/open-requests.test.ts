@@ -77,7 +77,9 @@ test("a session ends also while nobody can say which keys have ended", async () 
   other.end();
 });
 
-/** A request of which the last byte is still to come; `finish` sends it and gives the status of the answer. */
+/**
+ * A request of which the last byte is still to come; `finish` sends it and gives the status of the answer.
+ */
 async function beginCreation(bearer: string) {
   const { hostname, port } = new URL(server().url);
   const socket = connect(Number(port), hostname);

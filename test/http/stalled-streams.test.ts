@@ -7,7 +7,7 @@ const server = sharedServer({ silenceTimeoutMs: 2000 });
 const bytes = 64 * 1024;
 /** More than Linux keeps of one connection for both its ends. */
 const mostBytes = 32 * 2 ** 20;
-/** Of that, what it keeps for the daemon; without a bound it is 4 MiB. */
+/** What it keeps of that for the daemon; without a bound it is 4 MiB. */
 const mostUnsentBytes = 512 * 1024;
 const event = { seq: 1, text: JSON.stringify({ ts: 1, data: "x".repeat(bytes) }) };
 

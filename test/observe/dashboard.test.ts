@@ -131,7 +131,7 @@ let fake: FakeChromium;
 let daemon: Daemon;
 let shown: ReadonlyMap<string, ReadonlySet<string>>;
 let labelled: ReadonlyMap<string, ReadonlySet<string>>;
-/** Of the driven daemon, and of the synthetic one. */
+/** What the driven daemon shows, and the synthetic one. */
 let driven: Scrapes;
 let counted: Scrapes;
 beforeAll(async () => {

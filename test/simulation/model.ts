@@ -91,8 +91,8 @@ export interface FakeNode {
 export const isHeard = ({ isFrozen }: FakeNode): boolean => !isFrozen;
 
 /**
- * Whether a control has requests or grants there. Only then it beats (lease/grants.ts), so that what a failover
- * has brought back of it, and it knows nothing of, is taken back.
+ * Whether a control has requests or grants there. Only then it beats (lease/grants.ts), so that what a
+ * failover has brought back of it, and it knows nothing of, is taken back.
  */
 export const isBusyIn = (partition: Partition, control: Control, callers: readonly Caller[]): boolean =>
   [...control.delivered, ...control.lost].some((grant) => grant.partition === partition) ||

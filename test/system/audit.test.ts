@@ -17,9 +17,10 @@ const callers = 8;
 /** By then what was answered is on record (docs/audit.md#when-an-entry-is-on-record). */
 const writtenMs = 50;
 /**
- * The writer's timer, and Redis's answer to it, come as late as the machine gives the daemon and Redis their turn. Half
- * a second is what a few dozen others that compute on two processors take from them; an entry that waited for
- * anything but its turn, such as a second batch or a retry, would be later still or lost by hundreds.
+ * The writer's timer, and Redis's answer to it, come as late as the machine gives the daemon and Redis their
+ * turn. Half a second is what a few dozen others that compute on two processors take from them; an entry that
+ * waited for anything but its turn, such as a second batch or a retry, would be later still or lost by
+ * hundreds.
  */
 const lateMs = 500;
 

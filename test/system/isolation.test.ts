@@ -114,7 +114,8 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
     },
   );
 
-  // What cannot reach a file that every uid may read reaches none of the daemon's own: one of each sort will do.
+  // What cannot reach a file that every uid may read reaches none of the daemon's own: one of each sort will
+  // do.
   test.each(["Page.navigate", "Target.createTarget", "DOM.setFileInputFiles"])(
     "no client reads the keys or Redis: %s",
     async (name) => {

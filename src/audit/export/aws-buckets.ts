@@ -17,7 +17,7 @@ export interface AwsSettings {
   readonly s3Endpoint?: string | undefined;
   readonly stsEndpoint?: string | undefined;
   readonly isPathStyle: boolean;
-  /** Of each request, its repeats included. */
+  /** How long each request may take, its repeats included. */
   readonly limitMs: Millis;
   readonly clock: Clock;
 }

@@ -31,7 +31,9 @@ export interface OpenBucket {
 export interface Buckets {
   /** As the destination's role, where roles are assumed. Throws `ExportFault`. */
   open(destination: Destination, access: Access): Promise<OpenBucket>;
-  /** Whether the role lets in who does not know the external id. Throws `ExportFault` where that is not told. */
+  /**
+   * Whether the role lets in who does not know the external id. Throws `ExportFault` where that is not told.
+   */
   isOpenToAll(destination: Destination): Promise<boolean>;
 }
 

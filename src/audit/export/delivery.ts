@@ -164,6 +164,9 @@ async function noteFailure(ports: DeliveryPorts, destination: Destination, error
 
 const firstRetryMs: Millis = 60_000;
 
-/** Doubles with each failure; between half of it and the whole, so that what failed together is not tried together. */
+/**
+ * Doubles with each failure; between half of it and the whole, so that what failed together is not tried
+ * together.
+ */
 export const retryDelayMs = (failures: number, random: number): Millis =>
   Math.round(Math.min(firstRetryMs * 2 ** failures, longestRetryMs) * (0.5 + random / 2));

@@ -1,7 +1,10 @@
 import type { Detail } from "../../base/errors.js";
 import type { DestinationCreate, DestinationPatch, DestinationPlace } from "./destination.js";
 
-/** The commercial partition of Amazon's cloud; others (China, GovCloud, sovereign ones) have roles of their own. */
+/**
+ * The commercial partition of Amazon's cloud; others (China, GovCloud, sovereign ones) have roles of their
+ * own.
+ */
 const commercialRegion = /^(?!cn-|us-gov-|us-iso|eu-iso|eusc-)[a-z]{2}(-[a-z]+)+-\d{1,2}$/;
 const anyRegion = /^[a-z0-9][a-z0-9-]*$/;
 const roleForm = /^arn:aws:iam::\d{12}:role\/[\w+=,.@/-]{1,576}$/;
@@ -10,7 +13,9 @@ const kmsNameForm = /^[\w/-]{1,256}$/;
 /** Characters that mean nothing in a URL, in a pattern of a policy, or to a shell. */
 const prefixForm = /^[A-Za-z0-9!_.=-]+(?:\/[A-Za-z0-9!_.=-]+)*$/;
 
-/** What is wrong with where a destination is; all of it is looked at together, since one field judges another. */
+/**
+ * What is wrong with where a destination is; all of it is looked at together, since one field judges another.
+ */
 export function placeFaults(
   place: DestinationPlace,
   { isCommercial }: { isCommercial: boolean },

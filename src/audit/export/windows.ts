@@ -24,7 +24,10 @@ export const deliverableThrough = (now: Millis, windows: Windows): Position =>
 /** Nothing that has failed waits longer. */
 export const longestRetryMs: Millis = 3_600_000;
 
-/** Whether there may be something to deliver to it now. What is to wait longer was noted before the clock was set back. */
+/**
+ * Whether there may be something to deliver to it now. What is to wait longer was noted before the clock was
+ * set back.
+ */
 export const isDue = (
   { status, cursor, nextAttemptAt = 0 }: Destination,
   now: Millis,
@@ -43,7 +46,7 @@ interface Row {
 
 export interface ChunkBounds {
   readonly entries: number;
-  /** Of the lines as text; one that is longer alone makes a chunk of its own. */
+  /** Counts the lines as text; one that is longer alone makes a chunk of its own. */
   readonly bytes: number;
 }
 

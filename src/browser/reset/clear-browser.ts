@@ -76,8 +76,8 @@ async function uninstallAll(cdp: Cdp): Promise<void> {
 }
 
 /**
- * Storage commands want a page's session; "*" stands for every origin. Says whether the clipboard, which wants
- * one too, is empty.
+ * Storage commands want a page's session; "*" stands for every origin. Says whether the clipboard, which
+ * wants one too, is empty.
  */
 async function clearStorage(browser: Clearable, page: string): Promise<boolean> {
   const { cdp } = browser;

@@ -251,8 +251,8 @@ function memoryIn({ path, version }: Member): MemoryUse | undefined {
 }
 
 /**
- * Empty where there is no such file. The kernel writes the text out of numbers that it has at hand: reading it
- * here costs some 10 us, and by jobs in the thread pool ten times that.
+ * Empty where there is no such file. The kernel writes the text out of numbers that it has at hand: reading
+ * it here costs some 10 us, and by jobs in the thread pool ten times that.
  */
 function readCounters(path: string): string {
   try {

@@ -19,7 +19,9 @@ export type MeasureMemory = (
   limitOf: (leader: number) => number,
 ) => Promise<ReadonlyMap<number, number>>;
 
-/** Where others of the machine keep much shared memory, any browser may be the one, and few are asked a look. */
+/**
+ * Where others of the machine keep much shared memory, any browser may be the one, and few are asked a look.
+ */
 const closeLooks = 10;
 
 export function makeMeasureMemory(): MeasureMemory {

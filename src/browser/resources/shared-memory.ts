@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from "n
 import { totalmem } from "node:os";
 import { measureMount } from "./scratch-usage.js";
 
-// All of this is synchronous: the kernel writes it out of numbers that it has at hand, and a job in the thread
-// pool would cost ten times as much.
+// All of this is synchronous: the kernel writes it out of numbers that it has at hand, and a job in the
+// thread pool would cost ten times as much.
 
 /**
  * Measures the machine's shared memory that lies in no file system of this process: the most that a browser
@@ -17,8 +17,9 @@ export function unseenBytes(): number {
 }
 
 /**
- * Measures what lies in the file systems in memory that only these processes see. One without a bound, and one
- * that another mount covers, cannot be measured and count as all the memory there is: no Chromium makes such.
+ * Measures what lies in the file systems in memory that only these processes see. One without a bound, and
+ * one that another mount covers, cannot be measured and count as all the memory there is: no Chromium makes
+ * such.
  */
 export function mountedBytes(pids: readonly number[]): number {
   const shared = new Set(mountsOf("self").map(({ device }) => device));
@@ -56,7 +57,10 @@ function descriptorsOf(pid: number): string[] {
     .filter((path) => isUnnamed(given(() => readlinkSync(path)) ?? ""));
 }
 
-/** The links to the files that a process maps; each line of its `maps` is range, rights, offset, device, inode and path. */
+/**
+ * The links to the files that a process maps; each line of its `maps` is range, rights, offset, device, inode
+ * and path.
+ */
 const mappingsOf = (pid: number): string[] =>
   [...textOf(`/proc/${pid}/maps`).matchAll(/^(\S+) \S+ \S+ \S+ \d+ +(\/.*)$/gm)]
     .filter(([, , path = ""]) => isUnnamed(path))

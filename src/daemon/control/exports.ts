@@ -30,7 +30,7 @@ export function openExports(shared: DaemonParts, entries: DeliveryPorts["entries
   return { operations, start: (stops) => startDelivery(shared, { entries, buckets }, stops) };
 }
 
-/** Of the lines as text; and about as much again for what is made of them. */
+/** The bytes count the lines as text; what is made of them takes about as much again. */
 const chunkBounds = { entries: 10_000, bytes: 8 * 2 ** 20 } as const;
 const deliveriesAtOnce = 2;
 

@@ -19,8 +19,8 @@ export interface MapperSetup {
 }
 
 /**
- * Reads the setup that another process has written; throws where it is anything else. Fields are looked at one by
- * one, since TypeBox would take 25 MB of each mapper.
+ * Reads the setup that another process has written; throws where it is anything else. Fields are looked at
+ * one by one, since TypeBox would take 25 MB of each mapper.
  */
 export function parseSetup(text: string): MapperSetup {
   const given: unknown = JSON.parse(text);

@@ -61,7 +61,9 @@ export async function post(to: NodeAddress, posting: PostRequest): Promise<PostR
 /** What this process lacks to ask anybody, which says nothing of whoever is asked. */
 const ownLack = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EADDRNOTAVAIL", "EAGAIN"]);
 
-/** Whether the server of a node answers within a limit, whatever it says; undefined where it was not asked. */
+/**
+ * Whether the server of a node answers within a limit, whatever it says; undefined where it was not asked.
+ */
 export const isReachable = (
   node: NodeAddress,
   { clock, limitMs }: { clock: Clock; limitMs: Millis },

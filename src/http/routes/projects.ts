@@ -126,7 +126,9 @@ const limitsView = ({ concurrentSessions }: ProjectLimits): ProjectLimitsReply =
   max_pooled_sessions: null,
 });
 
-/** Where projects are not enabled there are none, whatever is asked of them: the document has no operations. */
+/**
+ * Where projects are not enabled there are none, whatever is asked of them: the document has no operations.
+ */
 function addDisabled(app: App): void {
   for (const url of ["/org/projects", "/org/projects/*", "/projects", "/projects/*"]) {
     app.route({

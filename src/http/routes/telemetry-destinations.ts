@@ -90,7 +90,7 @@ function addWrites(app: App, { inProject }: Deps): void {
   );
 }
 
-/** Of the headers only that they are there. */
+/** Shows of the headers only that they are there. */
 function viewOf(destination: OtlpDestination): OtlpDestinationReply {
   const { failures, lastExportAt, lastErrorAt, lastError } = destination.health;
   return {

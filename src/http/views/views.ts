@@ -177,7 +177,7 @@ const usageView = ({ requests, denied, bytesSent, bytesReceived }: TrafficUsage 
   "uptime_ms"
 > => ({ requests, denied, bytes_sent: bytesSent, bytes_received: bytesReceived });
 
-/** Of a profile that was deleted since only the id is shown. */
+/** Shows only the id of a profile that was deleted since. */
 const sessionProfile = ({ profile }: Session): Pick<SessionReply, "profile" | "profile_save_changes"> =>
   profile
     ? {

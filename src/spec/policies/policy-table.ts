@@ -1,4 +1,5 @@
-// Written by `node scripts/bootstrap.mjs policy-table` from what Chromium 156 says of itself; not to be changed by hand.
+// Written by `node scripts/bootstrap.mjs policy-table` from what Chromium 156 says of itself; not to be
+// changed by hand.
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/);
 

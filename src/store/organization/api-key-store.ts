@@ -23,7 +23,7 @@ interface ApiKeyLimits {
   readonly maxDeletedKeys: number;
   /** How long a repeat under an idempotency key is answered the same. */
   readonly idempotencyMs: Millis;
-  /** Of one key; null: as many as come. */
+  /** How many of one key; null: as many as come. */
   readonly requestsPerMinute: number | null;
 }
 
@@ -32,7 +32,10 @@ const idsParser = parserOf("a list of API keys", readonlyList(Type.String()));
 /** So few that whoever else comes waits for no more than a millisecond of it. */
 const readAtOnce = 100;
 
-/** A key with a long policy has 40 KB: what is parsed in one turn of the event loop takes a millisecond or two. */
+/**
+ * A key with a long policy has 40 KB: what is parsed in one turn of the event loop takes a millisecond or
+ * two.
+ */
 const parsedAtOnce = 128 * 1024;
 async function parseInTurns(texts: readonly (string | null)[]): Promise<readonly ApiKey[]> {
   const keys: ApiKey[] = [];
@@ -53,7 +56,10 @@ interface MemberRange {
   readonly min: string;
   readonly max: string;
 }
-/** Which members of `keyOrder` are of one scope and state: `!` comes right after the space in the order of bytes. */
+/**
+ * Which members of `keyOrder` are of one scope and state: `!` comes right after the space in the order of
+ * bytes.
+ */
 const rangeOf = (scope: KeyScope, state: KeyState): MemberRange => ({
   min: `[${scope ?? "*"} ${state} `,
   max: `(${scope ?? "*"} ${state}!`,

@@ -135,11 +135,15 @@ function idAfter(position: Position): string {
   return `${at}-${number + 1}`;
 }
 
-/** At least 1 ms: Redis may look at its clock anew for an entry's place, which is never before its request. */
+/**
+ * At least 1 ms: Redis may look at its clock anew for an entry's place, which is never before its request.
+ */
 const ageOf = ({ receivedAt }: NewEntry, sentAt: Millis): number =>
   Math.max(1, Math.round(sentAt - receivedAt));
 
-/** An entry as the stream keeps it, but for its instant. One text: Redis takes it as it is, for half the time. */
+/**
+ * An entry as the stream keeps it, but for its instant. One text: Redis takes it as it is, for half the time.
+ */
 const rowOf = (facts: RequestFacts & { readonly durationMs: Millis }): string =>
   JSON.stringify([
     facts.authStrategy,
@@ -156,7 +160,9 @@ const rowOf = (facts: RequestFacts & { readonly durationMs: Millis }): string =>
   ] satisfies Row);
 type Row = [string, string, string, number, string, string, string, string, number, string, string];
 
-/** What stands for a row of another form, so that it is in the log and holds up nothing that comes after it. */
+/**
+ * What stands for a row of another form, so that it is in the log and holds up nothing that comes after it.
+ */
 const unreadable: Row = ["", "", "", 0, "", "(written by another version)", "", "", 0, "", ""];
 const isRow = (row: unknown): row is Row =>
   Array.isArray(row) &&

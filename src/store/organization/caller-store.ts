@@ -8,7 +8,7 @@ import { rateOf } from "./limit-store.js";
 export class RedisCallerStore implements CallerStore {
   constructor(
     private readonly store: ScriptStore,
-    /** Of one caller; null: as many as come. */
+    /** How many of one caller; null: as many as come. */
     private readonly requestsPerMinute: number | null,
   ) {}
 

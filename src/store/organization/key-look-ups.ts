@@ -47,7 +47,7 @@ export class KeyLookUps {
 
   constructor(
     private readonly store: ScriptStore,
-    /** Of one key; null: as many as come. */
+    /** How many of one key; null: as many as come. */
     private readonly requestsPerMinute: number | null,
   ) {}
 

@@ -29,7 +29,7 @@ import {
 import type { ScriptStore } from "../redis/redis.js";
 
 export interface StreamLimits {
-  /** Of one lease's events: beyond these the oldest go. */
+  /** How much one lease's events may have: beyond it the oldest go. */
   readonly maxBytes: number;
   readonly maxAgeMs: Millis;
   /** So long after the last event, nothing is left of a lease's. */

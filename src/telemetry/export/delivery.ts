@@ -15,7 +15,7 @@ interface DeliveryParts {
   readonly collectors: Pick<Collectors, "agentFor" | "isClosed">;
   readonly clock: Clock;
   readonly compression: Compression;
-  /** Of one batch, its repeats included. */
+  /** How long one batch may take, its repeats included. */
   readonly limitMs: Millis;
 }
 

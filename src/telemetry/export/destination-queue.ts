@@ -9,7 +9,7 @@ import type { Exported, Signal } from "./exported.js";
 export interface ExportLimits {
   /** Events are collected for so long before they are sent. */
   readonly delayMs: Millis;
-  /** Of one request, its repeats included. */
+  /** How long one request may take, its repeats included. */
   readonly limitMs: Millis;
   readonly batchEvents: number;
   readonly batchBytes: number;

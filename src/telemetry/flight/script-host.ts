@@ -13,5 +13,5 @@ export function scriptHostOf({ data }: SeenEvent): string {
   return new URL(address).hostname || unnamed;
 }
 
-/** Of what has no host, such as `data:` and what a client evaluates in an empty page. */
+/** Stands for what has no host, such as `data:` and what a client evaluates in an empty page. */
 const unnamed = "other";

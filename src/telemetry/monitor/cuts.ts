@@ -32,5 +32,5 @@ export class Cuts {
 }
 
 const longestUrlBytes = 4096;
-/** Of the address itself, or of one behind `view-source:`, `blob:` or `filesystem:`. */
+/** It stands in the address itself, or in one behind `view-source:`, `blob:` or `filesystem:`. */
 const userInformation = /^((?:view-source:|blob:|filesystem:)?[a-z][a-z0-9+.-]*:\/\/)[^/?#@]*@/i;

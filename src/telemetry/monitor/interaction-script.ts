@@ -13,7 +13,7 @@ export const bindingName = "remudaMonitor";
  * getters of their prototypes, since a form shows its fields as properties of its own.
  */
 export const interactionScript = `(() => {
-  // Of the world's own: an element with that id is a property too.
+  // Only a property of the world's own counts: an element with that id is a property too.
   if (Object.hasOwn(globalThis, "remudaIsHeard")) return;
   globalThis.remudaIsHeard = true;
   const getter = (type, name) => {

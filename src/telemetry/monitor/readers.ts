@@ -35,7 +35,9 @@ const requestsLost = (target: WatchedTarget): void => target.settling?.requestsL
 const mostBodies = 4;
 const asked = new WeakMap<WatchedTarget, number>();
 
-/** Tells a response with the beginning of its body, where that is a text; one that is not asked for was cut. */
+/**
+ * Tells a response with the beginning of its body, where that is a text; one that is not asked for was cut.
+ */
 async function tellResponse(target: WatchedTarget, response: FinishedResponse, event: string): Promise<void> {
   const { id, data, wasCut, bodyBytes } = response;
   const open = asked.get(target) ?? 0;

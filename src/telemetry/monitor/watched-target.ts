@@ -34,7 +34,9 @@ interface TargetParts {
   settled(target: WatchedTarget): void;
 }
 
-/** Of what is in a target: a page, a frame in a process of its own, or a worker (docs/telemetry.md#page). */
+/**
+ * What is known of a target: a page, a frame in a process of its own, or a worker (docs/telemetry.md#page).
+ */
 export class WatchedTarget {
   readonly requests = new NetworkRequests();
   readonly scrolling: Scrolling;

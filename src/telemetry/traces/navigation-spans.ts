@@ -72,8 +72,8 @@ export class NavigationSpans implements EventSink {
     this.#open.delete(target);
     const parent = this.sink.trace;
     if (!open || !parent) return;
-    // A lease may last for days: where the wall clock is put forward, as when a virtual machine goes on, spans
-    // follow it. Where it is put back they do not, since none may begin before its parent.
+    // A lease may last for days: where the wall clock is put forward, as when a virtual machine goes on,
+    // spans follow it. Where it is put back they do not, since none may begin before its parent.
     this.#shift = Math.max(this.#shift, wallShift(this.clock));
     this.sink.span({
       name: "navigation",

@@ -42,7 +42,9 @@ async function fill({ call }: Opened): Promise<void> {
 }
 
 const projects = "remuda:{access}:projects";
-/** As a control leaves it that is killed after it has made something in a project that was closed meanwhile. */
+/**
+ * As a control leaves it that is killed after it has made something in a project that was closed meanwhile.
+ */
 async function closeOver({ id }: Opened, as: "archived" | "deleted"): Promise<void> {
   const redis = fleet.redis.client();
   const record = JSON.parse((await redis.hget(projects, id)) ?? "{}") as { name: string; updatedAt: number };

@@ -34,7 +34,10 @@ async function rotate() {
   return { id: String(old.id), old: String(old.key), next: String(next.key) };
 }
 
-/** Its grace ends in a second, by Redis's clock, as the rotation would have written it a day before; gives when. */
+/**
+ * Its grace ends in a second, by Redis's clock, as the rotation would have written it a day before; gives
+ * when.
+ */
 async function endSoon(id: string): Promise<number> {
   const at = (await redisNow()) + 1000;
   const key = JSON.parse((await redis.hget("remuda:{access}:apiKeys", id)) ?? "{}") as { digest: string };

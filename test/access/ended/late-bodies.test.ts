@@ -6,8 +6,8 @@ import { sharedAccessBed } from "../../support/access/access-bed.js";
 const bed = sharedAccessBed(2);
 
 /**
- * A key that is made at the second control, but for the last byte; `finish` sends it, and gives the status, none
- * where the connection is closed.
+ * A key that is made at the second control, but for the last byte; `finish` sends it, and gives the status,
+ * none where the connection is closed.
  */
 async function begin(key: string): Promise<{ finish(): Promise<string> }> {
   const { hostname, port } = new URL(bed.controls[1]?.url ?? "");

@@ -16,7 +16,7 @@ const patient = {
 };
 let fleet: Fleet;
 let controls: readonly [DaemonProcess, DaemonProcess];
-/** Of all daemons. */
+/** All daemons have the same. */
 let archives: string;
 beforeEach(async () => {
   fleet = await Fleet.open();

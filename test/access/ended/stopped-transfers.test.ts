@@ -123,7 +123,9 @@ test("a browser's request ends with the key, also at its site, where its control
   await closeServer(site);
 });
 
-/** Whether something has come for the node on a connection that stands, and was not read (proc_net_tcp(5)). */
+/**
+ * Whether something has come for the node on a connection that stands, and was not read (proc_net_tcp(5)).
+ */
 function isAwaited(): boolean {
   const port = node.daemon.port.toString(16).toUpperCase().padStart(4, "0");
   const rows = readFileSync("/proc/net/tcp", "latin1").matchAll(

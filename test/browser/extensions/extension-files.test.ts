@@ -42,8 +42,8 @@ const permissions = [
 /**
  * Tries every means that an extension has of reaching a file, and returns what each gave. The manifest is not
  * narrowed: Chromium itself has to hold. Whether `first` gets a file that the extension may read depends on a
- * race in the worker's process. Once a page has run there, as it has before `fetch`, the race is over (Chromium
- * 156, docs/chromium.md#extensions).
+ * race in the worker's process. Once a page has run there, as it has before `fetch`, the race is over
+ * (Chromium 156, docs/chromium.md#extensions).
  */
 const worker = (page: string): string => `
 const url = "file:///etc/passwd";

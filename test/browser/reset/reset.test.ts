@@ -142,7 +142,8 @@ test("a client that opens pages as fast as they are closed cannot make a reset p
   const opening = (async () => {
     while (!over.signal.aborted) await client.send("Target.createTarget", { url: site.origin });
   })();
-  // The pages may leave a busy machine no time for the reset's own: then it fails, which ends the browser too.
+  // The pages may leave a busy machine no time for the reset's own: then it fails, which ends the browser
+  // too.
   const found = await chromium.reset(100_000).then(
     ({ differences }) => differences,
     (error: unknown) => {

@@ -43,9 +43,9 @@ const memoryOf = ({ pid }: { readonly pid: number }): number =>
 
 interface Flooded {
   readonly daemon: DaemonProcess;
-  /** Of the session that is read. */
+  /** Drives the session that is read. */
   readonly flood: RawCdp;
-  /** Of a session that nobody reads. */
+  /** Drives a session that nobody reads. */
   readonly other: RawCdp;
 }
 
@@ -62,7 +62,9 @@ const sendMany = (client: RawCdp): Promise<unknown> =>
     Array.from({ length: 100 }, () => client.send("Target.activateTarget", { targetId: "there-is-none" })),
   );
 
-/** Floods one session for so long, and meanwhile drives another and acquires and releases, time after time. */
+/**
+ * Floods one session for so long, and meanwhile drives another and acquires and releases, time after time.
+ */
 async function measure({ daemon, flood, other }: Flooded, lengthMs: number): Promise<Measured> {
   const measured: Measured = { commands: 0, commandMs: [], acquireMs: [], mostMiB: 0 };
   const watch = startWatch();

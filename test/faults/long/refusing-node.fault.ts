@@ -101,8 +101,8 @@ for (const [what, connects] of [
         isDead: ({ session_id }) => onA.has(session_id),
       });
       await until("the node taken for silent", () => control.log.includes("its browsers are not lent"));
-      // What nobody came for is idle again after its release: as long as the node is not known to be silent it
-      // has its share of the acquires, half of them.
+      // What nobody came for is idle again after its release: as long as the node is not known to be silent
+      // it has its share of the acquires, half of them.
       expect(dead).toBeLessThanOrEqual(connects ? callers * 2 : acquired / 2);
       expect(lastDeadMs).toBeLessThan(silentWithinMs);
       await until("the node lost", () => control.log.includes('"node lost"'));

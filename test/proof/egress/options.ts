@@ -18,7 +18,7 @@ export interface Options {
   readonly only?: string;
   /** Only attempts that are called so. */
   readonly names?: ReadonlySet<string>;
-  /** Of those, the ones that are tried without a guard too. */
+  /** Those of them that are tried without a guard too. */
   readonly controlNames?: ReadonlySet<string>;
   /** A file for the results. */
   readonly json?: string;

@@ -10,7 +10,9 @@ export interface Context {
   readonly name: string;
   readonly seccomp?: object;
   readonly isProcMasked: boolean;
-  /** What docs/isolation.md, In containers, says of browsers in it; on the rung `none` nothing is launched. */
+  /**
+   * What docs/isolation.md, In containers, says of browsers in it; on the rung `none` nothing is launched.
+   */
   readonly expected: { readonly rung: RungName; readonly network: "namespace" | "none" };
   /** It lies in the repository for operators to use, so everything is tried in it. */
   readonly isShipped?: true;

@@ -108,7 +108,10 @@ export function wordsIn(given: unknown, { words }: TestMachine): string[] {
   return [...words].filter(([each]) => texts.some((text) => text.includes(each))).map(([, what]) => what);
 }
 
-/** An allowed request that begins now arrives after all that the browser has begun before; one that is gone sends none. */
+/**
+ * An allowed request that begins now arrives after all that the browser has begun before; one that is gone
+ * sends none.
+ */
 async function comeLater({ cdp, site, serve }: Work): Promise<void> {
   const path = `/later-${randomBytes(6).toString("hex")}`;
   const url = serve(path, {});

@@ -4,7 +4,7 @@ import { extensionZip } from "../archive/zip-bytes.js";
 /** What a project of a test has: one of each, called `same` in every project, and some that only it has. */
 export interface Furnished {
   readonly project: string;
-  /** Of the project, without a policy. */
+  /** A key of the project, without a policy. */
   readonly key: string;
   readonly pool: string;
   /** A leased browser of the pool. */
@@ -13,7 +13,7 @@ export interface Furnished {
   readonly proxy: string;
   readonly extension: string;
   readonly destination: string;
-  /** Of all of them. */
+  /** The ids of all of them. */
   readonly ids: ReadonlySet<string>;
 }
 type Kind = Exclude<keyof Furnished, "project" | "key" | "ids">;

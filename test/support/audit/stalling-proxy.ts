@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 export interface Stalled {
   /** The path of the object, with its bucket. */
   readonly path: string;
-  /** Of the body, what the store has got. */
+  /** What the store has got of the body. */
   readonly body: Buffer;
   readonly length: number;
 }
@@ -14,7 +14,7 @@ export interface Stalled {
 export interface StallingProxy {
   readonly endpoint: string;
   /**
-   * Of the next upload the store gets the head and such a part of the body (0 to 1, never all), and then
+   * The store gets the head of the next upload and such a part of the body (0 to 1, never all), and then
    * nothing more. Resolves then.
    */
   stallAt(part: number): Promise<Stalled>;

@@ -8,7 +8,7 @@ export const kinds: readonly (readonly [string, Partial<LaunchSpec>])[] = [
 ];
 
 /**
- * Its engines, each without a display: for what neither the daemon nor Chromium does otherwise where there are
- * windows. `BROWSER_KINDS=all` tries that in every kind.
+ * Its engines, each without a display: for what neither the daemon nor Chromium does otherwise where there
+ * are windows. `BROWSER_KINDS=all` tries that in every kind.
  */
 export const engines = kinds.filter(([, { headless }]) => headless || process.env["BROWSER_KINDS"] === "all");

@@ -3,7 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** The error that a command of CDP was answered with. Where a page is just going it is another one soon. */
 export class CdpFailure extends Error {}
 
-/** Polls until `holds` gives something truthy; throws after the limit, and at once what is no `CdpFailure`. */
+/**
+ * Polls until `holds` gives something truthy; throws after the limit, and at once what is no `CdpFailure`.
+ */
 export async function until<T>(
   what: string,
   holds: () => Promise<T> | T,

@@ -55,9 +55,9 @@ export const openRawOrigin = (listener: (socket: Socket) => void): Promise<TestS
   listenOn(createNetServer({ allowHalfOpen: true }, listener));
 
 /**
- * Resolves when nobody holds the other end of a connection any more. A reset that is noticed together with data
- * is read as an end (libuv 1.46, `uv__stream_io`); a half-open socket then reads nothing more, and learns the
- * rest by writing.
+ * Resolves when nobody holds the other end of a connection any more. A reset that is noticed together with
+ * data is read as an end (libuv 1.46, `uv__stream_io`); a half-open socket then reads nothing more, and
+ * learns the rest by writing.
  */
 export async function lossOf(socket: Socket): Promise<void> {
   await until("the connection is lost", () => {

@@ -24,9 +24,9 @@ interface Asked {
 const rangeSeconds = 300;
 
 /**
- * What Prometheus answers the part of its language that the dashboard speaks; throws at any other. For each of
- * its queries that was compared with Prometheus 2.42, over two scrapes five minutes apart. A rate is
- * the difference of both scrapes, which is Prometheus's own where they stand at both ends of its range.
+ * What Prometheus answers the part of its language that the dashboard speaks; throws at any other. For each
+ * of its queries that was compared with Prometheus 2.42, over two scrapes five minutes apart. A rate is the
+ * difference of both scrapes, which is Prometheus's own where they stand at both ends of its range.
  */
 export function evaluate(query: string, scrapes: Scrapes): Vector {
   const tree = parser.parse(query).topNode;

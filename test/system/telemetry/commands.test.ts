@@ -20,7 +20,7 @@ import { findNewest, readStored } from "../../support/telemetry/stored-events.js
 
 let daemon: Daemon;
 let lease: Lease;
-/** Of the session itself: it can be uploaded. */
+/** It lies in the session's own directory, so that it can be uploaded. */
 let file: string;
 let site: Server;
 let siteUrl: string;

@@ -140,7 +140,7 @@ test("of changes that race each takes what the others have left, and what was an
     for (const category of categories) expect(telemetry.browser[category]).toEqual(wanted);
     expect(telemetry.browser.control).toEqual(on);
   }
-  // Of two that contradict each other one holds whole, for the record and for the browser's node.
+  // One of two that contradict each other holds whole, for the record and for the browser's node.
   await Promise.all([
     patch(lease, { enabled: true, browser: { platform: on, connection: off } }),
     patch(lease, { enabled: true, browser: { platform: on, control: off } }),

@@ -25,7 +25,7 @@ if A.isTrial == "1" then
     end
   end
   if redis.call("EXISTS", K.rest) == 1 then return plain("full") end
-  -- Of a trial without a place the node may never hear: its launch was not claimed, or was called off.
+  -- The node may never hear of a trial without a place: its launch was not claimed, or was called off.
   local other = redis.call("GET", K.trial)
   if other and other ~= A.browser and redis.call("HEXISTS", K.room, other) == 1 then return plain("full") end
   redis.call("SET", K.trial, A.browser, "PX", A.graceMs)

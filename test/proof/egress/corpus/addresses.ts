@@ -115,8 +115,8 @@ const port = (
     for (const own of work.ownPorts) {
       await page.goto(url(work, own));
       const said = String(await page.evaluate("return document.body?.innerText ?? ''"));
-      // Whatever is not the refusal of the egress, or of Chromium, is an answer of Remuda. A port may have been
-      // closed since it was listed: nobody answers there.
+      // Whatever is not the refusal of the egress, or of Chromium, is an answer of Remuda. A port may have
+      // been closed since it was listed: nobody answers there.
       if (!/egress_denied|could not be reached: ECONNREFUSED|ERR_/.test(said))
         work.saw(`${own}: ${said.slice(0, 60)}`);
     }

@@ -36,7 +36,9 @@ const contextWith = (what: string, proxy: (work: Work) => object): Attempt =>
     await client.open(String(result?.["context"]), work.url());
   });
 
-/** What clients of WebDriver BiDi can ask for; each is carried out by commands of CDP that pass the same gate. */
+/**
+ * What clients of WebDriver BiDi can ask for; each is carried out by commands of CDP that pass the same gate.
+ */
 export const bidi: readonly Attempt[] = [
   overBidi("browsingContext.navigate", ({ client, context, work }) => client.open(context, work.url())),
   overBidi("network.continueRequest with another URL", async ({ client, context, work }) => {

@@ -26,7 +26,10 @@ export const corpusByKind = {
 
 export const corpus: readonly Attempt[] = Object.values(corpusByKind).flat();
 
-/** Tried without walls in the quick part too: the first of each kind that succeeds then, whoever the daemon is. */
+/**
+ * Tried without walls in the quick part too: the first of each kind that succeeds then, whoever the daemon
+ * is.
+ */
 export const quickControls: readonly Attempt[] = Object.values<readonly Attempt[]>(corpusByKind).flatMap(
   (attempts) =>
     attempts.filter(({ isQuick, succeedsPlain }) => isQuick && succeedsPlain === true).slice(0, 1),

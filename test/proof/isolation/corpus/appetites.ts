@@ -24,7 +24,9 @@ async function mebibytesOf({ browser }: Work): Promise<number> {
 }
 
 const arrays = `for (let each = 0; each < 64; each += 1) held.push(new Uint8Array(2 ** 24).fill(1));`;
-/** What several threads or processes see: memory of WebAssembly, its SharedArrayBuffers, canvases and blobs. */
+/**
+ * What several threads or processes see: memory of WebAssembly, its SharedArrayBuffers, canvases and blobs.
+ */
 const sharedThings = `for (let each = 0; each < 16; each += 1) {
   const { buffer } = new WebAssembly.Memory({ initial: 512, maximum: 512, shared: true });
   new Uint8Array(buffer).fill(1);

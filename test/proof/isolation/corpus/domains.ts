@@ -259,8 +259,8 @@ async function walk(domain: string, work: Work, { isAlone }: Judged): Promise<re
 }
 
 /**
- * What lies in a directory that browsers have nothing to do with. A program without walls, of another run beside
- * this one perhaps, leaves its marks wherever it can.
+ * What lies in a directory that browsers have nothing to do with. A program without walls, of another run
+ * beside this one perhaps, leaves its marks wherever it can.
  */
 const foreignFiles = async ({ machine }: Work): Promise<string[]> =>
   (await readdir(machine.seen(machine.directory))).filter(

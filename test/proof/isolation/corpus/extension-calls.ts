@@ -4,8 +4,8 @@ import type { ClientAttempt, Work } from "./attempt.js";
 import { extension } from "./extension.js";
 
 /**
- * One download, then what the permission is for. A plain Chromium finds a stand-in for `xdg-open` on its PATH,
- * which notes that it was started: a program outside of the sandbox.
+ * One download, then what the permission is for. A plain Chromium finds a stand-in for `xdg-open` on its
+ * PATH, which notes that it was started: a program outside of the sandbox.
  */
 const download = `const id = await chrome.downloads.download({ url: "data:text/plain,x", filename: "shown.txt" });
   await once([chrome.downloads.onChanged], async () => (await chrome.downloads.search({ id }))[0]?.state === "complete");`;

@@ -13,7 +13,10 @@ export interface Extension {
   readonly manifest?: object;
 }
 
-/** Each step of a worker has an event that ends it, where it is refused too: only what has gone wrong takes so long. */
+/**
+ * Each step of a worker has an event that ends it, where it is refused too: only what has gone wrong takes so
+ * long.
+ */
 const stepLimitMs = 20_000;
 
 /**

@@ -97,7 +97,8 @@ async function finishesNothing({ browser, saw }: Work): Promise<void> {
   const part = frame(Buffer.alloc(12 * mebibyte, "x"), { isLast: false });
   for (const { socket } of clients) socket.write(Buffer.concat([part, ping]));
   const cut = Promise.race(clients.map(({ closed }) => closed.then(() => true)));
-  // A server that answers has read what came before: RFC 6455, 5.4, has control frames between parts of a message.
+  // A server that answers has read what came before: RFC 6455, 5.4, has control frames between parts of a
+  // message.
   const held = Promise.all(clients.map(({ answered }) => answered)).then(() => false);
   if (!(await Promise.race([cut, held]))) saw("96 MiB of unfinished messages are held");
   for (const { socket } of clients) socket.destroy();

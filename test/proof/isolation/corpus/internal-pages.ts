@@ -49,8 +49,8 @@ async function targetsOf({ cdp }: Work): Promise<Info[]> {
 }
 
 /**
- * Attaches to every page of the browser's own that there is; each that obeys is one too many. Gives whether the
- * attempt has seen any.
+ * Attaches to every page of the browser's own that there is; each that obeys is one too many. Gives whether
+ * the attempt has seen any.
  */
 export async function lookForOwn(work: Work): Promise<boolean> {
   for (const { targetId, url } of await targetsOf(work)) {
