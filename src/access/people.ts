@@ -84,8 +84,8 @@ function scopeOf(claims: Claims, { projectClaim }: PeopleSettings): ProjectId | 
 
 /** The highest of those that are named. */
 function roleOf(claims: Claims, { roleClaim, admins, members, readers, defaultRole }: PeopleSettings): Role {
-  const said = valueIn(claims, roleClaim);
-  const given: readonly unknown[] = Array.isArray(said) ? said : [said];
+  const role = valueIn(claims, roleClaim);
+  const given: readonly unknown[] = Array.isArray(role) ? role : [role];
   const isAmong = (values: readonly string[]): boolean => values.some((value) => given.includes(value));
   if (isAmong(admins)) return "admin";
   if (isAmong(members)) return "member";
@@ -107,7 +107,8 @@ function policyOf(role: "reader" | "none", scope: ProjectId | null): Policy {
 /** An address that the issuer says it has not verified may be anybody's. Some issuers say so by a text. */
 const emailOf = (claims: Claims, { emailClaim }: PeopleSettings): string =>
   (isUnverified(claims) ? undefined : textIn(claims, emailClaim, 320)) ?? unknownEmail;
-const isUnverified = ({ email_verified: said = true }: Claims): boolean => said !== true && said !== "true";
+const isUnverified = ({ email_verified: isVerified = true }: Claims): boolean =>
+  isVerified !== true && isVerified !== "true";
 const unknownEmail = "unknown@remuda.invalid";
 
 const isOfDashboard = ({ azp, client_id: client }: Claims, { dashboardClients }: PeopleSettings): boolean =>

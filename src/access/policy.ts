@@ -52,13 +52,13 @@ export const organization = "default";
 const wholeOrganization = `organizations/${organization}/*`;
 
 /** What an action is done to: one thing of a project, or the project where none is named. */
-interface Place {
+interface ActionTarget {
   readonly project: ProjectId;
   readonly thing?: { readonly kind: Kind; readonly id: string };
 }
 
 /** Whether any statement allows the action there. */
-export function allows({ statements }: Policy, action: Action, { project, thing }: Place): boolean {
+export function allows({ statements }: Policy, action: Action, { project, thing }: ActionTarget): boolean {
   const whole = `projects/${project}/*`;
   const own = thing && `projects/${project}/${thing.kind}/${thing.id}`;
   return statements.some(
@@ -68,7 +68,11 @@ export function allows({ statements }: Policy, action: Action, { project, thing 
 }
 
 /** Whether any statement allows anything to be done with the thing: its existence is no secret then. */
-export const knowsOf = (policy: Policy, project: ProjectId, thing: NonNullable<Place["thing"]>): boolean =>
+export const knowsOf = (
+  policy: Policy,
+  project: ProjectId,
+  thing: NonNullable<ActionTarget["thing"]>,
+): boolean =>
   actions.some((action) => action.startsWith(`${thing.kind}:`) && allows(policy, action, { project, thing }));
 
 /** What has to be known to tell whether a statement names what there is. */

@@ -20,7 +20,7 @@ interface AuditChunk {
   readonly count: number;
   readonly next?: string;
 }
-interface PageAsk {
+interface PageRequest {
   readonly filter: AuditFilter;
   readonly limit: number;
   /** What the page before gave as `next`. */
@@ -28,15 +28,15 @@ interface PageAsk {
   /** Aborts when nobody waits for the page any more: a search may read much. */
   readonly gone?: AbortSignal;
 }
-interface ChunkAsk extends PageAsk {
+interface ChunkRequest extends PageRequest {
   readonly isPacked: boolean;
 }
 
 /** Reads the log. */
 export interface AuditReader {
-  page(ask: PageAsk): Promise<Done<AuditPage> | Refusal>;
-  /** The same ask with a token gives the same bytes, whatever comes into the log. */
-  chunk(ask: ChunkAsk): Promise<Done<AuditChunk> | Refusal>;
+  page(request: PageRequest): Promise<Done<AuditPage> | Refusal>;
+  /** The same request with a token gives the same bytes, whatever comes into the log. */
+  chunk(request: ChunkRequest): Promise<Done<AuditChunk> | Refusal>;
 }
 
 /** A page that has found something is answered after so long, since its caller waits for a minute at most. */
@@ -47,22 +47,22 @@ const linesAtOnce = 1000;
 
 export function makeAuditReader(parts: LogParts & { readonly clock: Clock }): AuditReader {
   let chunks = 0;
-  const chunk = async (ask: ChunkAsk): Promise<Done<AuditChunk> | Refusal> => {
-    const got = await take(parts, { ...ask, purpose: "chunk", limitMs: Infinity });
+  const chunk = async (request: ChunkRequest): Promise<Done<AuditChunk> | Refusal> => {
+    const got = await take(parts, { ...request, purpose: "chunk", limitMs: Infinity });
     if (got.kind === "refused") return got;
     const { entries, next } = got.value;
     const text = Buffer.from(await textOf(entries));
-    const bytes = ask.isPacked ? await pack(text) : text;
+    const bytes = request.isPacked ? await pack(text) : text;
     return done({ bytes, count: entries.length, ...(next !== undefined && { next }) });
   };
   return {
-    page: (ask) => take(parts, { ...ask, purpose: "list", limitMs: searchMs }),
-    async chunk(ask) {
+    page: (request) => take(parts, { ...request, purpose: "list", limitMs: searchMs }),
+    async chunk(request) {
       if (chunks >= chunksAtOnce)
         return refusal("too_many_requests", { message: "Other exports are under way" });
       chunks += 1;
       try {
-        return await chunk(ask);
+        return await chunk(request);
       } finally {
         chunks -= 1;
       }
@@ -70,7 +70,7 @@ export function makeAuditReader(parts: LogParts & { readonly clock: Clock }): Au
   };
 }
 
-interface Take extends PageAsk {
+interface Take extends PageRequest {
   readonly purpose: "list" | "chunk";
   readonly limitMs: Millis;
 }

@@ -18,7 +18,7 @@ export interface ChainHead {
   readonly hash: string;
 }
 
-interface VerifyAsk {
+interface VerifyRange {
   readonly start: Millis;
   /** Not included. */
   readonly end: Millis;
@@ -51,9 +51,9 @@ interface Fault {
  * Looks at the whole chain of segments and at the entries of those with requests of a range. Sealing and
  * retention may go on meanwhile.
  */
-export async function verifyLog(ports: VerifyPorts, ask: VerifyAsk): Promise<Verified> {
+export async function verifyLog(ports: VerifyPorts, range: VerifyRange): Promise<Verified> {
   const manifest = await ports.store.manifest();
-  const look = new Look(ports, ask);
+  const look = new Look(ports, range);
   for (let from = manifest.first; from <= manifest.last; from += segmentsAtOnce) {
     const to = Math.min(manifest.last, from + segmentsAtOnce - 1);
     const segments = new Map((await ports.store.segments(from, to)).map((one) => [one.number, one]));
@@ -83,11 +83,11 @@ class Look {
 
   constructor(
     private readonly ports: VerifyPorts,
-    private readonly ask: VerifyAsk,
+    private readonly range: VerifyRange,
   ) {}
 
   async at(number: number, segment: SealedSegment | undefined): Promise<void> {
-    const { start, end, noted } = this.ask;
+    const { start, end, noted } = this.range;
     if (!segment) return this.#find(number, ["is not in the manifest"]);
     this.#find(number, faultsInChain(segment, this.#before));
     if (noted?.number === number && noted.hash !== segment.hash)
@@ -100,7 +100,7 @@ class Look {
   }
 
   end({ last, hash }: LogManifest, [oldest]: readonly Entry[]): void {
-    const { noted } = this.ask;
+    const { noted } = this.range;
     const newest = this.#before;
     if (newest && newest.hash !== hash) this.#find(last, ["is not the one with which the manifest ends"]);
     if (newest && oldest && oldest.position <= newest.last)

@@ -79,12 +79,12 @@ const defaultRequirement: RungName = "shared-proc";
 const stopLimitMs = 5_000;
 const censusPeriodMs: Millis = 30_000;
 
-interface Opening {
+interface HostContext {
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export async function openHost(settings: HostSettings, { clock, log }: Opening): Promise<BrowserHost> {
+export async function openHost(settings: HostSettings, { clock, log }: HostContext): Promise<BrowserHost> {
   const stops = new Stops(clock, stopLimitMs);
   try {
     await makeScratchDirectory(settings.scratchDirectory);
@@ -103,7 +103,7 @@ const removeScratch = (path: string): Promise<void> => rm(path, { recursive: tru
 
 async function examine(
   settings: HostSettings,
-  { clock, log }: Opening,
+  { clock, log }: HostContext,
   stops: Stops,
 ): Promise<Omit<BrowserHost, "close">> {
   const installed = await findInstalled(settings);
@@ -157,7 +157,7 @@ const yieldPeriodMs: Millis = 200;
 function startYielding(
   { yielding }: DaemonCgroup,
   { busyCpuPercent }: BrowserLimits,
-  { clock, log }: Opening,
+  { clock, log }: HostContext,
 ): () => void {
   if (busyCpuPercent === null) return () => {};
   if (yielding)

@@ -57,7 +57,7 @@ const inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 const childEnvironment = (env: Environment): Record<string, string> =>
   Object.fromEntries(inherited.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
 
-interface Opening {
+interface ConfigSource {
   readonly packageRoot: string;
   readonly env?: Environment;
   /** Ports of loopback that the command line opens to browsers. */
@@ -68,7 +68,7 @@ interface Opening {
  * Reads the file that `REMUDA_CONFIG` names (default config/default.json), puts the environment over it, and
  * validates the result. It is refused with all faults at once. Relative paths start at the package's root.
  */
-export function openConfig({ packageRoot, env = process.env, ...asked }: Opening): Opened {
+export function openConfig({ packageRoot, env = process.env, ...asked }: ConfigSource): Opened {
   const file = resolve(packageRoot, env["REMUDA_CONFIG"] || "config/default.json");
   const read = readJson(file);
   if (read.kind === "unreadable") return { kind: "refused", file, faults: [read.fault] };

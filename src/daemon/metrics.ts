@@ -60,15 +60,15 @@ export const gaugesOf = ({
   nodes,
 }: Pick<Stores, "poolStore" | "projects" | "nodes">): Gauges => ({
   async pools() {
-    const readingOf = async (pool: string, partition: Partition): Promise<PoolGauge> => {
+    const gaugeOf = async (pool: string, partition: Partition): Promise<PoolGauge> => {
       const { waiting, stale: _stale, ...states } = await poolStore.counts(partition);
       return { pool, states, waiting };
     };
-    const readings = (await projects.partitions()).map(async (partition) => {
+    const gauges = (await projects.partitions()).map(async (partition) => {
       const label = await labelOf(poolStore, partition);
-      return label === undefined ? [] : [await readingOf(label, partition)];
+      return label === undefined ? [] : [await gaugeOf(label, partition)];
     });
-    return (await Promise.all(readings)).flat();
+    return (await Promise.all(gauges)).flat();
   },
   async nodes() {
     const living = await nodes.living();

@@ -13,7 +13,7 @@ export function redisEndpoints(url: string): readonly Endpoint[] {
   return [{ host: hostname.replaceAll(/^\[|\]$/g, ""), port: Number(port || 6379) }];
 }
 
-interface OwnPlacesParts {
+interface EndpointWatchParts {
   readonly clock: Clock;
   readonly log: Log;
   /** Each source is asked for further endpoints now and then, such as Redis for its replicas. */
@@ -26,7 +26,7 @@ const limitMs: Millis = 3000;
 /**
  * A failover gives a name another address; what was closed for the former one stays closed, up to so many.
  */
-const mostPlaces = 1000;
+const mostEndpoints = 1000;
 
 const systemAddresses = async (host: string): Promise<readonly string[]> =>
   (await lookup(host, { all: true })).map(({ address }) => address);
@@ -42,7 +42,7 @@ export class EndpointWatch {
   readonly places: Endpoint[] = [];
   #refreshing: Promise<void> | undefined;
 
-  constructor(private readonly parts: OwnPlacesParts) {}
+  constructor(private readonly parts: EndpointWatchParts) {}
 
   /** Closed when it resolves, by the addresses that its name has now. */
   async add(place: Endpoint | undefined): Promise<void> {
@@ -59,7 +59,7 @@ export class EndpointWatch {
 
   async #refresh(): Promise<void> {
     const told = await Promise.all(
-      this.parts.sources.map((source) => this.#limited("places of this deployment", source())),
+      this.parts.sources.map((source) => this.#limited("endpoints of this deployment", source())),
     );
     await Promise.all([...this.#given, ...told.flat()].map((place) => this.#resolve(place)));
   }
@@ -75,7 +75,7 @@ export class EndpointWatch {
   async #limited<Value>(what: string, asking: Promise<readonly Value[]>): Promise<readonly Value[]> {
     const { clock, log } = this.parts;
     return await within(clock, { what, limitMs }, asking).catch((error: unknown) => {
-      log.debug({ what, error: textOf(error) }, "own places not found out");
+      log.debug({ what, error: textOf(error) }, "own endpoints not found out");
       return [];
     });
   }
@@ -86,7 +86,7 @@ export class EndpointWatch {
     this.#found.delete(key);
     this.#found.set(key, place);
     const [oldest] = this.#found.keys();
-    if (this.#found.size > mostPlaces && oldest !== undefined) this.#found.delete(oldest);
+    if (this.#found.size > mostEndpoints && oldest !== undefined) this.#found.delete(oldest);
     this.places.splice(0, this.places.length, ...this.#found.values());
   }
 }

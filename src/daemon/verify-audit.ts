@@ -23,7 +23,7 @@ with the settings that the daemon has. A daemon with a Redis of its own has to b
 
 It ends with 0 where all is as it was sealed, 1 where something is not, 2 where it could not look.`;
 
-interface Ask {
+interface VerifyCommand {
   readonly start: number;
   readonly end: number;
   readonly noted?: ChainHead;
@@ -38,9 +38,9 @@ export async function verifyAudit(args: readonly string[], say: (line: string) =
     say(usage);
     return exitCodes.whole;
   }
-  let ask: Ask;
+  let command: VerifyCommand;
   try {
-    ask = askIn(args);
+    command = commandIn(args);
   } catch (error) {
     say(`${textOf(error)}\n\n${usage}`);
     return exitCodes.unable;
@@ -51,7 +51,7 @@ export async function verifyAudit(args: readonly string[], say: (line: string) =
     return exitCodes.unable;
   }
   try {
-    const found = await look(opened.config, ask);
+    const found = await look(opened.config, command);
     linesOf(found).forEach(say);
     return found.faults.length === 0 ? exitCodes.whole : exitCodes.faulty;
   } catch (error) {
@@ -60,7 +60,7 @@ export async function verifyAudit(args: readonly string[], say: (line: string) =
   }
 }
 
-async function look(config: Config, ask: Ask): Promise<Verified> {
+async function look(config: Config, command: VerifyCommand): Promise<Verified> {
   const { log, close } = openLog({ ...config.log, descriptor: 2, clock: systemClock });
   const stops = new Stops(systemClock, config.stop.stepMs);
   stops.add("log", () => close(config.log.flushLimitMs));
@@ -70,7 +70,7 @@ async function look(config: Config, ask: Ask): Promise<Verified> {
     stops.add("redis", () => store.close());
     const archives = await openKeptArchives(config, systemClock, stops);
     await store.open(AbortSignal.timeout(contactMs));
-    return await verifyLog({ store: new RedisAuditStore(store, config.audit.maxBytes), archives }, ask);
+    return await verifyLog({ store: new RedisAuditStore(store, config.audit.maxBytes), archives }, command);
   } finally {
     await stops.run();
   }
@@ -85,7 +85,7 @@ const linesOf = ({ first, segments, entries, head, faults }: Verified): readonly
 ];
 
 /** Throws where something of it is not understood. */
-function askIn(args: readonly string[]): Ask {
+function commandIn(args: readonly string[]): VerifyCommand {
   const options = { from: { type: "string" }, to: { type: "string" }, head: { type: "string" } } as const;
   const { from, to, head } = parseArgs({ args: [...args], options }).values;
   const start = from === undefined ? 0 : instantIn(from);

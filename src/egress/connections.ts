@@ -117,7 +117,10 @@ export class OpenConnection {
   }
 }
 
-interface PassagesParts extends Pick<EgressParts, "settings" | "resolve" | "reserved" | "clock" | "refused"> {
+interface EgressConnectionsParts extends Pick<
+  EgressParts,
+  "settings" | "resolve" | "reserved" | "clock" | "refused"
+> {
   readonly browser: BrowserId;
   readonly log: Log;
   readonly counts: TrafficCounts;
@@ -139,7 +142,7 @@ export class EgressConnections {
   readonly #denials: Denials;
   readonly #promptDenials: RateLimit;
 
-  constructor(private readonly parts: PassagesParts) {
+  constructor(private readonly parts: EgressConnectionsParts) {
     this.#denials = new Denials(parts);
     this.#promptDenials = new RateLimit({
       clock: parts.clock,

@@ -85,17 +85,18 @@ export const awaitHandshake = (socket: TLSSocket): Promise<void> =>
   });
 
 /** The TCP socket under a TLS one. */
-const wires = new WeakMap<Socket, Socket>();
+const rawSockets = new WeakMap<Socket, Socket>();
 
-export const rawSocketOf = (socket: Socket): Socket => wires.get(socket) ?? socket;
-export const setRawSocket = (socket: Socket, wire: Socket): void => void wires.set(socket, wire);
+export const rawSocketOf = (socket: Socket): Socket => rawSockets.get(socket) ?? socket;
+export const setRawSocket = (socket: Socket, rawSocket: Socket): void =>
+  void rawSockets.set(socket, rawSocket);
 
 /** Ends a connection at once; what the kernel has not sent yet is thrown away with it. */
 export function destroySocket(socket: Socket): void {
-  const wire = rawSocketOf(socket);
-  const isEnding = wire.writableEnded && !wire.writableFinished;
+  const rawSocket = rawSocketOf(socket);
+  const isEnding = rawSocket.writableEnded && !rawSocket.writableFinished;
   // A reset is refused while connecting, and while the end is being sent.
-  if (!wire.destroyed && !wire.connecting && !isEnding) wire.resetAndDestroy();
-  wire.destroy();
+  if (!rawSocket.destroyed && !rawSocket.connecting && !isEnding) rawSocket.resetAndDestroy();
+  rawSocket.destroy();
   socket.destroy();
 }

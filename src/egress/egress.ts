@@ -22,7 +22,7 @@ const share = 0.25;
 /** A quarter of the idle limit may pass unnoticed; bytes are reported at least so often. */
 const sweepMs = (idleMs: Millis): Millis => Math.min(idleMs / 4, 15_000);
 
-interface Ask {
+interface EgressTarget {
   readonly browser: BrowserId;
   readonly rules: Rules;
   readonly listener: Listener;
@@ -43,10 +43,10 @@ export class Egress {
   #closing: Promise<void> | undefined;
 
   /** Listens, under the rules given, when it resolves. */
-  static async open(ask: Ask, parts: EgressParts): Promise<Egress> {
-    const egress = new Egress(ask, parts);
+  static async open(target: EgressTarget, parts: EgressParts): Promise<Egress> {
+    const egress = new Egress(target, parts);
     try {
-      await ask.listener.listen(egress.#server);
+      await target.listener.listen(egress.#server);
       return egress;
     } catch (error) {
       egress.#stopSweeping();
@@ -55,14 +55,14 @@ export class Egress {
   }
 
   private constructor(
-    private readonly ask: Ask,
+    private readonly target: EgressTarget,
     private readonly parts: EgressParts,
   ) {
     const { settings, clock } = parts;
-    this.#counts = new TrafficCounts(ask.browser, parts.meter);
-    const around = { ...parts, browser: ask.browser, counts: this.#counts };
+    this.#counts = new TrafficCounts(target.browser, parts.meter);
+    const around = { ...parts, browser: target.browser, counts: this.#counts };
     this.#connections = new EgressConnections(around);
-    this.#connections.apply(ask.rules);
+    this.#connections.apply(target.rules);
     const bucket = settings.bytesPerSecond === null ? undefined : new Bucket(settings.bytesPerSecond, clock);
     this.#shared = {
       connections: this.#connections,
@@ -76,22 +76,22 @@ export class Egress {
   }
 
   get tier(): "namespace" | "proxy" {
-    return this.ask.listener.tier;
+    return this.target.listener.tier;
   }
 
   /** The value of --proxy-server. */
   get proxyUrl(): string {
-    return this.ask.listener.proxyUrl;
+    return this.target.listener.proxyUrl;
   }
 
   /** /proc path of its network namespace, for nsenter; absent in the proxy tier. */
   get namespace(): string | undefined {
-    return this.ask.listener.namespace;
+    return this.target.listener.namespace;
   }
 
   /** /proc path of the user namespace that owns the other, where that was made without root. */
   get userNamespace(): string | undefined {
-    return this.ask.listener.userNamespace;
+    return this.target.listener.userNamespace;
   }
 
   /**
@@ -143,7 +143,7 @@ export class Egress {
     try {
       await within(this.parts.clock, { what: "closing an egress", limitMs: closeMs }, closed);
     } finally {
-      this.ask.listener.close();
+      this.target.listener.close();
       this.#connections.close();
       this.#counts.read();
     }
@@ -168,7 +168,7 @@ export class Egress {
     server.maxConnections = settings.maxConnections + spareConnections;
     server.on("connection", (socket) => {
       this.#inner.add(socket);
-      const admission = this.ask.listener.admits?.(socket);
+      const admission = this.target.listener.admits?.(socket);
       if (admission) this.#admissions.set(socket, admission);
       // Node.js stops listening when it hands one over: a reset must not end the process, whoever has it by
       // then.
@@ -195,7 +195,7 @@ export class Egress {
   #run({ socket }: IncomingMessage, work: () => Promise<void>): void {
     const admission = this.#admissions.get(socket);
     (admission ? this.#unlessStranger(socket, admission, work) : work()).catch((error: unknown) => {
-      this.parts.log.error({ browser: this.ask.browser, message: textOf(error) }, "egress broke");
+      this.parts.log.error({ browser: this.target.browser, message: textOf(error) }, "egress broke");
       socket.destroy();
     });
   }
@@ -206,7 +206,7 @@ export class Egress {
     work: () => Promise<void>,
   ): Promise<void> {
     if (await admission) return await work();
-    this.parts.log.warn({ browser: this.ask.browser }, "stranger refused by an egress");
+    this.parts.log.warn({ browser: this.target.browser }, "stranger refused by an egress");
     socket.destroy();
   }
 }

@@ -53,13 +53,13 @@ function carry(from: Readable, to: Writable, turn: FairTurn): void {
     paidMs = costMs;
     wait(costMs);
   };
-  const leave = (): void => {
+  const stop = (): void => {
     isOver = true;
     from.off("data", take).pause();
     to.off("drain", goOn);
   };
   from.on("data", take).once("end", () => to.end());
-  to.on("drain", goOn).once("close", leave).once("error", leave);
+  to.on("drain", goOn).once("close", stop).once("error", stop);
 }
 
 /**

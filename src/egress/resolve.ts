@@ -11,7 +11,7 @@ import { loopbackOf } from "./ranges.js";
  */
 export type Resolve = (host: string, signal?: AbortSignal) => Promise<readonly string[]>;
 
-interface Asks {
+interface ResolverOptions {
   readonly clock: Clock;
   readonly limitMs: Millis;
   /**
@@ -31,7 +31,7 @@ const noAddress = new Set(["ENODATA", "ENOTFOUND"]);
  * the one that was judged. There is no cache: a name is resolved once per connection, and what was resolved
  * is what is dialled.
  */
-export function makeResolve({ clock, limitMs, servers }: Asks): Resolve {
+export function makeResolve({ clock, limitMs, servers }: ResolverOptions): Resolve {
   return async (host, signal) => {
     const read = parseHost(host);
     if (!read) return [];

@@ -60,9 +60,13 @@ export function basicAuthorization({ username, password }: Upstream): string | u
   return `Basic ${Buffer.from(`${username ?? ""}:${password?.reveal() ?? ""}`).toString("base64")}`;
 }
 
-type Ask = (socket: Socket) => Promise<void>;
+type ProxyHandshake = (socket: Socket) => Promise<void>;
 
-async function reach(upstream: Upstream, options: UpstreamOptions, ask: Ask): Promise<Socket> {
+async function reach(
+  upstream: Upstream,
+  options: UpstreamOptions,
+  handshake: ProxyHandshake,
+): Promise<Socket> {
   const { clock, connectMs } = options;
   const giving = new AbortController();
   const giveUp = (): void => giving.abort();
@@ -72,7 +76,7 @@ async function reach(upstream: Upstream, options: UpstreamOptions, ask: Ask): Pr
     return await within(
       clock,
       { what: "the proxy", limitMs: connectMs },
-      reachUntil(upstream, { ...options, signal: giving.signal }, ask),
+      reachUntil(upstream, { ...options, signal: giving.signal }, handshake),
     );
   } catch (error) {
     giveUp();
@@ -86,7 +90,7 @@ async function reach(upstream: Upstream, options: UpstreamOptions, ask: Ask): Pr
 async function reachUntil(
   upstream: Upstream,
   options: UpstreamOptions & { readonly signal: AbortSignal },
-  ask: Ask,
+  handshake: ProxyHandshake,
 ): Promise<Socket> {
   const { clock, connectMs, signal } = options;
   const addresses = await addressesOf(upstream, options);
@@ -100,7 +104,7 @@ async function reachUntil(
   signal.addEventListener("abort", end);
   try {
     if (upstream.protocol === "https") socket = await secure(plain, upstream);
-    await ask(socket);
+    await handshake(socket);
     // The socket's end may have come with the answer, and its next owner would wait for one.
     if (socket.destroyed) throw failed(upstream, "broke the connection");
     return socket;

@@ -73,7 +73,7 @@ const mostPieces = 64 * 1024;
  * node.
  */
 export class Gateway {
-  readonly #openings = new Set<Handshake>();
+  readonly #handshakes = new Set<Handshake>();
   readonly #forwards = new Set<() => void>();
   readonly #webSockets: WebSocketServer;
   readonly #clients: ClientCounts;
@@ -134,8 +134,8 @@ export class Gateway {
   /** Ends every client of this daemon; resolves when Chromium has detached them. */
   async close(): Promise<void> {
     for (const end of this.#forwards) end();
-    const ends = [...this.#openings].map((opening) =>
-      opening.end(closeCodes.goingAway, "this daemon is stopping"),
+    const ends = [...this.#handshakes].map((handshake) =>
+      handshake.end(closeCodes.goingAway, "this daemon is stopping"),
     );
     await Promise.allSettled(ends);
     await this.#judges.close();
@@ -157,13 +157,13 @@ export class Gateway {
     if (wanted.bidi && !this.#takeSeat(found.lease, socket))
       return refuseUpgrade(socket, { code: "too_many_clients" });
     this.#judges.open();
-    const opening = new Handshake(
+    const handshake = new Handshake(
       upgrade,
       { id: path.browser, lease: found.lease, browser: found.browser, ...wanted },
       { ...this.parts, turn, shared: this.#shared, webSockets: this.#webSockets },
     );
-    this.#openings.add(opening);
-    socket.once("close", () => this.#openings.delete(opening));
+    this.#handshakes.add(handshake);
+    socket.once("close", () => this.#handshakes.delete(handshake));
   }
 
   #wantedOf(path: Path, request: IncomingMessage): Pick<HandshakeTarget, "root" | "bidi"> | GatewayRefusal {
@@ -177,7 +177,7 @@ export class Gateway {
 
   #takeSeat(lease: LeaseId, socket: Duplex): boolean {
     if (!this.#bidiSeats.enter(lease)) return false;
-    socket.once("close", () => this.#bidiSeats.leave(lease));
+    socket.once("close", () => this.#bidiSeats.release(lease));
     return true;
   }
 
@@ -279,8 +279,8 @@ export class Gateway {
     { chromium: { version }, bridge }: LocalBrowser,
   ): Parameters<typeof answerClassic>[2] {
     const endSession = (session: string): void => {
-      const ended = [...this.#openings].filter((opening) => opening.isOf(browser, session));
-      for (const opening of ended) void opening.end(closeCodes.asked, "the session was deleted");
+      const ended = [...this.#handshakes].filter((handshake) => handshake.isOf(browser, session));
+      for (const handshake of ended) void handshake.end(closeCodes.asked, "the session was deleted");
     };
     const windows = async (): Promise<string[]> =>
       (await bridge.targets()).filter(({ type }) => type === "page").map(({ targetId }) => targetId);

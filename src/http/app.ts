@@ -75,26 +75,26 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   addHealth(app, deps);
   addMetrics(app, { ...deps, tooOften, isOpen: hostCheckOf(options).isLocal });
   void app.register(async (scope) => {
-    const keyed = scope.withTypeProvider<TypeBoxTypeProvider>();
-    addAdmission(keyed, deps, tooOften);
-    addFirstRemovals(keyed, deps);
-    addAuthorization(keyed, deps);
-    watchPlatformCalls(keyed, deps);
+    const admitted = scope.withTypeProvider<TypeBoxTypeProvider>();
+    addAdmission(admitted, deps, tooOften);
+    addFirstRemovals(admitted, deps);
+    addAuthorization(admitted, deps);
+    watchPlatformCalls(admitted, deps);
     const given = { ...deps, context, inProject: makeInProject(deps) };
-    addPools(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
-    addSessions(keyed, { ...given, policyBodyBytes: options.bodyLimitBytes });
-    addSessionExtensions(keyed, { ...given, uploads: options.uploads });
-    addProxies(keyed, given);
-    addExtensions(keyed, { ...given, uploads: options.uploads });
-    addProfiles(keyed, given);
-    addTelemetry(keyed, given);
-    addTelemetryDestinations(keyed, given);
-    addApiKeys(keyed, deps);
-    addLimits(keyed, deps);
-    addAudit(keyed, deps);
-    addDestinations(keyed, deps);
-    addAuth(keyed);
-    addProjects(keyed, deps);
+    addPools(admitted, { ...given, policyBodyBytes: options.bodyLimitBytes });
+    addSessions(admitted, { ...given, policyBodyBytes: options.bodyLimitBytes });
+    addSessionExtensions(admitted, { ...given, uploads: options.uploads });
+    addProxies(admitted, given);
+    addExtensions(admitted, { ...given, uploads: options.uploads });
+    addProfiles(admitted, given);
+    addTelemetry(admitted, given);
+    addTelemetryDestinations(admitted, given);
+    addApiKeys(admitted, deps);
+    addLimits(admitted, deps);
+    addAudit(admitted, deps);
+    addDestinations(admitted, deps);
+    addAuth(admitted);
+    addProjects(admitted, deps);
   });
 }
 
@@ -148,7 +148,7 @@ function addAdmission(app: App, deps: HttpDeps, tooOften: TooOften): void {
     judged.then(settle, next);
   });
   app.addHook("preHandler", ({ routeOptions: { config } }, reply, next) => {
-    if (config.mayEndItsKey) open.leave(reply.raw);
+    if (config.mayEndItsKey) open.forget(reply.raw);
     next();
   });
 }

@@ -20,7 +20,7 @@ declare module "fastify" {
   }
 }
 
-/** Who a request of a keyed route is from. Throws on any other: nobody is let in there. */
+/** The caller of a route that wants a credential. Throws on any other route: nobody is let in there. */
 export function principalOf({ principal }: FastifyRequest): Principal {
   if (principal === undefined) throw new Error("a route without admission asked who its caller is");
   return principal;

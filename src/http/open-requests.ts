@@ -108,7 +108,7 @@ export class OpenRequests {
   }
 
   /** Lets a request be answered whatever becomes of its credential. */
-  leave(response: ServerResponse): void {
+  forget(response: ServerResponse): void {
     this.#open.delete(response);
   }
 

@@ -19,7 +19,7 @@ interface AcquirePorts extends LendPorts {
   readonly maxWaitMs: Millis;
 }
 
-type Outcome = Granted | TimedOut | Refusal;
+type AcquireResult = Granted | TimedOut | Refusal;
 const timedOut: TimedOut = { kind: "timed-out" };
 
 /** An acquire of one pool that the caller may mean. */
@@ -32,7 +32,7 @@ interface PoolAcquire {
 /** Lends a browser of a pool, or waits for one (docs/api.md#acquire). */
 export const makeAcquire = (ports: AcquirePorts) => {
   const names = new PoolNameCache(ports.projects);
-  return async (ref: string, body: AcquireBody, caller: Caller): Promise<Outcome> => {
+  return async (ref: string, body: AcquireBody, caller: Caller): Promise<AcquireResult> => {
     const fault = refusedBody(body);
     if (fault) return fault;
     for (const candidate of names.candidates(ref)) {
@@ -70,7 +70,7 @@ async function refusedStart(
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
-async function acquireFrom(ports: AcquirePorts, acquire: PoolAcquire): Promise<Outcome> {
+async function acquireFrom(ports: AcquirePorts, acquire: PoolAcquire): Promise<AcquireResult> {
   const refused = await refusedStart(ports, acquire);
   if (refused) return refused;
   const { telemetry, faults } = await resolveTelemetry(ports.destinations, acquire.body.telemetry);

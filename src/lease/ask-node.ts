@@ -71,7 +71,7 @@ export function makeRequestNode(
   };
 }
 
-interface Asking {
+interface NodeQuestion {
   readonly node: NodeId;
   readonly message: NodeMessage;
   readonly limitMs: Millis;
@@ -85,7 +85,7 @@ interface Settling {
 /** Gives what cancels its timers. */
 function askBothWays(
   ports: Ports,
-  { node, message, limitMs }: Asking,
+  { node, message, limitMs }: NodeQuestion,
   { resolve, reject }: Settling,
 ): (() => void)[] {
   const { messages, clock, sendDirectly } = ports;

@@ -129,13 +129,13 @@ export class Grants {
   async #takeBack({ partition, waiter, keyed, caller }: LeaseRequest): Promise<void> {
     const { poolStore, projects } = this.ports;
     // A retry under a key is given its first attempt's lease or place.
-    const stands = (keyed && (await poolStore.findKeyed(partition, keyed.key))) ?? {
+    const held = (keyed && (await poolStore.findKeyed(partition, keyed.key))) ?? {
       waiter: waiter.id,
       lease: waiter.lease,
     };
-    const reply = await poolStore.withdraw(partition, { ...stands, connection: caller.request });
-    if (reply.kind === "granted") this.settle(partition, stands.lease, "lost");
-    const isOwn = stands.lease === waiter.lease && reply.kind !== "unknown";
+    const reply = await poolStore.withdraw(partition, { ...held, connection: caller.request });
+    if (reply.kind === "granted") this.settle(partition, held.lease, "lost");
+    const isOwn = held.lease === waiter.lease && reply.kind !== "unknown";
     if (waiter.name !== undefined && !isOwn)
       await projects.at(partition).freeName({ kind: "session", name: waiter.name, owner: waiter.lease });
     this.#abandoned.delete(caller.request);
@@ -173,7 +173,7 @@ export class Grants {
 
   #background(what: string, work: Promise<unknown>): void {
     const watched = work.catch((error: unknown) =>
-      this.ports.log.warn({ error: textOf(error), what }, "grant keeping failed"),
+      this.ports.log.warn({ error: textOf(error), what }, "lease upkeep failed"),
     );
     this.#underWay.add(watched);
     void watched.finally(() => this.#underWay.delete(watched));

@@ -4,11 +4,11 @@ import type { Caller } from "../spec/paging.js";
 import type { AcquireBody } from "../spec/bodies.js";
 
 type Acquire = PoolOperations["acquire"];
-type Outcome = "granted" | "timed_out" | "refused" | "gone";
+type AcquireOutcome = "granted" | "timed_out" | "refused" | "gone";
 
 export interface AcquireMeter {
   /** `ref` names a pool that exists. */
-  acquired(ref: string, outcome: Outcome, waitedMs: Millis): void;
+  acquired(ref: string, outcome: AcquireOutcome, waitedMs: Millis): void;
 }
 
 /** Refused before a pool was found: the name could be anything, and would be a label. */
@@ -26,7 +26,7 @@ export const meterAcquire =
   };
 
 /** Whether the caller has gone is asked only of those that waited: its signal costs a listener. */
-function wordOf(kind: "granted" | "timed-out" | "refused", caller: Caller): Outcome {
+function wordOf(kind: "granted" | "timed-out" | "refused", caller: Caller): AcquireOutcome {
   if (kind !== "timed-out") return kind;
   return caller.gone.aborted ? "gone" : "timed_out";
 }

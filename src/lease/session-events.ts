@@ -28,14 +28,14 @@ export const makeEventOperations = (ports: Ports): EventOperations => ({
   async history(ref, query, caller) {
     const found = await findStored(ports, ref, caller.lease);
     if (found.kind === "refused") return found;
-    const leave = ports.pages.take(found.value.browser);
-    if (!leave) return refusal("too_many_requests", { retryAfterSeconds: 1 });
+    const releaseSeat = ports.pages.take(found.value.browser);
+    if (!releaseSeat) return refusal("too_many_requests", { retryAfterSeconds: 1 });
     try {
       const { lease, browser } = found.value;
       if (lease === undefined) return done({ events: [], next: 0, hasMore: false });
       return done(await readHistory(ports.reads, { browser, lease }, query));
     } finally {
-      leave();
+      releaseSeat();
     }
   },
 
@@ -44,13 +44,13 @@ export const makeEventOperations = (ports: Ports): EventOperations => ({
     if (!session) return refusal("browser_not_found");
     const { id: browser, lease } = session.browser;
     if (caller.lease && caller.lease !== lease.id) return refusal("lease_superseded");
-    const leave = ports.streams.take(browser);
-    if (!leave)
+    const releaseSeat = ports.streams.take(browser);
+    if (!releaseSeat)
       return refusal("too_many_requests", {
         retryAfterSeconds: 1,
         message: "As many streams of this session, or at this daemon, are open as may be",
       });
-    const { until, end } = untilAny([caller.gone, ports.stopping], leave);
+    const { until, end } = untilAny([caller.gone, ports.stopping], releaseSeat);
     const isHeld = async (): Promise<boolean> =>
       (await ports.poolStore.heldAmong(partitionOf(browser), [lease.id])).length > 0;
     const parts = { store: ports.reads, clock: ports.clock, isHeld, until };

@@ -81,7 +81,7 @@ export const makeUpdateSession =
     );
   };
 
-interface Ask {
+interface SessionChange {
   readonly session: Session;
   readonly patch: SessionPatch;
   readonly wanted: LoadedProfile | undefined;
@@ -118,20 +118,20 @@ function refusedHosts({ browser, launch }: Session, patch: SessionPatch): Refusa
 /**
  * A new name is reserved first, and given back where the change is refused; the old one goes with the change.
  */
-async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
+async function withName(ports: Ports, change: SessionChange): Promise<Done<Session> | Refusal> {
   const {
     session: {
       browser: { id, lease },
     },
     patch: { name },
-  } = ask;
-  if (!name || name === lease.name) return await changeBrowser(ports, ask);
+  } = change;
+  if (!name || name === lease.name) return await changeBrowser(ports, change);
   const owner = lease.id;
   const reserve = () =>
     ports.projects.reserveName({ kind: "session", name, owner, partition: partitionOf(id) });
   const reserved = await reserve();
   if (!reserved) return refusal("name_taken");
-  const outcome = await changeBrowser(ports, ask);
+  const outcome = await changeBrowser(ports, change);
   // A refused PATCH to this very name may have given it back meanwhile.
   if (outcome.kind === "done") await reserve();
   // Another PATCH may have given the lease this very name meanwhile.
@@ -152,12 +152,12 @@ async function withName(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal
  * nothing of it is waited for but its dispatch. A network that is asked for alone is the node's to refuse
  * when the record asks for it.
  */
-async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Refusal> {
+async function changeBrowser(ports: Ports, change: SessionChange): Promise<Done<Session> | Refusal> {
   const {
     session: { browser, profile },
     patch,
     wanted,
-  } = ask;
+  } = change;
   const network = networkOf(patch);
   const attached = profile ? undefined : wanted;
   const isRunning = Boolean(patch.viewport ?? attached);
@@ -170,7 +170,7 @@ async function changeBrowser(ports: Ports, ask: Ask): Promise<Done<Session> | Re
     : await changeNetwork(ports, browser, network);
   if (refused) return refused;
   const isInForce = network !== undefined && !isRunning;
-  const record = () => changeRecord(ports, ask, { attached, network: isRunning ? network : undefined });
+  const record = () => changeRecord(ports, change, { attached, network: isRunning ? network : undefined });
   return isInForce ? await orInForce(record) : await record();
 }
 
@@ -182,7 +182,7 @@ interface Recorded {
 
 async function changeRecord(
   ports: Ports,
-  { session, patch, caller }: Ask,
+  { session, patch, caller }: SessionChange,
   { attached, network }: Recorded,
 ): Promise<Done<Session> | Refusal> {
   const { browser } = session;

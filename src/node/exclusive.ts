@@ -23,10 +23,10 @@ export async function runAsVisitor<Result>(
     },
   });
   if (!visit) return undefined;
-  const working = work(signal, visit);
-  settled = working.catch(() => {});
+  const running = work(signal, visit);
+  settled = running.catch(() => {});
   try {
-    return await working;
+    return await running;
   } finally {
     visit.end();
   }
@@ -41,12 +41,12 @@ export async function runExclusively(
   lease: LeaseId,
   work: (signal: AbortSignal) => Promise<CommandResult>,
 ): Promise<CommandResult> {
-  const outcome = await runAsVisitor(slot, lease, async (signal, visit) => {
+  const commandResult = await runAsVisitor(slot, lease, async (signal, visit) => {
     if (!visit.confirm()) return undefined;
     return await slot.inTurn(async () => {
       signal.throwIfAborted();
       return await work(signal);
     });
   });
-  return outcome ?? failed("The lease is over", "browser_gone");
+  return commandResult ?? failed("The lease is over", "browser_gone");
 }

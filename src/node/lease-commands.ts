@@ -26,14 +26,14 @@ export interface LeaseCommandPorts {
   readonly uploads: ExtensionUploads;
   readonly changeSession: ChangeSession;
   readonly resetLimitMs: Millis;
-  answer(message: AskMessage, outcome: CommandResult): Promise<void>;
+  answer(message: AskMessage, commandResult: CommandResult): Promise<void>;
 }
 
 /**
  * What a node does for a lease between its grant and its end: start page, questions, the fence, the reset.
  */
 export class LeaseCommands {
-  readonly #outcomes = new LRUCache<RequestId, Promise<CommandResult>>({ max: 1000 });
+  readonly #commandResults = new LRUCache<RequestId, Promise<CommandResult>>({ max: 1000 });
 
   constructor(private readonly ports: LeaseCommandPorts) {}
 
@@ -107,11 +107,11 @@ export class LeaseCommands {
   #outcomeOf(slot: Slot, message: AskMessage): Promise<CommandResult> {
     const { question } = message;
     if (message.what.kind === "recording") return this.#find(slot, message);
-    const outcome = this.#outcomes.get(question) ?? this.#find(slot, message);
-    this.#outcomes.set(question, outcome);
+    const commandResult = this.#commandResults.get(question) ?? this.#find(slot, message);
+    this.#commandResults.set(question, commandResult);
     // Where it cannot be known whether it is carried out, it may be asked again.
-    outcome.catch(() => this.#outcomes.delete(question));
-    return outcome;
+    commandResult.catch(() => this.#commandResults.delete(question));
+    return commandResult;
   }
 
   async #find(slot: Slot, { lease, what }: AskMessage): Promise<CommandResult> {
@@ -162,11 +162,11 @@ export class LeaseCommands {
   async #navigate(slot: Slot, lease: LeaseId, url: string): Promise<CommandResult> {
     // A page that a client opens replaces the acquire's own start page, which is no longer wanted.
     slot.started = { lease, dispatched: Promise.resolve() };
-    const outcome = await runAsVisitor(slot, lease, async (signal) => {
+    const commandResult = await runAsVisitor(slot, lease, async (signal) => {
       await navigate(slot, url, signal);
       return succeeded;
     });
-    return outcome ?? failed();
+    return commandResult ?? failed();
   }
 
   /** Cuts the lease and restores the pool's baseline; without a reset the browser is then free. */

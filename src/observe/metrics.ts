@@ -122,7 +122,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     ["reason"],
   );
 
-  readonly #ways = this.#gauge(
+  readonly #egressTiers = this.#gauge(
     "remuda_egress_browsers",
     "Browsers of this node by what holds them to their proxy",
     ["tier"],
@@ -200,10 +200,10 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     this.#carried.inc({ pool, direction }, bytes);
   }
   opened(tier: string): void {
-    this.#ways.inc({ tier });
+    this.#egressTiers.inc({ tier });
   }
   closed(tier: string): void {
-    this.#ways.dec({ tier });
+    this.#egressTiers.dec({ tier });
   }
 
   profileSaved(outcome: string): void {

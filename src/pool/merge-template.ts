@@ -31,7 +31,7 @@ import { checkTelemetry, mergeTelemetry } from "../spec/telemetry.js";
 export type TemplateFields = Omit<PoolCreate & PoolPatch & SessionCreate, "size" | "region"> & Resolved;
 export type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-interface Asking {
+interface EngineNeeds {
   readonly headless?: boolean | undefined;
   readonly extensions?: readonly unknown[] | undefined;
   readonly browser_policy?: object | undefined;
@@ -42,7 +42,7 @@ interface Asking {
  * headless-shell has no extensions, no enterprise policy and no window (Chromium 156,
  * docs/chromium.md#headless-shell).
  */
-const asksMore = ({ headless, extensions, browser_policy, chrome_policy }: Asking): boolean =>
+const asksMore = ({ headless, extensions, browser_policy, chrome_policy }: EngineNeeds): boolean =>
   !headless || (extensions?.length ?? 0) > 0 || Object.keys(browser_policy ?? chrome_policy ?? {}).length > 0;
 
 /**

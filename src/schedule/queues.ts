@@ -85,7 +85,7 @@ export class Queues implements Jobs {
 /** A node takes so many jobs at once; it bounds itself what they do (p-queue). */
 const jobsAtOnce = 256;
 
-export interface Working {
+export interface RunningWorker {
   close(): Promise<void>;
 }
 
@@ -94,7 +94,7 @@ export async function startWorker(
   options: QueueOptions,
   node: NodeId,
   run: (job: Job) => Promise<void>,
-): Promise<Working> {
+): Promise<RunningWorker> {
   const { connection, prefix, log } = options;
   const worker = new Worker<Job>(queueName(node), (job) => run(job.data), {
     connection,

@@ -1,7 +1,7 @@
 import { Queue, Worker } from "bullmq";
 import type { Clock, Millis } from "../base/clock.js";
 import { textOf } from "../base/log.js";
-import { reconnectMs, type QueueOptions, stalled, type Working } from "./queues.js";
+import { reconnectMs, type QueueOptions, stalled, type RunningWorker } from "./queues.js";
 
 export interface Tick {
   readonly name: string;
@@ -27,7 +27,7 @@ export async function startTicks(
   options: QueueOptions,
   ticks: readonly Tick[],
   { clock, record }: { clock: Clock; record: TickRecord },
-): Promise<Working> {
+): Promise<RunningWorker> {
   const { log } = options;
   const queue = openSchedule(options);
   const worker = openWorker(options, ticks, record);

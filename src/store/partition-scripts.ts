@@ -23,7 +23,7 @@ import type { ScriptName, ScriptReply } from "./redis/replies.js";
 import { type CallParts, type ScriptArgs, SharedArgs, SharedKeys } from "./redis/script-call.js";
 
 /** The partition in which a script runs, and the request it runs for. */
-interface Place {
+interface ScriptTarget {
   readonly partition: Partition;
   /** The request under which the script's first answer is kept. */
   readonly request?: RequestId | LeaseId;
@@ -54,13 +54,13 @@ export class PartitionScripts {
 
   /** Runs a script on a partition and carries out what it leaves to be done. */
   async run<const Name extends ScriptName>(
-    place: Place,
+    target: ScriptTarget,
     name: Name,
     args: ScriptArgs,
   ): Promise<ScriptReply<Name>> {
-    const keys = this.#keysIn(place, name);
+    const keys = this.#keysIn(target, name);
     const reply = await this.store.call(name, { keys, args, sharedArgs: this.#limits });
-    if (reply.effects !== "") await this.effects.carryOut(place.partition, reply.effects);
+    if (reply.effects !== "") await this.effects.carryOut(target.partition, reply.effects);
     return reply;
   }
 
@@ -80,7 +80,7 @@ export class PartitionScripts {
     return idempotencyKey(this.#projectOf(partition), partition, digest);
   }
 
-  #keysIn({ partition, request, keyed }: Place, script: string): CallParts["keys"] {
+  #keysIn({ partition, request, keyed }: ScriptTarget, script: string): CallParts["keys"] {
     const { project, shared } = this.#keysOf(partition);
     return {
       shared,

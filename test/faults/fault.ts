@@ -14,7 +14,7 @@ declare module "vitest" {
   }
 }
 
-/** Says what was found. Said again, the last word counts. */
+/** Says what was found. ProtocolRecord again, the last word counts. */
 export type Tell = (row: Row) => void;
 
 const defaultLimitMs = 120_000;

@@ -16,7 +16,7 @@ interface StoreOptions {
   readonly staging: Staging;
   readonly clock: Clock;
 }
-type Ask = Parameters<ExtensionOperations["fromStore"]>[0];
+type StoreRequest = Parameters<ExtensionOperations["fromStore"]>[0];
 type Zip = Awaited<ReturnType<ExtensionOperations["fromStore"]>>;
 
 /** The store gives what this version can load; the manifests we accept are those of 156. */
@@ -93,7 +93,10 @@ export function findStoreId(text: string): string | undefined {
   return parts.includes("detail") ? parts.find(isId) : undefined;
 }
 
-function addressOf({ url }: StoreOptions, { extension, os }: { extension: string; os: Ask["os"] }): string {
+function addressOf(
+  { url }: StoreOptions,
+  { extension, os }: { extension: string; os: StoreRequest["os"] },
+): string {
   const query = new URLSearchParams({
     response: "redirect",
     ...platforms[os],
@@ -109,7 +112,7 @@ function addressOf({ url }: StoreOptions, { extension, os }: { extension: string
 
 async function download(
   options: StoreOptions,
-  asked: { extension: string; os: Ask["os"] },
+  asked: { extension: string; os: StoreRequest["os"] },
   signal: AbortSignal,
 ): Promise<Done<StagedArchive> | Refusal> {
   const reply = await fetch(addressOf(options, asked), { signal, redirect: "follow" });

@@ -77,25 +77,25 @@ class Run {
     this.#cursor = destination.cursor;
   }
 
-  async deliver(through: Position): Promise<void> {
+  async deliver(newest: Position): Promise<void> {
     const { clock } = this.ports;
     const until = clock.monotonic() + runMs;
     try {
       await this.#skipForgotten();
       let isMore = true;
       while (isMore && !this.stopping.aborted && clock.monotonic() < until)
-        isMore = await this.#deliverNext(through);
+        isMore = await this.#deliverNext(newest);
     } finally {
       this.#bucket?.close();
     }
   }
 
   /** Whether there may be more to do. */
-  async #deliverNext(through: Position): Promise<boolean> {
-    const chunk = await this.#chunk(through);
+  async #deliverNext(newest: Position): Promise<boolean> {
+    const chunk = await this.#chunk(newest);
     const { last } = chunk;
     if (last === undefined) {
-      if (this.#cursor < through) await this.#move(through, "nothing");
+      if (this.#cursor < newest) await this.#move(newest, "nothing");
       return false;
     }
     for (const object of chunk.objects()) if (!(await this.#put(object))) return false;
@@ -104,12 +104,12 @@ class Run {
     return isMoved;
   }
 
-  async #chunk(through: Position): Promise<Chunk> {
+  async #chunk(newest: Position): Promise<Chunk> {
     const { entries, windows, bounds } = this.ports;
     const chunk = new Chunk(windows, bounds);
     for (;;) {
       const more = await entriesAfter(entries, chunk.last ?? this.#cursor, entriesAtOnce);
-      const isTaken = more.every((entry) => entry.position <= through && chunk.add(entry));
+      const isTaken = more.every((entry) => entry.position <= newest && chunk.add(entry));
       if (more.length === 0 || !isTaken) return chunk;
     }
   }

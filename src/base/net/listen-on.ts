@@ -1,7 +1,7 @@
 import type { Server } from "node:net";
 import { CannotStart } from "../cannot-start.js";
 
-interface Place {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
@@ -9,17 +9,17 @@ interface Place {
 /**
  * Resolves when the server listens. Where the machine does not let it, the fault says which setting helps.
  */
-export const listenOn = (server: Server, place: Place): Promise<void> =>
+export const listenOn = (server: Server, address: ListenAddress): Promise<void> =>
   new Promise((resolve, reject) => {
-    const refuse = (error: NodeJS.ErrnoException): void => reject(inWords(error, place));
+    const refuse = (error: NodeJS.ErrnoException): void => reject(inWords(error, address));
     server.once("error", refuse);
-    server.listen(place, () => {
+    server.listen(address, () => {
       server.off("error", refuse);
       resolve();
     });
   });
 
-function inWords(error: NodeJS.ErrnoException, { host, port }: Place): Error {
+function inWords(error: NodeJS.ErrnoException, { host, port }: ListenAddress): Error {
   switch (error.code) {
     case "EADDRINUSE":
       return new CannotStart(

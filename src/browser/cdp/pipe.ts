@@ -59,9 +59,9 @@ interface Splitter {
 
 /** Splits what is read at its NULs, as long as it is the browser's turn. */
 function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
-  const gathered = new FrameAssembler(counting);
+  const assembler = new FrameAssembler(counting);
   const takeFrame = (last: Buffer): void => {
-    const frame = gathered.end(last);
+    const frame = assembler.end(last);
     if (frame) reader.take(frame);
   };
   let waiting: Buffer[] = [];
@@ -80,7 +80,7 @@ function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
       const end = chunk.indexOf(0, from);
       if (end === -1) {
         const rest = chunk.subarray(from);
-        return turn.run(() => gathered.add(rest), { leastMs: chunkMs, bytes: rest.length });
+        return turn.run(() => assembler.add(rest), { leastMs: chunkMs, bytes: rest.length });
       }
       turn.run(() => takeFrame(chunk.subarray(from, end)), { leastMs: frameMs, bytes: end - from });
       from = end + 1;
@@ -94,7 +94,7 @@ function makeSplitter({ turn, counting, ...reader }: Splitting): Splitter {
       waiting = [];
       for (let from = 0, end = left.indexOf(0); end !== -1; from = end + 1, end = left.indexOf(0, from))
         takeFrame(left.subarray(from, end));
-      gathered.clear();
+      assembler.clear();
     },
   };
 }

@@ -14,18 +14,18 @@ export interface TargetInfo {
 /**
  * What Chromium says of a target; undefined where it has another form than in the versions that are known.
  */
-export const targetInfoOf = (said: unknown): TargetInfo | undefined =>
-  isRecord(said) && isTargetInfo(said) ? said : undefined;
+export const targetInfoOf = (fields: unknown): TargetInfo | undefined =>
+  isRecord(fields) && isTargetInfo(fields) ? fields : undefined;
 
-type Said = Readonly<Record<string, unknown>>;
+type ProtocolFields = Readonly<Record<string, unknown>>;
 
-const isTargetInfo = (said: Said): said is Said & TargetInfo =>
-  typeof said["targetId"] === "string" &&
-  typeof said["type"] === "string" &&
-  typeof said["title"] === "string" &&
-  typeof said["url"] === "string" &&
-  isTextOrNothing(said["subtype"]) &&
-  isTextOrNothing(said["browserContextId"]);
+const isTargetInfo = (fields: ProtocolFields): fields is ProtocolFields & TargetInfo =>
+  typeof fields["targetId"] === "string" &&
+  typeof fields["type"] === "string" &&
+  typeof fields["title"] === "string" &&
+  typeof fields["url"] === "string" &&
+  isTextOrNothing(fields["subtype"]) &&
+  isTextOrNothing(fields["browserContextId"]);
 
 const isTextOrNothing = (value: unknown): boolean => value === undefined || typeof value === "string";
 
@@ -57,7 +57,7 @@ export function findTarget(frame: Frame): TargetInfo | undefined {
 }
 
 /** The parameters of a parsed event; empty where it has none. */
-export const paramsOf = (event: unknown): Said =>
+export const paramsOf = (event: unknown): ProtocolFields =>
   isRecord(event) && isRecord(event["params"]) ? event["params"] : {};
 
 function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype"> {

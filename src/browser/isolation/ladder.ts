@@ -46,10 +46,10 @@ export async function climb(settings: LadderSettings, log: Log): Promise<Ladder>
   if (lacking !== undefined) return { kind: "refused", why: lacking };
   const facts = await findFacts(settings);
   const refused: string[] = [];
-  const ways = rungsFrom(settings.required).flatMap((rung) =>
+  const attempts = rungsFrom(settings.required).flatMap((rung) =>
     formsOf(rung, settings.uid).map((form) => ({ rung, form })),
   );
-  for (const { rung, form } of ways) {
+  for (const { rung, form } of attempts) {
     const parts: WallParts = {
       ...facts,
       rung,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { findForeignText } from "../foreign-file.js";
 
 /** A directory of the profile in which each entry that `holds` is data of some origin. */
-interface Place {
+interface StoredData {
   readonly what: string;
   readonly path: string;
   readonly holds: RegExp;
@@ -17,7 +17,7 @@ const anything = /./;
  * All kinds of data whose directory or file goes when the data goes (Chromium 156,
  * docs/chromium.md#clearing-a-used-browser).
  */
-const places: readonly Place[] = [
+const places: readonly StoredData[] = [
   { what: "HTTP cache entries", path: "Cache/Cache_Data", holds: cacheEntry },
   { what: "compiled scripts", path: "Code Cache/js", holds: cacheEntry },
   { what: "compiled WebAssembly", path: "Code Cache/wasm", holds: cacheEntry },
@@ -63,7 +63,7 @@ export const cachedAnswersIn = async (profile: string): Promise<number> =>
   (await namesIn(join(profile, "Default", "Cache", "Cache_Data"))).filter((name) => cacheEntry.test(name))
     .length;
 
-async function countedIn(base: string, { what, path, holds }: Place): Promise<string | undefined> {
+async function countedIn(base: string, { what, path, holds }: StoredData): Promise<string | undefined> {
   const count = (await namesIn(join(base, path))).filter((name) => holds.test(name)).length;
   return count > 0 ? `${count} ${what}` : undefined;
 }

@@ -73,8 +73,8 @@ export async function findCgroups(name: string): Promise<DaemonCgroup | undefine
   const tops = found.filter((top) => top !== undefined);
   if (tops.length === 0) return undefined;
   const weighed = hierarchies.find((_, at) => found[at]?.controllers.includes("cpu"));
-  const leave = weighed && (await moveDaemon(weighed, name));
-  return await cgroupsUnder(tops, async () => (await leave?.()) ?? true);
+  const moveBack = weighed && (await moveDaemon(weighed, name));
+  return await cgroupsUnder(tops, async () => (await moveBack?.()) ?? true);
 }
 
 async function findTop(hierarchy: Hierarchy, name: string): Promise<Member | undefined> {
@@ -132,7 +132,10 @@ async function findYielding(
   return kind === "none" ? undefined : new Yielding({ kind, version, top: counted.path });
 }
 
-async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolean>): Promise<DaemonCgroup> {
+async function cgroupsUnder(
+  tops: readonly Member[],
+  moveBack: () => Promise<boolean>,
+): Promise<DaemonCgroup> {
   const having = (controller: Controller): Member | undefined =>
     tops.find((top) => top.controllers.includes(controller));
   const held = (controller: Controller): CgroupKind => {
@@ -163,7 +166,7 @@ async function cgroupsUnder(tops: readonly Member[], leave: () => Promise<boolea
       return { ...cgroup, remove };
     },
     async close() {
-      const isAlone = await leave();
+      const isAlone = await moveBack();
       await Promise.all(tops.filter((top) => isAlone || top !== weighed).map(({ path }) => rmdir(path)));
     },
   };

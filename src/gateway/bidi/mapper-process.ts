@@ -26,14 +26,14 @@ const open = (fd: number): Socket => new Socket({ fd, readable: true, writable: 
 const [client, browser] = [open(3), open(4)];
 /** The daemon asks whether this process still does anything. */
 const [pings, pongs] = [open(0), open(1)];
-const leave = (): void => process.exit();
-for (const socket of [client, browser, pings, pongs]) socket.on("error", leave).on("close", leave);
+const exit = (): void => process.exit();
+for (const socket of [client, browser, pings, pongs]) socket.on("error", exit).on("close", exit);
 
 const sendTo =
   (socket: Socket) =>
   (message: string): void => {
     // Thrown into the mapper it would be lost, with the message, and nobody would be told.
-    if (socket.writableLength > mostUnsentBytes) leave();
+    if (socket.writableLength > mostUnsentBytes) exit();
     writePacket(socket, message);
   };
 

@@ -8,7 +8,7 @@ export class BidiSeats {
 
   constructor(private readonly limits: GatewayLimits["bidiClients"]) {}
 
-  /** False where there are as many as may be. As many `leave` as enter. */
+  /** False where there are as many as may be. As many are released as enter. */
   enter(lease: LeaseId): boolean {
     const own = this.#leases.get(lease) ?? 0;
     if (own >= this.limits.lease || this.#all >= this.limits.daemon) return false;
@@ -17,7 +17,7 @@ export class BidiSeats {
     return true;
   }
 
-  leave(lease: LeaseId): void {
+  release(lease: LeaseId): void {
     const own = (this.#leases.get(lease) ?? 0) - 1;
     this.#all -= 1;
     if (own > 0) this.#leases.set(lease, own);

@@ -146,7 +146,7 @@ export class ControlSession {
 }
 
 const targetsIn = ({ targetInfos }: Record<string, unknown>): readonly TargetInfo[] =>
-  Array.isArray(targetInfos) ? targetInfos.flatMap((said) => targetInfoOf(said) ?? []) : [];
+  Array.isArray(targetInfos) ? targetInfos.flatMap((info) => targetInfoOf(info) ?? []) : [];
 
 /**
  * Sees to it that a blank page is opened before the last page of the default context is closed: headful

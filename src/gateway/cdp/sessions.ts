@@ -35,7 +35,7 @@ export class CdpSessions<Owner> {
     parent.children.add(
       this.#add({ ...child, owner, isRoot: false, children: new Set(), calls: new Set(), parent }),
     );
-    this.#tally(owner, 1);
+    this.#addToCount(owner, 1);
   }
 
   #add(session: CdpSession<Owner>): CdpSession<Owner> {
@@ -74,10 +74,10 @@ export class CdpSessions<Owner> {
   #forget({ id, isRoot, owner }: CdpSession<Owner>): void {
     this.#byId.delete(id);
     if (isRoot) this.#children.delete(owner);
-    else this.#tally(owner, -1);
+    else this.#addToCount(owner, -1);
   }
 
-  #tally(owner: Owner, by: 1 | -1): void {
+  #addToCount(owner: Owner, by: 1 | -1): void {
     this.#count += by;
     // A root goes first, with what its owner had.
     if (by > 0 || this.#children.has(owner)) this.#children.set(owner, this.countOf(owner) + by);

@@ -65,8 +65,8 @@ async function answer(
     response.setHeader(clockHeader, sign(secret, clockText(signature), now));
     return refuseRequest(response, { code: "unauthorized", message: "It was signed at another time" });
   }
-  const outcome = await receive(nodeMessageParser.json(text));
-  if (outcome) answerJson(response, outcome);
+  const commandResult = await receive(nodeMessageParser.json(text));
+  if (commandResult) answerJson(response, commandResult);
   else refuseRequest(response, { code: "browser_not_found" });
 }
 
@@ -127,9 +127,9 @@ async function postSigned(
   }
 }
 
-const answerOf = (outcome: CommandResult): NodeReply => {
-  if (outcome.isDone)
-    return { kind: "done", ...(outcome.payload !== undefined && { payload: outcome.payload }) };
-  const { text, code } = outcome;
+const answerOf = (commandResult: CommandResult): NodeReply => {
+  if (commandResult.isDone)
+    return { kind: "done", ...(commandResult.payload !== undefined && { payload: commandResult.payload }) };
+  const { text, code } = commandResult;
   return { kind: "failed", ...(text !== undefined && { text }), ...(code && { code }) };
 };

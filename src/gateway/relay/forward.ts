@@ -34,7 +34,7 @@ function dial(to: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
     : [connect({ host: to.host, port: to.port }), "connect"];
 }
 
-/** Repeats the upgrade on the node's address and splices the two sockets: frames pass unseen. */
+/** Repeats the upgrade on the node's address and joins the two sockets: frames pass unseen. */
 export function forwardUpgrade(
   { request, socket, head }: UpgradeRequest,
   { address, clock, limits, unreachable: told }: RelayRoute,

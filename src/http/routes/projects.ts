@@ -24,20 +24,20 @@ export function addProjects(app: App, { projects }: Deps): void {
   addAt(app, { projects, path: "/projects", hide: true });
 }
 
-interface Place {
+interface ProjectRoutes {
   readonly projects: ProjectOperations;
   readonly path: "/org/projects" | "/projects";
   /** Whether the OpenAPI document says nothing of it. */
   readonly hide?: boolean;
 }
 
-function addAt(app: App, place: Place): void {
-  addReads(app, place);
-  addWrites(app, place);
-  addLimitsAt(app, place);
+function addAt(app: App, routes: ProjectRoutes): void {
+  addReads(app, routes);
+  addWrites(app, routes);
+  addLimitsAt(app, routes);
 }
 
-function addReads(app: App, { projects, path, hide = false }: Place): void {
+function addReads(app: App, { projects, path, hide = false }: ProjectRoutes): void {
   app.get(
     path,
     { schema: { ...operations.listProjects, hide, querystring: ProjectQuery } },
@@ -58,7 +58,7 @@ function addReads(app: App, { projects, path, hide = false }: Place): void {
   );
 }
 
-function addWrites(app: App, { projects, path, hide = false }: Place): void {
+function addWrites(app: App, { projects, path, hide = false }: ProjectRoutes): void {
   app.post(
     path,
     { ...recordedFirst, schema: { ...operations.createProject, hide, body: ProjectCreate } },
@@ -96,7 +96,7 @@ function addWrites(app: App, { projects, path, hide = false }: Place): void {
 }
 
 /** docs/limits.md#of-one-project */
-function addLimitsAt(app: App, { projects, path, hide = false }: Place): void {
+function addLimitsAt(app: App, { projects, path, hide = false }: ProjectRoutes): void {
   app.get(
     `${path}/:id/limits`,
     { schema: { ...operations.getProjectLimits, hide, params: ProjectRefParams } },

@@ -62,13 +62,13 @@ const describe = (operationId: string, operation: Operation): Described => ({
 
 const codesOf = ({ isOpen, takesBody, takesParts, failures = [] }: Operation): readonly ErrorCode[] => [
   ...common,
-  ...(isOpen ? [] : keyed),
+  ...(isOpen ? [] : ofCredentials),
   ...(takesBody ? ofBodies : []),
   ...(takesParts ? ofParts : []),
   ...failures,
 ];
 const common: readonly ErrorCode[] = ["bad_request", "internal", "draining"];
-const keyed: readonly ErrorCode[] = [
+const ofCredentials: readonly ErrorCode[] = [
   "unauthorized",
   "insufficient_scope",
   "project_not_found",

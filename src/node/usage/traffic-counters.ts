@@ -2,7 +2,7 @@ import { type BrowserId, type Partition, partitionOf } from "../../base/ids.js";
 import type { Meter } from "../../egress/parts.js";
 import type { DeniedBy } from "../../egress/rules.js";
 
-type Outcome = Parameters<Meter["request"]>[1];
+type RequestOutcome = Parameters<Meter["request"]>[1];
 type Direction = Parameters<Meter["carried"]>[1];
 
 /** What counts under the labels of pools. */
@@ -12,7 +12,7 @@ export interface PoolTrafficMeter {
   passed(pool: string, direction: Direction, bytes: number): void;
 }
 
-const isAllowed = (outcome: Outcome): outcome is "direct" | "upstream" =>
+const isAllowed = (outcome: RequestOutcome): outcome is "direct" | "upstream" =>
   outcome === "direct" || outcome === "upstream";
 
 class Counts<Kind extends string> {
@@ -28,7 +28,7 @@ class Counts<Kind extends string> {
 }
 
 interface Share {
-  readonly outcomes: Counts<Outcome>;
+  readonly outcomes: Counts<RequestOutcome>;
   readonly bytes: Counts<Direction>;
 }
 
@@ -39,7 +39,7 @@ interface Share {
 export class TrafficCounters implements Meter {
   #shares = new Map<Partition, Share>();
 
-  request(browser: BrowserId, outcome: Outcome): void {
+  request(browser: BrowserId, outcome: RequestOutcome): void {
     this.#of(partitionOf(browser)).outcomes.add(outcome, 1);
   }
 
@@ -68,7 +68,7 @@ export class TrafficCounters implements Meter {
 
   #of(partition: Partition): Share {
     const share = this.#shares.get(partition) ?? {
-      outcomes: new Counts<Outcome>(),
+      outcomes: new Counts<RequestOutcome>(),
       bytes: new Counts<Direction>(),
     };
     this.#shares.set(partition, share);

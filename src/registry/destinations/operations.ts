@@ -19,11 +19,11 @@ import {
 } from "./destination.js";
 import { mergeHeaders, parseEndpoint } from "./fields.js";
 
-interface Keeping {
+interface DestinationRecords {
   readonly store: OtlpDestinationStore;
   readonly seal: Seal;
 }
-interface OtlpDestinationPorts extends Keeping {
+interface OtlpDestinationPorts extends DestinationRecords {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly most: number;
@@ -47,7 +47,7 @@ const found = (destination: OtlpDestination | undefined): Done<OtlpDestination> 
 
 /** No name looks like an id, so that a text means one of the two. */
 async function findDestination(
-  { store }: Pick<Keeping, "store">,
+  { store }: Pick<DestinationRecords, "store">,
   ref: string,
 ): Promise<OtlpDestination | undefined> {
   const id = findOtlpDestinationId(ref) ?? (await store.findNamed(ref));
@@ -162,7 +162,7 @@ const makeRemove =
 
 /** Opens a destination for whoever sends to it; undefined: there is none. Throws `secret_unreadable`. */
 export async function openDestination(
-  { store, seal }: Keeping,
+  { store, seal }: DestinationRecords,
   id: OtlpDestinationId,
 ): Promise<OpenedDestination | undefined> {
   const kept = await store.findSealed(id);

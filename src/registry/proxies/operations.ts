@@ -25,11 +25,11 @@ export type ProbeReply =
   | { readonly kind: "probed"; readonly found: ProxyFinding }
   | { readonly kind: "forbidden"; readonly message: string };
 
-interface Keeping {
+interface ProxyRecords {
   readonly store: ProxyStore;
   readonly seal: Seal;
 }
-interface ProxyPorts extends Keeping {
+interface ProxyPorts extends ProxyRecords {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly maxProxies: number;
@@ -59,7 +59,7 @@ export const makeProxyOperations = (ports: ProxyPorts): ProxyOperations => ({
 
 /** A page of those that the caller may see, which are counted before they are paged. */
 async function pageSeen(
-  { store }: Keeping,
+  { store }: ProxyRecords,
   paging: Paging,
   sees: NonNullable<Paging["sees"]>,
 ): Promise<Page<Proxy>> {
@@ -73,7 +73,7 @@ async function pageSeen(
 }
 const readAtOnce = 100;
 
-async function found({ store }: Keeping, id: ProxyId | undefined): Promise<Done<Proxy> | Refusal> {
+async function found({ store }: ProxyRecords, id: ProxyId | undefined): Promise<Done<Proxy> | Refusal> {
   const proxy = id && (await store.find(id));
   return proxy ? done(proxy) : refusal("proxy_not_found");
 }
@@ -134,7 +134,10 @@ const makeCheck =
  * Opens a proxy for whoever sends requests on through it; undefined: there is no such proxy. Throws
  * `secret_unreadable` where its secrets do not open.
  */
-export async function openUpstream({ store, seal }: Keeping, id: ProxyId): Promise<Upstream | undefined> {
+export async function openUpstream(
+  { store, seal }: ProxyRecords,
+  id: ProxyId,
+): Promise<Upstream | undefined> {
   const [proxy, sealed] = await Promise.all([store.find(id), store.findSealed(id)]);
   if (!proxy) return undefined;
   const { protocol, host, port, username, bypassHosts } = proxy;

@@ -14,7 +14,7 @@ interface SentinelPlace {
   readonly port: number;
 }
 
-interface Asking {
+interface SentinelOptions {
   readonly url: string;
   readonly connectTimeoutMs: Millis;
   readonly commandTimeoutMs: Millis;
@@ -43,7 +43,7 @@ export const sentinelPlaces = (url: string): readonly SentinelPlace[] =>
 /**
  * How ioredis finds the sentinels. One that does not answer is passed over like one that cannot be reached.
  */
-export function sentinelsIn({ url, connectTimeoutMs, commandTimeoutMs, sentinelPassword }: Asking) {
+export function sentinelsIn({ url, connectTimeoutMs, commandTimeoutMs, sentinelPassword }: SentinelOptions) {
   const { isSecure, username, password, name } = partsOf(url);
   return {
     sentinels: sentinelPlaces(url).map((place) => ({ ...place })),

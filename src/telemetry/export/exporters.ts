@@ -47,8 +47,8 @@ export class Exporters {
       close: () => {
         if (!isOpen) return;
         isOpen = false;
-        this.#leave(logs);
-        if (traces) this.#leave(traces);
+        this.#release(logs);
+        if (traces) this.#release(traces);
       },
     };
   }
@@ -71,7 +71,7 @@ export class Exporters {
     return used;
   }
 
-  #leave(used: Used): void {
+  #release(used: Used): void {
     used.users -= 1;
     if (used.users === 0) void this.#end(used);
   }

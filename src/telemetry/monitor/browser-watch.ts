@@ -9,7 +9,7 @@ import { tabOpened } from "./page-events.js";
 import { type Lost, MessageRates, type Rates } from "./rates.js";
 import { longestAddressBytes, readers } from "./readers.js";
 import type { Reading } from "./reading.js";
-import { recordIn, recordsIn, type Said, textIn } from "./said.js";
+import { recordIn, recordsIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import { Screenshots } from "./screenshots.js";
 import { WatchedTarget, type WatchedType } from "./watched-target.js";
 
@@ -211,7 +211,7 @@ export class BrowserWatch {
     readonly session: string;
     readonly targetId: string;
     readonly type: WatchedType;
-    readonly info: Said;
+    readonly info: ProtocolRecord;
     readonly parent: WatchedTarget | undefined;
     readonly isNew: boolean;
   }): WatchedTarget {
@@ -254,7 +254,7 @@ export class BrowserWatch {
     }
   }
 
-  #paramsOfTarget(frame: Frame): Said | undefined {
+  #paramsOfTarget(frame: Frame): ProtocolRecord | undefined {
     const bytes = bytesOf(frame);
     const isRead =
       bytes <= longestAddressBytes && this.#targets.size < mostTargets && this.#rates.takes("target", bytes);
@@ -286,7 +286,7 @@ export class BrowserWatch {
     this.#tellOfMonitor("monitor_init_failed", { step });
   }
 
-  #tellOfMonitor(type: string, data: Said): void {
+  #tellOfMonitor(type: string, data: ProtocolRecord): void {
     this.parts.emit({ type, category: "monitor", source: { kind: "local_process" }, data });
   }
 }

@@ -11,7 +11,7 @@ import {
   wholeOf,
 } from "../../browser/cdp/frame.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
-import type { Said } from "./said.js";
+import type { ProtocolRecord } from "./protocol-record.js";
 
 /** One message of a session, which is read only where it is wanted. */
 export interface SessionEvent {
@@ -30,7 +30,7 @@ interface ConnectionParts {
 
 interface Pending {
   readonly method: string;
-  readonly resolve: (result: Said) => void;
+  readonly resolve: (result: ProtocolRecord) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -85,14 +85,16 @@ export class MonitorConnection {
   }
 
   /** Throws `CdpRefused` (`AnswerTooLong` is one), `PipeClosed`, or `TimeLimitReached`. */
-  send(method: string, params: object, session = this.#root): Promise<Said> {
+  send(method: string, params: object, session = this.#root): Promise<ProtocolRecord> {
     return this.#send(method, params, session);
   }
 
-  async #send(method: string, params: object, session?: string): Promise<Said> {
+  async #send(method: string, params: object, session?: string): Promise<ProtocolRecord> {
     if (this.#isClosed) throw new PipeClosed();
     const id = nextId();
-    const reply = new Promise<Said>((resolve, reject) => this.#pending.set(id, { method, resolve, reject }));
+    const reply = new Promise<ProtocolRecord>((resolve, reject) =>
+      this.#pending.set(id, { method, resolve, reject }),
+    );
     const address = session === undefined ? {} : { sessionId: session };
     this.parts.pipe.send(JSON.stringify({ id, method, params, ...address }));
     return await within(this.parts.clock, { what: method, limitMs }, reply).finally(() =>

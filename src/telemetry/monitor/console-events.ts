@@ -1,6 +1,14 @@
 import { type Frame, frameHeadOf } from "../../browser/cdp/frame.js";
 import { Cuts } from "./cuts.js";
-import { flagIn, numberIn, present, recordIn, recordsIn, type Said, textIn } from "./said.js";
+import {
+  flagIn,
+  numberIn,
+  present,
+  recordIn,
+  recordsIn,
+  type ProtocolRecord,
+  textIn,
+} from "./protocol-record.js";
 import type { Reading } from "./reading.js";
 
 const longestTextBytes = 8192;
@@ -12,7 +20,7 @@ const mostParents = 2;
 const mostProperties = 10;
 
 /** `Runtime.consoleAPICalled`. Names and values are those of Chromium (docs/telemetry.md#console). */
-export function consoleCall(params: Said): Reading {
+export function consoleCall(params: ProtocolRecord): Reading {
   const cuts = new Cuts();
   const all = recordsIn(params, "args");
   const texts = cuts.list(all, mostArguments).map(textOf);
@@ -27,14 +35,14 @@ export function consoleCall(params: Said): Reading {
 }
 
 /** `Runtime.exceptionThrown`. */
-export function exception(params: Said): Reading {
+export function exception(params: ProtocolRecord): Reading {
   const cuts = new Cuts();
   const details = recordIn(params, "exceptionDetails");
   const thrown = recordIn(details, "exception");
-  const [said = "Uncaught"] = [textIn(details, "text")];
+  const [text = "Uncaught"] = [textIn(details, "text")];
   const what = Object.keys(thrown).length === 0 ? "" : textOf(thrown);
   const data = present({
-    text: cuts.text(what === "" || said.endsWith(what) ? said : `${said} ${what}`, longestTextBytes),
+    text: cuts.text(what === "" || text.endsWith(what) ? text : `${text} ${what}`, longestTextBytes),
     line: numberIn(details, "lineNumber"),
     column: numberIn(details, "columnNumber"),
     source_url: cuts.url(textIn(details, "url")),
@@ -60,7 +68,7 @@ export function longConsoleCall(frame: Frame): Reading | undefined {
 }
 
 /** A value as the console would show it, by what Chromium has sent with it: no getter of a page is called. */
-function textOf(value: Said): string {
+function textOf(value: ProtocolRecord): string {
   const { value: plain, unserializableValue, type, subtype } = value;
   if (typeof plain === "string") return plain;
   if (typeof unserializableValue === "string") return unserializableValue;
@@ -74,7 +82,7 @@ function textOf(value: Said): string {
     : (textIn(value, "description") ?? String(type));
 }
 
-function previewOf(preview: Said): string {
+function previewOf(preview: ProtocolRecord): string {
   const isArray = textIn(preview, "subtype") === "array";
   const properties = recordsIn(preview, "properties");
   const shown = properties.slice(0, mostProperties).map((property) => {
@@ -86,7 +94,7 @@ function previewOf(preview: Said): string {
   return isArray ? `[${inner}]` : `{${inner}}`;
 }
 
-function stackIn(params: Said, cuts: Cuts, parents = 0): Said | undefined {
+function stackIn(params: ProtocolRecord, cuts: Cuts, parents = 0): ProtocolRecord | undefined {
   const stack = recordIn(params, parents === 0 ? "stackTrace" : "parent");
   if (!Array.isArray(stack["callFrames"])) return undefined;
   const callFrames = cuts

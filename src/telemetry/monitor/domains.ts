@@ -1,9 +1,9 @@
 import type { EventCategory } from "../event.js";
 import { bindingName, interactionScript, worldName } from "./interaction-script.js";
-import type { Said } from "./said.js";
+import type { ProtocolRecord } from "./protocol-record.js";
 
 /** A command on one target's session. */
-export type Ask = (method: string, params?: object) => Promise<Said>;
+export type SendCommand = (method: string, params?: object) => Promise<ProtocolRecord>;
 
 /** What Chromium has to be asked for so that it tells of a category. */
 export interface Domain {
@@ -13,7 +13,7 @@ export interface Domain {
   /** Only documents have it, workers do not. */
   readonly isOfDocuments: boolean;
   /** Asks for it, and gives back how it is ended. */
-  start(ask: Ask): Promise<() => Promise<unknown>>;
+  start(send: SendCommand): Promise<() => Promise<unknown>>;
 }
 
 const longestPostDataBytes = 8192;
@@ -26,18 +26,18 @@ export const domains: readonly Domain[] = [
     name: "Runtime",
     categories: ["console", "interaction"],
     isOfDocuments: false,
-    async start(ask) {
-      await ask("Runtime.enable");
-      return () => ask("Runtime.disable");
+    async start(send) {
+      await send("Runtime.enable");
+      return () => send("Runtime.disable");
     },
   },
   {
     name: "Network",
     categories: ["network"],
     isOfDocuments: false,
-    async start(ask) {
-      await ask("Network.enable", { ...keptBodies, maxPostDataSize: longestPostDataBytes });
-      return () => ask("Network.disable");
+    async start(send) {
+      await send("Network.enable", { ...keptBodies, maxPostDataSize: longestPostDataBytes });
+      return () => send("Network.disable");
     },
   },
   {
@@ -45,26 +45,26 @@ export const domains: readonly Domain[] = [
     name: "PerformanceTimeline",
     categories: ["page", "screenshot"],
     isOfDocuments: true,
-    async start(ask) {
-      await ask("PerformanceTimeline.enable", { eventTypes: ["layout-shift", "largest-contentful-paint"] });
-      return () => ask("PerformanceTimeline.enable", { eventTypes: [] });
+    async start(send) {
+      await send("PerformanceTimeline.enable", { eventTypes: ["layout-shift", "largest-contentful-paint"] });
+      return () => send("PerformanceTimeline.enable", { eventTypes: [] });
     },
   },
   {
     name: "interactions",
     categories: ["interaction"],
     isOfDocuments: true,
-    async start(ask) {
+    async start(send) {
       const binding = { name: bindingName };
       const script = { source: interactionScript, worldName, runImmediately: true };
       const [, { identifier }] = await Promise.all([
-        ask("Runtime.addBinding", { ...binding, executionContextName: worldName }),
-        ask("Page.addScriptToEvaluateOnNewDocument", script),
+        send("Runtime.addBinding", { ...binding, executionContextName: worldName }),
+        send("Page.addScriptToEvaluateOnNewDocument", script),
       ]);
       return () =>
         Promise.all([
-          ask("Runtime.removeBinding", binding),
-          ask("Page.removeScriptToEvaluateOnNewDocument", { identifier }),
+          send("Runtime.removeBinding", binding),
+          send("Page.removeScriptToEvaluateOnNewDocument", { identifier }),
         ]);
     },
   },

@@ -1,6 +1,6 @@
 import { isRecord } from "../../base/is-record.js";
 import { Cuts } from "./cuts.js";
-import { numberIn, present, recordIn, type Said, textIn } from "./said.js";
+import { numberIn, present, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import type { Scroll } from "./scrolling.js";
 import type { Reading } from "./reading.js";
 
@@ -14,18 +14,18 @@ const longestPayloadBytes = 4096;
 /**
  * `Runtime.bindingCalled`. Undefined where it has another form: only the holder's own client can write it.
  */
-export function interactionOf(params: Said): Interaction | undefined {
+export function interactionOf(params: ProtocolRecord): Interaction | undefined {
   const payload = textIn(params, "payload") ?? "";
   if (payload.length > longestPayloadBytes) return undefined;
-  const said = parsed(payload);
-  const type = textIn(said, "type");
-  if (type === "click") return { kind: "told", told: told("interaction_click", clickFields(said)) };
-  if (type === "key") return { kind: "told", told: told("interaction_key", elementFields(said)) };
+  const input = parsed(payload);
+  const type = textIn(input, "type");
+  if (type === "click") return { kind: "told", told: told("interaction_click", clickFields(input)) };
+  if (type === "key") return { kind: "told", told: told("interaction_key", elementFields(input)) };
   if (type !== "scroll") return undefined;
   const scroll = {
-    selector: textIn(said, "selector") ?? "",
-    from: placeIn(said, "begin"),
-    to: placeIn(said, "end"),
+    selector: textIn(input, "selector") ?? "",
+    from: placeIn(input, "begin"),
+    to: placeIn(input, "end"),
   };
   return { kind: "scrolled", scroll };
 }
@@ -39,32 +39,37 @@ export const scrollSettled = ({ selector, from, to }: Scroll): Reading =>
     target_selector: new Cuts().text(selector, 1024),
   });
 
-const told = (type: string, data: Said): Reading => ({ type, category: "interaction", data, wasCut: false });
+const told = (type: string, data: ProtocolRecord): Reading => ({
+  type,
+  category: "interaction",
+  data,
+  wasCut: false,
+});
 
-const elementFields = (said: Said): Said => {
+const elementFields = (input: ProtocolRecord): ProtocolRecord => {
   const cuts = new Cuts();
   return present({
-    key: cuts.optional(textIn(said, "key"), 32),
-    selector: cuts.optional(textIn(said, "selector"), 1024),
-    tag: cuts.optional(textIn(said, "tag"), 64),
+    key: cuts.optional(textIn(input, "key"), 32),
+    selector: cuts.optional(textIn(input, "selector"), 1024),
+    tag: cuts.optional(textIn(input, "tag"), 64),
   });
 };
 
-const clickFields = (said: Said): Said =>
+const clickFields = (input: ProtocolRecord): ProtocolRecord =>
   present({
-    ...elementFields(said),
+    ...elementFields(input),
     key: undefined,
-    x: numberIn(said, "x"),
-    y: numberIn(said, "y"),
-    text: new Cuts().optional(textIn(said, "text"), 400),
+    x: numberIn(input, "x"),
+    y: numberIn(input, "y"),
+    text: new Cuts().optional(textIn(input, "text"), 400),
   });
 
-const placeIn = (said: Said, key: string): { x: number; y: number } => {
-  const place = recordIn(said, key);
+const placeIn = (input: ProtocolRecord, key: string): { x: number; y: number } => {
+  const place = recordIn(input, key);
   return { x: numberIn(place, "x") ?? 0, y: numberIn(place, "y") ?? 0 };
 };
 
-function parsed(text: string): Said {
+function parsed(text: string): ProtocolRecord {
   try {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value : {};

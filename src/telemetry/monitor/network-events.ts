@@ -1,5 +1,5 @@
 import { Cuts } from "./cuts.js";
-import { flagIn, numberIn, present, recordIn, type Said, textIn } from "./said.js";
+import { flagIn, numberIn, present, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import type { Reading } from "./reading.js";
 
 /** One request that was told and is not over. */
@@ -14,7 +14,7 @@ interface OpenRequest {
 }
 
 interface Response {
-  readonly fields: Said;
+  readonly fields: ProtocolRecord;
   readonly mimeType: string;
   readonly wasCut: boolean;
 }
@@ -22,7 +22,7 @@ interface Response {
 /** A response that is whole, and how much of its body is told with it. */
 export interface FinishedResponse {
   readonly id: string;
-  readonly data: Said;
+  readonly data: ProtocolRecord;
   readonly wasCut: boolean;
   /** 0: none. */
   readonly bodyBytes: number;
@@ -44,7 +44,7 @@ const secretHeader =
 export class NetworkRequests {
   readonly #open = new Map<string, OpenRequest>();
 
-  sent(params: Said, navSeq: number): Reading {
+  sent(params: ProtocolRecord, navSeq: number): Reading {
     const cuts = new Cuts();
     const request = recordIn(params, "request");
     const redirect = recordIn(params, "redirectResponse");
@@ -71,7 +71,7 @@ export class NetworkRequests {
   }
 
   /** Notes the head of the answer; tells where the browser's way out has answered instead of a server. */
-  responded(params: Said): Reading | undefined {
+  responded(params: ProtocolRecord): Reading | undefined {
     const id = textIn(params, "requestId") ?? "";
     const open = this.#open.get(id);
     const response = recordIn(params, "response");
@@ -92,7 +92,7 @@ export class NetworkRequests {
   }
 
   /** Undefined where nothing was told of its beginning. */
-  finished(params: Said): FinishedResponse | undefined {
+  finished(params: ProtocolRecord): FinishedResponse | undefined {
     const id = textIn(params, "requestId") ?? "";
     const open = this.#open.get(id);
     this.#open.delete(id);
@@ -107,7 +107,7 @@ export class NetworkRequests {
     };
   }
 
-  failed(params: Said): Reading {
+  failed(params: ProtocolRecord): Reading {
     const id = textIn(params, "requestId") ?? "";
     const open = this.#open.get(id);
     this.#open.delete(id);
@@ -132,7 +132,7 @@ export class NetworkRequests {
 }
 
 /** A request and its answer tell the same navigation, also where another has begun meanwhile. */
-const requestFields = (id: string, open: OpenRequest): Said => ({
+const requestFields = (id: string, open: OpenRequest): ProtocolRecord => ({
   request_id: id,
   loader_id: open.loader,
   frame_id: open.frame,
@@ -142,7 +142,7 @@ const requestFields = (id: string, open: OpenRequest): Said => ({
   nav_seq: open.navSeq,
 });
 
-function headersOf(headers: Said, cuts: Cuts): Said {
+function headersOf(headers: ProtocolRecord, cuts: Cuts): ProtocolRecord {
   const told = cuts.list(Object.entries(headers), mostHeaders).map(([name, value]) => {
     const text = String(value);
     const shown = secretHeader.test(name)
@@ -165,7 +165,7 @@ interface Body {
 }
 
 /** What is told of a body; binary ones come in base64. */
-export function bodyOf(reply: Said, mostBytes: number): Body {
+export function bodyOf(reply: ProtocolRecord, mostBytes: number): Body {
   const body = textIn(reply, "body");
   if (body === undefined || flagIn(reply, "base64Encoded") === true) return { wasCut: false };
   const cuts = new Cuts();
@@ -176,7 +176,7 @@ export function bodyOf(reply: Said, mostBytes: number): Body {
  * The way out answers plain requests and lets no server send its header there (docs/egress.md#rules). What
  * comes through a tunnel, or from a page's service worker, is not its own.
  */
-const isOfEgress = ({ url = "" }: OpenRequest, response: Said): boolean =>
+const isOfEgress = ({ url = "" }: OpenRequest, response: ProtocolRecord): boolean =>
   url.startsWith("http:") && flagIn(response, "fromServiceWorker") !== true;
 
 /** The public code for what the browser's way out says of itself in its answers (docs/egress.md). */
@@ -186,7 +186,7 @@ const proxyErrors: Readonly<Record<string, string>> = {
   failed: "upstream_connect_failed",
 };
 
-function proxyErrorOf(headers: Said): string | undefined {
+function proxyErrorOf(headers: ProtocolRecord): string | undefined {
   const name = Object.keys(headers).find((each) => each.toLowerCase() === "x-remuda-egress");
   return name === undefined ? undefined : proxyErrors[textIn(headers, name) ?? ""];
 }

@@ -1,9 +1,9 @@
 import { Cuts } from "./cuts.js";
-import { flagIn, numberIn, present, recordIn, type Said, textIn } from "./said.js";
+import { flagIn, numberIn, present, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import type { Reading } from "./reading.js";
 
 /** `Page.frameNavigated`; `where` is the session and the target. It has no `nav_seq`, since it begins one. */
-export function navigation(params: Said, where: Said): Reading {
+export function navigation(params: ProtocolRecord, where: ProtocolRecord): Reading {
   const cuts = new Cuts();
   const frame = recordIn(params, "frame");
   const data = present({
@@ -17,7 +17,7 @@ export function navigation(params: Said, where: Said): Reading {
 }
 
 /** `Target.attachedToTarget` of a page that was not open before. */
-export function tabOpened(target: Said): Reading {
+export function tabOpened(target: ProtocolRecord): Reading {
   const cuts = new Cuts();
   const data = present({
     target_id: textIn(target, "targetId"),
@@ -32,7 +32,7 @@ export function tabOpened(target: Said): Reading {
 export type LoadStep = "page_dom_content_loaded" | "page_load";
 
 /** `Page.domContentEventFired` and `Page.loadEventFired`. */
-export const loadStep = (type: LoadStep, params: Said): Reading => ({
+export const loadStep = (type: LoadStep, params: ProtocolRecord): Reading => ({
   type,
   category: "page",
   data: present({ cdp_timestamp: numberIn(params, "timestamp") }),
@@ -42,7 +42,7 @@ export const loadStep = (type: LoadStep, params: Said): Reading => ({
 /**
  * `PerformanceTimeline.timelineEventAdded`. Its times are in seconds, those that are told in milliseconds.
  */
-export function timelineEvent(params: Said): Reading | undefined {
+export function timelineEvent(params: ProtocolRecord): Reading | undefined {
   const event = recordIn(params, "event");
   const common = { source_frame_id: textIn(event, "frameId"), time: inMs(event, "time") };
   if (textIn(event, "type") === "layout-shift") {
@@ -57,7 +57,7 @@ export function timelineEvent(params: Said): Reading | undefined {
   return textIn(event, "type") === "largest-contentful-paint" ? largestPaint(event, common) : undefined;
 }
 
-function largestPaint(event: Said, common: Said): Reading {
+function largestPaint(event: ProtocolRecord, common: ProtocolRecord): Reading {
   const cuts = new Cuts();
   const paint = recordIn(event, "lcpDetails");
   const lcp_details = present({
@@ -76,7 +76,7 @@ function largestPaint(event: Said, common: Said): Reading {
   };
 }
 
-const inMs = (said: Said, key: string): number | undefined => {
-  const seconds = numberIn(said, key);
+const inMs = (params: ProtocolRecord, key: string): number | undefined => {
+  const seconds = numberIn(params, key);
   return seconds === undefined ? undefined : seconds * 1000;
 };

@@ -3,7 +3,7 @@ import { consoleCall, exception } from "./console-events.js";
 import { interactionOf } from "./interaction-events.js";
 import { bodyOf, type FinishedResponse } from "./network-events.js";
 import { type LoadStep, navigation, timelineEvent } from "./page-events.js";
-import { flagIn, recordIn, type Said, textIn } from "./said.js";
+import { flagIn, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import type { WatchedTarget } from "./watched-target.js";
 import type { EventCategory } from "../event.js";
 
@@ -12,7 +12,7 @@ interface Reader {
   readonly kind: EventCategory;
   /** Longer ones are left out; 256 KiB where it says nothing. */
   readonly longestBytes?: number;
-  read(target: WatchedTarget, params: Said, event: string): void;
+  read(target: WatchedTarget, params: ProtocolRecord, event: string): void;
   /** Carries what follows from a message that was left out. */
   lost?(target: WatchedTarget, frame: Frame): void;
 }

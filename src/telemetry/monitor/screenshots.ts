@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { AnswerTooLong } from "./connection.js";
-import { textIn } from "./said.js";
+import { textIn } from "./protocol-record.js";
 import type { WatchedTarget } from "./watched-target.js";
 
 const pauseMs: Millis = 5000;

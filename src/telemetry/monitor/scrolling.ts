@@ -4,7 +4,7 @@ const settledMs: Millis = 300;
 /** More elements than this do not scroll at once where a person or an agent scrolls. */
 const mostElements = 32;
 
-interface Place {
+interface Point {
   readonly x: number;
   readonly y: number;
 }
@@ -12,13 +12,13 @@ interface Place {
 /** One movement of one element, from where it began to where it is over. */
 export interface Scroll {
   readonly selector: string;
-  readonly from: Place;
-  readonly to: Place;
+  readonly from: Point;
+  readonly to: Point;
 }
 
 /** Puts the movements of an element together that follow each other within 300 ms. */
 export class Scrolling {
-  readonly #moving = new Map<string, { readonly from: Place; readonly cancel: () => void }>();
+  readonly #moving = new Map<string, { readonly from: Point; readonly cancel: () => void }>();
 
   constructor(
     private readonly clock: Pick<Clock, "after">,

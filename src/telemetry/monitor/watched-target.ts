@@ -1,12 +1,12 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import type { EventCategory } from "../event.js";
 import { Cuts } from "./cuts.js";
-import { type Ask, type Domain, domains } from "./domains.js";
+import { type SendCommand, type Domain, domains } from "./domains.js";
 import { scrollSettled } from "./interaction-events.js";
 import { NetworkRequests } from "./network-events.js";
 import { type LoadStep, loadStep, navigation } from "./page-events.js";
 import type { Reading } from "./reading.js";
-import { recordIn, type Said, textIn, present } from "./said.js";
+import { recordIn, type ProtocolRecord, textIn, present } from "./protocol-record.js";
 import { Scrolling } from "./scrolling.js";
 import { Settling } from "./settling.js";
 
@@ -23,7 +23,7 @@ interface TargetParts {
   /** It has just come to be: what it has done before it was seen is told. */
   readonly isNew: boolean;
   readonly clock: Clock;
-  readonly ask: Ask;
+  readonly ask: SendCommand;
   /** Whether anybody else may answer a dialog. */
   hasClients(): boolean;
   /** An event of this target. */
@@ -119,13 +119,13 @@ export class WatchedTarget {
   }
 
   /** Which session and target it is, as every event has it. */
-  get where(): Said {
+  get where(): ProtocolRecord {
     const { session, targetId, type } = this.parts;
     return { session_id: session, target_id: targetId, target_type: type };
   }
 
   /** Where an event happens: besides, the document that is shown. */
-  get context(): Said {
+  get context(): ProtocolRecord {
     const document = { frame_id: this.#frame, loader_id: this.#loader, url: this.#url };
     return present({ ...this.where, ...document, nav_seq: this.#navSeq });
   }
@@ -134,7 +134,7 @@ export class WatchedTarget {
     this.parts.tell(this, reading, event);
   }
 
-  ask(method: string, params: object = {}): Promise<Said> {
+  ask(method: string, params: object = {}): Promise<ProtocolRecord> {
     return this.parts.ask(method, params);
   }
 
@@ -164,18 +164,18 @@ export class WatchedTarget {
   }
 
   /** A frame asks for another document. */
-  navigating(params: Said): void {
+  navigating(params: ProtocolRecord): void {
     if (textIn(params, "frameId") !== this.targetId) return;
     this.#wanted = { loader: textIn(params, "loaderId"), at: this.parts.clock.monotonic() };
   }
 
   /** When the document that a frame shows was asked for, by the monotonic clock; known of top frames. */
-  startOf(frame: Said): Millis | undefined {
+  startOf(frame: ProtocolRecord): Millis | undefined {
     return this.#wanted?.loader === textIn(frame, "loaderId") ? this.#wanted?.at : undefined;
   }
 
   /** The top frame of this target shows another document. */
-  navigated(frame: Said): void {
+  navigated(frame: ProtocolRecord): void {
     this.#navSeq += 1;
     this.#steps.clear();
     this.#shown(frame);
@@ -183,7 +183,7 @@ export class WatchedTarget {
   }
 
   /** A step of loading, which is told once for each document. */
-  loaded(step: LoadStep, params: Said, event: string): void {
+  loaded(step: LoadStep, params: ProtocolRecord, event: string): void {
     const hasNotNavigated = this.#navSeq === 0 && this.parts.isNew;
     if (!this.isPage || this.#steps.has(step) || hasNotNavigated) return;
     this.#steps.add(step);
@@ -193,7 +193,7 @@ export class WatchedTarget {
   }
 
   /** True where the frame is the one that this target is of. */
-  isTop(frame: Said): boolean {
+  isTop(frame: ProtocolRecord): boolean {
     return textIn(frame, "parentId") === undefined || textIn(frame, "id") === this.parts.targetId;
   }
 
@@ -242,11 +242,11 @@ export class WatchedTarget {
   /**
    * Switched on, Chromium tells again which steps of loading are over; switched off at once, nothing else.
    */
-  #retell(enabled: boolean): Promise<Said | undefined> {
+  #retell(enabled: boolean): Promise<ProtocolRecord | undefined> {
     return this.#attempt("Page.setLifecycleEventsEnabled", { enabled });
   }
 
-  #shown(frame: Said): void {
+  #shown(frame: ProtocolRecord): void {
     this.#frame = textIn(frame, "id");
     this.#loader = textIn(frame, "loaderId");
     this.#url = new Cuts().url(textIn(frame, "unreachableUrl") ?? textIn(frame, "url")) ?? "";
@@ -274,11 +274,11 @@ export class WatchedTarget {
     }
   }
 
-  async #attempt(method: string, params?: object): Promise<Said | undefined> {
+  async #attempt(method: string, params?: object): Promise<ProtocolRecord | undefined> {
     return await this.#orFail(method, params).catch(() => undefined);
   }
 
-  async #orFail(method: string, params: object = {}): Promise<Said> {
+  async #orFail(method: string, params: object = {}): Promise<ProtocolRecord> {
     try {
       return await this.parts.ask(method, params);
     } catch (error) {
@@ -290,7 +290,7 @@ export class WatchedTarget {
 
 const releaseMs: Millis = 1000;
 /** The document that a page begins with. */
-const isBlank = (frame: Said): boolean => ["", "about:blank"].includes(textIn(frame, "url") ?? "");
+const isBlank = (frame: ProtocolRecord): boolean => ["", "about:blank"].includes(textIn(frame, "url") ?? "");
 const scrollEvent = "Runtime.bindingCalled";
 /** A PDF's viewer is a `webview`: one of the browser's own pages. */
 const inner = [{ type: "iframe" }, { type: "worker" }, { exclude: true }];

@@ -22,9 +22,9 @@ if change.status == "paused" then
   destination.cursor = nil
 elseif destination.status == "paused" then
   -- The log is ahead of a clock that was set back.
-  local through = math.max(now - 1, reachedAt())
-  closeThrough(through)
-  destination.cursor = string.format("%013.0f-999999", through)
+  local lastMs = math.max(now - 1, reachedAt())
+  closeThrough(lastMs)
+  destination.cursor = string.format("%013.0f-999999", lastMs)
   destination.failures = 0
 end
 for _, field in ipairs(fields) do destination[field] = change[field] end
