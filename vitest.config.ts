@@ -73,8 +73,7 @@ export default defineConfig({
           include: shared,
           pool: "forks",
           isolate: false,
-          // One more than there: these wait more often, and the shortest come last.
-          maxWorkers: 3,
+          maxWorkers: 2,
           sequence: { groupOrder: 2 },
         },
       },

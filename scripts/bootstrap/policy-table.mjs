@@ -193,7 +193,8 @@ export function sourceOf({ majorVersion, types }) {
       .filter((name) => types[name] === kind)
       .sort();
   const entries = kinds.map((kind) => `  ${kind}: words(\`\n${linesOf(namesOf(kind))}\n  \`),`);
-  return `// Written by \`node scripts/bootstrap.mjs policy-table\` from what Chromium ${majorVersion} says of itself; not to be changed by hand.
+  return `// Written by \`node scripts/bootstrap.mjs policy-table\` from what Chromium ${majorVersion} says of itself; not to be
+// changed by hand.
 
 const words = (text: string): readonly string[] => text.trim().split(/\\s+/);
 

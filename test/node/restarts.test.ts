@@ -78,7 +78,8 @@ async function openGateway(pool: PoolBed): Promise<number> {
     secret: bedSecret,
     publicUrl: `http://127.0.0.1:${port}`,
     gate: defaultGate,
-    limits: defaultGatewayLimits,
+    // A restart takes as long as a busy machine needs for it.
+    limits: { ...defaultGatewayLimits, restartMs: 60_000 },
     judgeScript: builtJudge(),
     mapperScript: builtMapper(),
   });
