@@ -50,8 +50,12 @@ sub mounts { return map { [split / /] } split /\n/, slurp("/proc/self/mountinfo"
 # its own; found by its name.
 sub stay {
   my ($work) = @_;
-  return if (fork() // return);
+  pipe(my $named, my $name) or return;
+  my $child = fork() // return;
+  # Whoever has run this program can find the other one when this one has ended.
+  if ($child) { close $name; sysread($named, my $none, 1); return }
   $0 = "hog-$nonce";
+  close $name;
   open($_, "+<", "/dev/null") for *STDIN, *STDOUT, *STDERR;
   alarm($given{seconds}[0] || 30);
   $work->();
@@ -63,7 +67,7 @@ sub fill {
   my $block = "x" x (1024 * 1024);
   my $written = 0;
   for (1 .. $bound) { last unless syswrite($files->[$_ % @$files], $block) == length $block; $written += 1 }
-  $0 = "hog-$nonce-full" if $written == $bound;
+  $0 = "hog-$nonce-" . ($written == $bound ? "full" : "short");
   sleep 3600;
 }
 sub read_files { for (@files) { got(slurp($_)) } }

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
+import { once } from "node:events";
 import { basename } from "node:path";
 import { systemClock } from "../../../../src/base/clock.js";
 import { within } from "../../../../src/base/deadline.js";
@@ -47,13 +48,16 @@ async function hurtsNeighbour({ browser, openKeeping, saw }: Work, message: stri
   const clients = await Promise.all(times(4).map(() => openRawClient(browser.cdpUrl)));
   try {
     const sent = frame(message);
-    const over = Promise.all(clients.map(({ closed }) => closed));
+    // The server answers each with an error or with a close frame, or just ends it.
+    const judged = Promise.all(
+      clients.map(({ socket, closed }) => Promise.race([once(socket, "data"), closed])),
+    );
     for (const { socket } of clients) socket.write(sent);
     const limit = { what: "a neighbour's answers", limitMs: neighbourLimitMs };
     // Each is asked for after the last, while the messages are read and judged, and once more after that.
     const answers = async (): Promise<void> => {
       for (const _ of times(50)) await cdp.send("Browser.getVersion");
-      await over;
+      await judged;
       if ((await cdp.send("Browser.getVersion")).result === undefined) throw new Error("it is gone");
     };
     await within(systemClock, limit, answers()).catch((error: Error) => saw(`a neighbour: ${error.message}`));
