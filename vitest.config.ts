@@ -15,6 +15,8 @@ const sharing = [
 const shared = [`test/{${sharing.join(",")}}/**/*.test.ts`];
 /** Faults stop what others would miss, and wait more than they compute. */
 const alone = ["test/faults/**/*.test.ts"];
+/** What takes all that the machine has, and without walls first, would keep the browsers of others from their start. */
+const crowding = ["test/proof/isolation/**/*.test.ts"];
 
 /** Those that start daemons and browsers come first among their project's, so that no worker ends with one alone. */
 class LongestFirst extends BaseSequencer {
@@ -58,7 +60,7 @@ export default defineConfig({
         test: {
           name: "processes",
           include: ["test/**/*.test.ts"],
-          exclude: [...pure, ...shared, ...alone],
+          exclude: [...pure, ...shared, ...alone, ...crowding],
           // What a browser is given of its daemon's process is looked at, so each file has one that no other has changed.
           pool: "forks",
           // As many as there are processors where CI runs: with more, browsers took over 30 s to start on a slow machine.
@@ -80,6 +82,16 @@ export default defineConfig({
       {
         extends: true,
         test: { name: "alone", include: alone, pool: "forks", maxWorkers: 3, sequence: { groupOrder: 3 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: "crowding",
+          include: crowding,
+          pool: "forks",
+          maxWorkers: 1,
+          sequence: { groupOrder: 4 },
+        },
       },
     ],
   },
