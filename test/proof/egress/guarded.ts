@@ -74,7 +74,12 @@ export async function startDaemon(
           ...(world.node === undefined ? [] : [world.node]),
         ],
       },
-      node: { scratch_dir: scratchDirectory, memory_bytes: 2 ** 40, uid_base: uidBase },
+      node: {
+        scratch_dir: scratchDirectory,
+        memory_bytes: 2 ** 40,
+        uid_base: uidBase,
+        launch_limit_seconds: 100,
+      },
       log: { format: "json" },
       fill: { default_rate_per_minute: 6000 },
     }),

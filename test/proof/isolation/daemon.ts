@@ -70,6 +70,7 @@ export async function startDaemon(
         scratch_dir: scratchDirectory,
         memory_bytes: 2 ** 40,
         storage_watch_period_seconds: 1,
+        launch_limit_seconds: 100,
         ...over["node"],
       },
       browser: { max_scratch_bytes: 2 ** 28, ...over["browser"] },

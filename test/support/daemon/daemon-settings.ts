@@ -31,6 +31,8 @@ const quick = {
     beat_period_ms: 200,
     lost_after_ms: 2500,
     expire_period_seconds: 1,
+    // Other work on the machine is no failure.
+    launch_limit_seconds: 100,
     probe_period_seconds: 1,
     probe_limit_seconds: 30,
   },
