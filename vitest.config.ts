@@ -15,7 +15,7 @@ const sharing = [
 const shared = [`test/{${sharing.join(",")}}/**/*.test.ts`];
 /** Faults stop what others would miss, and wait more than they compute. */
 const alone = ["test/faults/**/*.test.ts"];
-/** What takes all that the machine has, and without walls first, would keep the browsers of others from their start. */
+/** What takes all that the machine has, for a while without walls, would keep other browsers from their start. */
 const crowding = ["test/proof/isolation/**/*.test.ts"];
 
 /** Those that start daemons and browsers come first among their project's, so that no worker ends with one alone. */

@@ -33,9 +33,9 @@ function parsingMs(): number {
 let unitMs: number | undefined;
 
 /**
- * How long the event loop stood still at most, as a share of what `JSON.parse` takes here for 8 MiB of empty
- * objects, which is 0.25 s of a fast machine and 1.5 s of a slow one. The least of a few: garbage collection, or a
- * machine whose processors others use as well, may fall into one.
+ * How long the event loop stood still at most, as a share of what `JSON.parse` takes here for 8 MiB of
+ * empty objects, which is 0.25 s of a fast machine and 1.5 s of a slow one. The least of a few: garbage
+ * collection, or a machine whose processors others use as well, may fall into one.
  */
 export async function usualStall(work: () => Promise<unknown>, bearable: number): Promise<number> {
   unitMs ??= Math.min(...Array.from({ length: 3 }, parsingMs));

@@ -112,7 +112,7 @@ const namespace: Tier = {
 };
 const tiers = hasOwnNetwork ? [proxy, namespace] : [proxy];
 
-/** One after the other: on a slow machine the browsers of one would keep those of the other from their start. */
+/** One after the other: on a slow machine the browsers of one would keep those of the other from starting. */
 const results = new Map<string, Promise<readonly Part[]>>();
 beforeAll(() => {
   let last: Promise<unknown> = Promise.resolve();
