@@ -59,7 +59,9 @@ test("the trace of docs/telemetry.md is whole in a viewer that unpacks nothing, 
   const here = (text: string): string => text.replace(/\b4318\b/g, String(viewer.port));
   const [, configure, trace, register] = blocks.map(({ text }) => here(text));
   const [, file = ""] = /echo '(.*)'/.exec(configure ?? "") ?? [];
-  const daemon = await startDaemon({ file: { ...JSON.parse(file), acquire: { max_wait_seconds: 100 } } });
+  // An acquire waits as long as its pool may take to fill, which other daemons of tests do within a second.
+  const waiting = { fill: { default_rate_per_minute: 100 }, acquire: { max_wait_seconds: 100 } };
+  const daemon = await startDaemon({ file: { ...JSON.parse(file), ...waiting } });
   const env = { PATH: process.env["PATH"], REMUDA: daemon.url, REMUDA_API_KEY: daemon.apiKey };
   const options = { cwd: root, env, timeout: 110_000 };
   const [, ...registering] = (register ?? "").replace("node traced.mjs", "").split("\n");
