@@ -14,7 +14,7 @@ import { climb, type Ladder } from "./isolation/ladder.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import type { IsolationTools, Walls } from "./isolation/walls.js";
 import { type BrowserLimits, findPrlimit, type Prlimit, usualLimits } from "./resources/limits.js";
-import { configurationOf, findMachinePolicies, type MachinePolicies } from "./policy/policy-files.js";
+import { systemDirectoryOf, findMachinePolicies, type MachinePolicies } from "./policy/policy-files.js";
 import { cgroupNameOf, cgroupTopsOf, keepCgroupTops, makeScratchDirectory } from "./resources/scratch.js";
 import { killStrayProcesses } from "./stray-processes.js";
 import { findSizedScratch, type SizedScratch } from "./resources/sized-scratch.js";
@@ -119,7 +119,7 @@ async function examine(
   if (cgroups) stops.add("yielding", startYielding(cgroups, limits, { clock, log }));
   const sizedScratch =
     settings.usesMounts === false ? undefined : await findSizedScratch(settings.scratchDirectory, limits);
-  const configuration = configurationOf(installed.executables.chromium ?? "");
+  const configuration = systemDirectoryOf(installed.executables.chromium ?? "");
   const machinePolicies = await findMachinePolicies(configuration);
   const ladder = await findLadder(settings, { installed, uids, configuration }, log);
   const canary = await openCanary();

@@ -10,7 +10,7 @@ import { hasPrivateRoot } from "./isolation/rungs.js";
 import { makeEtc } from "./isolation/system-files.js";
 import type { WalledIn, Walls } from "./isolation/walls.js";
 import type { LaunchAttempt } from "./launch-attempt.js";
-import { configurationOf, type PolicyWanted, putPolicy, refusePolicy } from "./policy/policy-files.js";
+import { systemDirectoryOf, type PolicyWanted, putPolicy, refusePolicy } from "./policy/policy-files.js";
 import { mendProfile } from "./profile/mend-profile.js";
 import { removeCgroup } from "./resources/process-tree.js";
 import { makeWorkspace, repairWorkspace, takeWorkspace, type Workspace } from "./workspace.js";
@@ -103,7 +103,7 @@ async function givePolicy(
   { executables, machinePolicies, walls }: BrowserHost,
 ): Promise<void> {
   if (walls === undefined || !hasPrivateRoot(walls.rung)) return refusePolicy(wanted);
-  const shownAt = join(configurationOf(executables.chromium ?? ""), "policies");
+  const shownAt = join(systemDirectoryOf(executables.chromium ?? ""), "policies");
   await putPolicy({ root, shownAt, machine: machinePolicies }, wanted);
 }
 

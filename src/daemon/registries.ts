@@ -104,7 +104,7 @@ function openOtlpDestinations(
     exportingSessions: makeExportingSessions({
       poolStore: stores.poolStore,
       projects,
-      configs: new SessionReader(stores.poolStore, refs),
+      sessionReader: new SessionReader(stores.poolStore, refs),
     }),
     async whyClosed(endpoint) {
       await endpoints.refresh();

@@ -59,14 +59,18 @@ function refusedBody(body: AcquireBody): Refusal | undefined {
  * is what holds.
  */
 async function refusedStart(
-  { poolStore, configs }: AcquirePorts,
+  { poolStore, sessionReader }: AcquirePorts,
   { pool, body }: PoolAcquire,
 ): Promise<Refusal | undefined> {
   if (!body.start_url) return undefined;
   const terms = await poolStore.findTerms(pool.partition);
   const faults: Detail[] = [];
   if (terms?.id === pool.id)
-    checkStartHost(faults, body.start_url, (await configs.find(pool.partition, terms.launchConfig))?.network);
+    checkStartHost(
+      faults,
+      body.start_url,
+      (await sessionReader.find(pool.partition, terms.templateKey))?.network,
+    );
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 

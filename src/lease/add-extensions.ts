@@ -17,7 +17,7 @@ import type { SentExtension } from "../pool/operations.js";
 interface Ports {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
-  readonly configs: SessionReader;
+  readonly sessionReader: SessionReader;
   /** Why no browser could load the archive: none where one could. */
   faultsOf(path: string): Promise<readonly string[]>;
   /** Keeps the file where every node finds it. */
@@ -39,10 +39,10 @@ const shareOfPreparing = 0.5;
  * they may have taken minutes.
  */
 export const makeFindUploadTarget =
-  (ports: Pick<Ports, "poolStore" | "projects" | "configs">) =>
+  (ports: Pick<Ports, "poolStore" | "projects" | "sessionReader">) =>
   async (ref: string, caller: Caller): Promise<Done<Session> | Refusal> => {
     const found = await findSession(ports, ref);
-    const session = found && (await ports.configs.findSession(found.browser, found.at));
+    const session = found && (await ports.sessionReader.findSession(found.browser, found.at));
     if (!session) return refusal("browser_not_found");
     if (caller.lease && caller.lease !== session.browser.lease.id) return refusal("lease_superseded");
     if (session.launch.engine !== "chromium")

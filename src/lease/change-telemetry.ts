@@ -10,7 +10,7 @@ import { lastingTelemetry, mergeTelemetry } from "../spec/telemetry.js";
 
 interface Ports {
   readonly poolStore: PoolStore;
-  readonly configs: SessionReader;
+  readonly sessionReader: SessionReader;
   askNode(browser: LeasedBrowser, what: NodeRequest): Promise<NodeReply>;
 }
 
@@ -53,11 +53,11 @@ const mergedInto = (
 });
 
 async function again(
-  { poolStore, configs }: Ports,
+  { poolStore, sessionReader }: Ports,
   { id, lease }: LeasedBrowser,
 ): Promise<Session | undefined> {
   const held = await poolStore.findHeld(partitionOf(id), lease.id);
-  return held && (await configs.findSession(held.browser, held.at));
+  return held && (await sessionReader.findSession(held.browser, held.at));
 }
 
 async function askTelemetry(ports: Ports, browser: LeasedBrowser): Promise<Refusal | undefined> {

@@ -8,7 +8,7 @@ import { exportedTo, telemetryOf } from "../spec/telemetry.js";
 interface Ports {
   readonly poolStore: Pick<PoolStore, "leased" | "records">;
   readonly projects: Pick<ProjectStore, "partitions">;
-  readonly configs: Pick<SessionReader, "find">;
+  readonly sessionReader: Pick<SessionReader, "find">;
 }
 
 const readAtOnce = 200;
@@ -24,7 +24,7 @@ export const makeExportingSessions =
   };
 
 async function exportingIn(
-  { poolStore, configs }: Ports,
+  { poolStore, sessionReader }: Ports,
   partition: Partition,
   destination: OtlpDestinationId,
 ): Promise<readonly BrowserId[]> {
@@ -37,18 +37,18 @@ async function exportingIn(
       listed.map(({ id }) => id),
     );
     const exporting = await Promise.all(
-      browsers.map((browser) => isExporting(configs, browser, destination)),
+      browsers.map((browser) => isExporting(sessionReader, browser, destination)),
     );
     found.push(...browsers.flatMap(({ id }, at) => (exporting[at] ? [id] : [])));
   }
 }
 
 async function isExporting(
-  configs: Ports["configs"],
+  sessionReader: Ports["sessionReader"],
   browser: Browser,
   destination: OtlpDestinationId,
 ): Promise<boolean> {
   if (browser.state !== "leased") return false;
-  const launch = await configs.find(partitionOf(browser.id), browser.config);
+  const launch = await sessionReader.find(partitionOf(browser.id), browser.config);
   return exportedTo(telemetryOf(launch?.telemetry, browser.lease)) === destination;
 }

@@ -21,7 +21,7 @@ export interface LendPorts {
   readonly projects: ProjectStore;
   readonly waiters: Waiters;
   readonly grants: Grants;
-  readonly configs: SessionReader;
+  readonly sessionReader: SessionReader;
   readonly control: ControlId;
   readonly clock: Clock;
 }
@@ -242,13 +242,13 @@ async function withdraw(
 }
 
 async function granted(
-  { configs, grants, clock }: LendPorts,
+  { sessionReader, grants, clock }: LendPorts,
   { partition, caller }: LeaseRequest,
   { browser, at }: GrantedBrowser,
 ): Promise<Granted> {
   const timing = { grantedAt: clock.monotonic() };
   if (await caller.hasEnded?.()) throw new RemudaError("unauthorized");
-  const session = await configs.findSession(browser, at);
+  const session = await sessionReader.findSession(browser, at);
   const lease = browser.lease.id;
   if (!session) throw new RemudaError("unavailable", { message: "The browser ended as it was granted" });
   grants.opened(partition, lease, browser.id);

@@ -14,7 +14,7 @@ import { tagsParser, type Tombstone } from "../pool/session.js";
 interface Ports {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
-  readonly configs: SessionReader;
+  readonly sessionReader: SessionReader;
   readonly profiles: ProfileRefs;
   readonly region: string;
 }
@@ -183,9 +183,9 @@ class OverRows implements Source {
   }
 }
 
-async function viewOf({ configs }: Ports, row: Row): Promise<SessionOrTombstone | undefined> {
+async function viewOf({ sessionReader }: Ports, row: Row): Promise<SessionOrTombstone | undefined> {
   if (!("browser" in row)) return { kind: "deleted", tombstone: row };
-  const session = await configs.findSession(row.browser, row.at);
+  const session = await sessionReader.findSession(row.browser, row.at);
   return session && { kind: "session", session };
 }
 
@@ -202,14 +202,14 @@ function makeMatches(ports: Ports, query: SessionListQuery): Matches {
 
 /** Judges a session by the profile it has now, as a read of it does. */
 async function isSeen(
-  { configs }: Ports,
+  { sessionReader }: Ports,
   row: Row,
   sees: NonNullable<SessionListQuery["sees"]>,
 ): Promise<boolean> {
   const id = profileIdOf(row);
   if (!("browser" in row)) return sees({ id: row.id, ...(id && { profile: { id, save: false } }) });
   if (id === undefined) return sees(row.browser);
-  const session = await configs.findSession(row.browser, row.at);
+  const session = await sessionReader.findSession(row.browser, row.at);
   return (
     session !== undefined &&
     sees({ id: row.browser.id, ...(session.profile && { profile: session.profile }) })

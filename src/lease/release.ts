@@ -12,7 +12,7 @@ import type { ProjectStore } from "../pool/ports/project-store.js";
 interface ReleasePorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
-  readonly configs: Pick<SessionReader, "find">;
+  readonly sessionReader: Pick<SessionReader, "find">;
   /**
    * A retry of the official client after its session's lease has ended ends nothing within this time
    * (docs/api.md#release).
@@ -66,11 +66,11 @@ export const makeRelease =
 
 /** Found while the answer is on its way: whoever is told of the call does not keep its caller waiting. */
 async function capturedOf(
-  { configs }: ReleasePorts,
+  { sessionReader }: ReleasePorts,
   browser: BrowserId,
-  { lease, config, telemetry }: CapturedEnd,
+  { lease, config: templateKey, telemetry }: CapturedEnd,
 ): Promise<ConcernedLease> {
-  const launch = await configs.find(partitionOf(browser), config);
+  const launch = await sessionReader.find(partitionOf(browser), templateKey);
   return { browser, lease, telemetry: telemetryOf(launch?.telemetry, { telemetry }) };
 }
 

@@ -11,7 +11,7 @@ import type { TellHolder } from "../telemetry/tell-holder.js";
 interface Ports {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
-  readonly configs: SessionReader;
+  readonly sessionReader: SessionReader;
   readonly tellHolder: TellHolder;
 }
 
@@ -20,7 +20,7 @@ export const makeReportCaptcha =
   (ports: Ports) =>
   async (ref: string, result: CaptchaResult, caller: Caller): Promise<Done<null> | Refusal> => {
     const found = await findSession(ports, ref);
-    const session = found && (await ports.configs.findSession(found.browser, found.at));
+    const session = found && (await ports.sessionReader.findSession(found.browser, found.at));
     if (!session) return refusal("browser_not_found");
     if (caller.lease && caller.lease !== session.browser.lease.id) return refusal("lease_superseded");
     ports.tellHolder(concernedLease(session), {

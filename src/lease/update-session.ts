@@ -33,7 +33,7 @@ import { changeRunning, refusedProfile } from "./change-running.js";
 interface Ports extends References {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
-  readonly configs: SessionReader;
+  readonly sessionReader: SessionReader;
   readonly reports: Pick<NodeReports, "applied">;
   /** The browser's node ends Chromium and starts it again within. */
   readonly restartLimitMs: Millis;
@@ -46,7 +46,7 @@ export const makeGetSession =
   (ports: Ports) =>
   async (ref: string, options: { includeDeleted: boolean }): Promise<Done<SessionOrTombstone> | Refusal> => {
     const found = await findSession(ports, ref);
-    const session = found && (await ports.configs.findSession(found.browser, found.at));
+    const session = found && (await ports.sessionReader.findSession(found.browser, found.at));
     if (session) return done({ kind: "session", session });
     const tombstone = options.includeDeleted ? await findTombstone(ports.projects, ref) : undefined;
     return tombstone ? done({ kind: "deleted", tombstone }) : refusal("browser_not_found");
@@ -68,7 +68,7 @@ export const makeUpdateSession =
     const refused = refusedPatch(patch, faults);
     if (refused) return refused;
     const found = await findSession(ports, ref);
-    const session = found && (await ports.configs.findSession(found.browser, found.at));
+    const session = found && (await ports.sessionReader.findSession(found.browser, found.at));
     if (!session) return refusal("browser_not_found");
     const { browser } = session;
     if (caller.lease && caller.lease !== browser.lease.id) return refusal("lease_superseded");
@@ -208,10 +208,10 @@ async function changeRecord(
 }
 
 async function shown(
-  { configs }: Ports,
+  { sessionReader }: Ports,
   found: { readonly browser: LeasedBrowser; readonly at: Millis } | undefined,
 ): Promise<Done<Session> | Refusal> {
-  const session = found && (await configs.findSession(found.browser, found.at));
+  const session = found && (await sessionReader.findSession(found.browser, found.at));
   return session ? done(session) : refusal("browser_not_found");
 }
 

@@ -97,7 +97,7 @@ export class Slots {
     const begun = await this.ports.reports.beginLaunch(id, claim);
     if (!begun) return;
     const { browser: record, mayReset } = begun;
-    const template = await this.ports.poolStore.findLaunchConfig(partitionOf(id), record.config);
+    const template = await this.ports.poolStore.findTemplate(partitionOf(id), record.config);
     if (!template) return;
     if (!this.#admission.admits(id, memoryBytes(template.memory), this.all()))
       return await this.#failed(record, claim, "the node holds as many browsers as it may");

@@ -30,7 +30,7 @@ export type FillPool = (partition: Partition, fleet?: () => Promise<NodeCapaciti
  * other pools, or read anew.
  */
 export const makeFill = (ports: FillPorts): FillPool => {
-  const configs = new LaunchTemplates(ports.poolStore);
+  const templates = new LaunchTemplates(ports.poolStore);
   const readCapacities = makeReadCapacities(ports.nodes);
   return async (partition, read = readCapacities) => {
     const lack = await ports.poolStore.lackOf(partition);
@@ -41,7 +41,7 @@ export const makeFill = (ports: FillPorts): FillPool => {
     const wanted = await ports.poolStore.wanted(partition, mostAtOnce);
     if (wanted.count === 0) return;
     const pool = await ports.poolStore.findTerms(partition);
-    const launch = pool && (await configs.find(partition, pool.launchConfig));
+    const launch = pool && (await templates.find(partition, pool.templateKey));
     if (!launch) return;
     const { candidates, obstacle } = await candidatesFor(ports, {
       pool: pool.id,
@@ -51,7 +51,7 @@ export const makeFill = (ports: FillPorts): FillPool => {
     });
     const claimed = await ports.poolStore.claimLaunches(partition, {
       candidates,
-      madeFor: pool.launchConfig,
+      madeFor: pool.templateKey,
       obstacle,
       request: newRequestId(),
     });

@@ -13,12 +13,12 @@ import type { Session } from "./session.js";
 export class LaunchTemplates {
   readonly #kept = new LRUCache<string, LaunchTemplate>({ max: 500 });
 
-  constructor(private readonly poolStore: Pick<PoolStore, "findLaunchConfig">) {}
+  constructor(private readonly poolStore: Pick<PoolStore, "findTemplate">) {}
 
   async find(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
     const kept = this.#kept.get(`${partition} ${key}`);
     if (kept) return kept;
-    const found = await this.poolStore.findLaunchConfig(partition, key);
+    const found = await this.poolStore.findTemplate(partition, key);
     if (found) this.#kept.set(`${partition} ${key}`, found);
     return found;
   }

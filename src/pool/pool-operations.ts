@@ -26,7 +26,7 @@ export interface PoolPorts extends ProjectBounds, References {
 
 export const writeOf = (spec: PoolSpec): PoolWrite => ({
   spec,
-  launchConfig: launchTemplateOf(spec),
+  launchTemplate: launchTemplateOf(spec),
   // Everything that a pool may ask for is built; what an earlier release has noted goes with the next change.
   unsupported: [],
 });

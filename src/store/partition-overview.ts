@@ -41,7 +41,7 @@ const mendEveryMs: Millis = 60_000;
  * Builds the key as the scripts do (lua/include/pool.lua): an earlier release writes none, and leaves that of
  * another generation.
  */
-const configKeyOf = (generation: string, kept: string | null | undefined): string =>
+const templateKeyOf = (generation: string, kept: string | null | undefined): string =>
   kept?.startsWith(`${generation}-`) ? kept : generation;
 
 const spreadParser = parserOf("a reply of count-by-node", Type.Record(Type.String(), Type.Number()));
@@ -140,7 +140,7 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   async findTerms(partition: Partition): Promise<PoolSummary | undefined> {
     const key = this.scripts.keyOf(partition, "pool");
-    const [ref, state, name, createdAt, generation, configKey, rate, follows, uses, revision] =
+    const [ref, state, name, createdAt, generation, keptKey, rate, follows, uses, revision] =
       await this.scripts.ask((redis) =>
         redis.hmget(
           key,
@@ -165,7 +165,7 @@ export class RedisPartitionOverview implements PartitionOverview {
       id,
       ...(name ? { name } : {}),
       createdAt: Number(createdAt),
-      launchConfig: configKeyOf(generation ?? "", configKey),
+      templateKey: templateKeyOf(generation ?? "", keptKey),
       fillRatePerMinute: Number(rate),
       ...(typeof follows === "string" ? { follows: findProfileId(follows) ?? null } : {}),
     };

@@ -134,7 +134,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     ).join(" ");
   }
 
-  async findLaunchConfig(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
+  async findTemplate(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
     const text = await this.scripts.ask((redis) =>
       redis.hget(this.scripts.keyOf(partition, "templates"), key),
     );
@@ -186,10 +186,10 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
   }
 }
 
-const writeArgs = ({ spec, launchConfig, unsupported }: PoolWrite, revision: number): ScriptArgs => ({
+const writeArgs = ({ spec, launchTemplate, unsupported }: PoolWrite, revision: number): ScriptArgs => ({
   name: spec.name ?? "",
   config: JSON.stringify(spec),
-  launchConfig: JSON.stringify(launchConfig),
+  launchTemplate: JSON.stringify(launchTemplate),
   size: spec.size,
   fillRate: spec.fill_rate_per_minute,
   fields: JSON.stringify({

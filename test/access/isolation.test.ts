@@ -6,19 +6,19 @@ import {
   idIn,
   lists,
   type Operation,
-  sharedFurnishedProjects,
+  sharedFilledProjects,
   upload,
-} from "../support/access/furnished-projects.js";
-import { type Furnished, partsOf, type Row, rows } from "../support/access/project-rows.js";
+} from "../support/access/filled-projects.js";
+import { type FilledProject, partsOf, type Row, rows } from "../support/access/project-rows.js";
 
-const bed = sharedFurnishedProjects();
+const bed = sharedFilledProjects();
 const ask = (project: string, path: string, asked?: Asked): Promise<Answer> =>
   bed.ask(bed.rootIn(project), path, asked);
 type Kind = keyof typeof lists;
 const kinds = Object.keys(lists) as Kind[];
 
 /** Whoever asks in a project: the root key by naming it, or a key of it. */
-const askers: readonly ((own: Furnished) => Asker)[] = [
+const askers: readonly ((own: FilledProject) => Asker)[] = [
   ({ project }) => bed.rootIn(project),
   ({ key }) => ({ bearer: key }),
 ];
@@ -30,7 +30,7 @@ const isUnknown = /: there is no (such proxy|profile|extension|OTLP destination)
 async function faultOf(
   { id, method, path }: Operation,
   row: Row,
-  { asker, own, other }: { asker: Asker; own: Furnished; other: Furnished },
+  { asker, own, other }: { asker: Asker; own: FilledProject; other: FilledProject },
 ): Promise<readonly string[]> {
   const where = `${id} in ${own.project} with ids of ${other.project}`;
   switch (row.kind) {
@@ -144,7 +144,7 @@ test("a browser of a project is released, lent again, ended and on its project's
   const acquired = { body: { name: "again", acquire_timeout_seconds: 50 } };
   const session = await bed.make(bed.rootIn(own.project), `/browser_pools/${own.pool}/acquire`, acquired);
   expect(await ask(own.project, `/browsers/${session}`, { method: "DELETE" })).toMatchObject({ status: 204 });
-  const over = async ({ project }: Furnished): Promise<readonly string[]> =>
+  const over = async ({ project }: FilledProject): Promise<readonly string[]> =>
     ((await ask(project, "/browsers?status=deleted")).body as Record<string, unknown>[]).map(idIn);
   expect([await over(own), await over(other)]).toEqual([[session], []]);
   const named = "/browsers/again?include_deleted=true";

@@ -5,12 +5,12 @@ import {
   type Answer,
   type Asker,
   type Operation,
-  sharedFurnishedProjects,
-} from "../support/access/furnished-projects.js";
+  sharedFilledProjects,
+} from "../support/access/filled-projects.js";
 import { everyAction, type Kind, needs, ofOrganization } from "../support/access/needed-actions.js";
 import { askedOf, makeSubject, scopeRows, type Subject } from "../support/access/scope-rows.js";
 
-const bed = sharedFurnishedProjects();
+const bed = sharedFilledProjects();
 
 /**
  * `/healthz` and `/readyz` need no credential; `/metrics` is of another listener's making

@@ -34,11 +34,11 @@ const limitMs = 120_000;
 const stores = sharedProfileStores();
 
 /** A process that writes until it is killed. */
-async function startWriter(what: "put" | "save", wishes: object): Promise<ChildProcess> {
+async function startWriter(what: "put" | "save", options: object): Promise<ChildProcess> {
   const child = fork(join(import.meta.dirname, "../support/archive/archive-writer.mjs"), [
     compiled,
     what,
-    JSON.stringify(wishes),
+    JSON.stringify(options),
   ]);
   onTestFinished(() => void child.kill("SIGKILL"));
   await told(child);

@@ -7,9 +7,9 @@ import { onBoth } from "../support/store/on-both.js";
 onBoth("the audit log", ({ bed: stores }) => {
   async function withLog(
     work: (bed: AuditBed) => Promise<void>,
-    wishes: Parameters<typeof openAuditBed>[1] = {},
+    options: Parameters<typeof openAuditBed>[1] = {},
   ): Promise<void> {
-    const opened = await openAuditBed(stores(), wishes);
+    const opened = await openAuditBed(stores(), options);
     try {
       await work(opened);
     } finally {

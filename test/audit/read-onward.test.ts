@@ -19,10 +19,10 @@ afterAll(async () => {
 
 async function withLog(
   work: (bed: AuditBed) => Promise<void>,
-  wishes: Parameters<typeof openAuditBed>[1] = {},
+  options: Parameters<typeof openAuditBed>[1] = {},
 ): Promise<void> {
   await stores.redis.flushall();
-  const bed = await openAuditBed(stores, wishes);
+  const bed = await openAuditBed(stores, options);
   await work(bed).finally(() => bed.close());
 }
 const paths = (count: number): string[] => Array.from({ length: count }, (_, index) => `/${index}`);

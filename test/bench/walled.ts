@@ -7,7 +7,7 @@ import { etcDirectory } from "../../src/browser/isolation/ladder.js";
 import { makeEtc } from "../../src/browser/isolation/system-files.js";
 import type { Walls } from "../../src/browser/isolation/walls.js";
 import { limitsInside } from "../../src/browser/resources/limits.js";
-import { configurationOf, putPolicy } from "../../src/browser/policy/policy-files.js";
+import { systemDirectoryOf, putPolicy } from "../../src/browser/policy/policy-files.js";
 import { switchesOf } from "../../src/browser/switches.js";
 import { launchSpec } from "../support/browser/chromium-host.js";
 import { viewport } from "./bare.js";
@@ -65,6 +65,6 @@ async function fill(
   await makeEtc(etcDirectory(scratchDirectory, own), own);
   if (engine !== "chromium") return;
   await closeFiles(workspace, []);
-  const shownAt = join(configurationOf(executables.chromium ?? ""), "policies");
+  const shownAt = join(systemDirectoryOf(executables.chromium ?? ""), "policies");
   await putPolicy({ root: workspace.directories.root, shownAt, machine: machinePolicies }, {});
 }

@@ -17,7 +17,7 @@ let config: Config;
 let redisPids: number[];
 let faults: unknown[];
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), "remuda-test-ground-"));
+  root = await mkdtemp(join(tmpdir(), "remuda-test-boot-"));
   await writeFile(join(root, "c.json"), "{}");
   const opened = openConfig({ packageRoot: root, env: { REMUDA_CONFIG: "c.json", PATH: "/usr/bin:/bin" } });
   if (opened.kind === "refused") throw new Error(opened.faults.join());

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach } from "vitest";
 import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
-import { DaemonPlace, type Wishes } from "../support/daemon/daemon-settings.js";
+import { DaemonPlace, type DaemonOptions } from "../support/daemon/daemon-settings.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
@@ -18,7 +18,7 @@ export interface FaultBed {
   start(
     role: "all" | "control" | "node",
     settings?: Settings,
-    wishes?: Omit<Wishes, "role" | "file">,
+    options?: Omit<DaemonOptions, "role" | "file">,
   ): Promise<DaemonProcess>;
   /** One that was killed, or has ended by itself, is not to be stopped. */
   gone(daemon: DaemonProcess): void;
@@ -51,10 +51,10 @@ export function useFaultBed(): FaultBed {
     get proxy() {
       return proxy;
     },
-    async start(role, settings = {}, wishes = {}) {
+    async start(role, settings = {}, options = {}) {
       const place = new DaemonPlace({
         redisUrl: proxy.url,
-        ...wishes,
+        ...options,
         role,
         file: { ...noDrain, ...settings },
       });

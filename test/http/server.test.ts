@@ -16,13 +16,13 @@ async function start(...args: Parameters<typeof startServer>): Promise<TestServe
   return server;
 }
 
-interface Wire {
+interface RawConnection {
   readonly socket: Socket;
   text(): string;
   isClosed(): boolean;
 }
 /** A connection on which `text` was written as it is. */
-function wire(server: TestServer, text: string): Wire {
+function openRaw(server: TestServer, text: string): RawConnection {
   const socket = connect(server.port, "127.0.0.1");
   sockets.push(socket);
   let got = "";
@@ -72,7 +72,7 @@ test.each([
   ["no host", "GET /healthz HTTP/1.1\r\n\r\n", "The Host header is missing"],
 ])("%s is answered 400 with the flat body, and the connection closed", async (_what, text, message) => {
   const server = await start();
-  const got = wire(server, text);
+  const got = openRaw(server, text);
   await expect.poll(got.isClosed).toBe(true);
   expect(got.text()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*x-request-id: [0-9a-z]{24}\r\n/);
   expect(bodyOf(got.text())).toEqual({ code: "bad_request", message });
@@ -80,16 +80,16 @@ test.each([
 
 test("a request that does not arrive in time is refused", async () => {
   const server = await start({ headersTimeoutMs: 300, requestTimeoutMs: 300 });
-  const got = wire(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
+  const got = openRaw(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
   await expect.poll(got.isClosed).toBe(true);
   expect(bodyOf(got.text())).toEqual({ code: "bad_request", message: "The request did not arrive in time" });
 });
 
 test("an answer may take longer than a request may take to arrive", async () => {
   const server = await start({ headersTimeoutMs: 200, requestTimeoutMs: 200 });
-  const slow = wire(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
+  const slow = openRaw(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
   const held = holdAcquires(server);
-  const got = wire(server, acquireText);
+  const got = openRaw(server, acquireText);
   await expect.poll(held.waiting).toBe(1);
   await expect.poll(slow.isClosed).toBe(true);
   held.release();
@@ -99,7 +99,7 @@ test("an answer may take longer than a request may take to arrive", async () => 
 test("a connection on which nothing moves is cut", async () => {
   const server = await start({ silenceTimeoutMs: 100 });
   const held = holdAcquires(server);
-  const got = wire(server, acquireText);
+  const got = openRaw(server, acquireText);
   await expect.poll(held.waiting).toBe(1);
   await expect.poll(got.isClosed).toBe(true);
   held.release();
@@ -139,9 +139,9 @@ test("a browser's own URLs and every upgrade go to the front first; what it leav
       "/browsers/x/webdriver",
     ].map((path) => `request ${path}`),
   );
-  const taken = wire(server, upgradeText("/browsers/x/cdp?token=t"));
+  const taken = openRaw(server, upgradeText("/browsers/x/cdp?token=t"));
   await expect.poll(taken.text).toMatch(/^HTTP\/1\.1 101/);
-  const left = wire(server, upgradeText("/nowhere"));
+  const left = openRaw(server, upgradeText("/nowhere"));
   await expect.poll(left.isClosed).toBe(true);
   expect(bodyOf(left.text())).toMatchObject({ code: "route_not_found" });
   expect(seen.slice(-2)).toEqual(["upgrade /browsers/x/cdp?token=t", "upgrade /nowhere"]);
@@ -152,8 +152,8 @@ test("a front that throws is answered 500 and does not end the process", async (
     throw new Error("front broke");
   };
   const server = await start({}, { front: { request: fail, upgrade: fail } });
-  const request = wire(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
-  const upgrade = wire(server, upgradeText("/browsers/x/cdp"));
+  const request = openRaw(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  const upgrade = openRaw(server, upgradeText("/browsers/x/cdp"));
   for (const got of [request, upgrade]) {
     await expect.poll(got.isClosed).toBe(true);
     expect(bodyOf(got.text())).toMatchObject({ code: "internal" });
@@ -165,9 +165,9 @@ test("a front that throws is answered 500 and does not end the process", async (
 test("close lets replies in flight end, closes idle connections at once, and takes no more", async () => {
   const server = await start();
   const held = holdAcquires(server);
-  const idle = wire(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  const idle = openRaw(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await expect.poll(idle.text).toContain("200 OK");
-  const waiting = wire(server, acquireText);
+  const waiting = openRaw(server, acquireText);
   await expect.poll(held.waiting).toBe(1);
   const closed = server.close();
   await expect.poll(idle.isClosed).toBe(true);
@@ -192,7 +192,7 @@ test.each(["drain", "close"] as const)(
       return true;
     };
     const server = await start({ closeLimitMs: 30_000 }, { front: { request, upgrade: () => false } });
-    const slow = wire(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    const slow = openRaw(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
     slow.socket.pause();
     await expect.poll(() => hasEnded).toBe(true);
     const stopped = server[way]();
@@ -205,8 +205,8 @@ test.each(["drain", "close"] as const)(
 test("close cuts what does not end within the limit, upgraded connections included", async () => {
   const server = await start({ closeLimitMs: 100 }, { front: { request: () => false, upgrade: () => true } });
   const held = holdAcquires(server);
-  const waiting = wire(server, acquireText);
-  const upgraded = wire(server, upgradeText("/browsers/x/cdp"));
+  const waiting = openRaw(server, acquireText);
+  const upgraded = openRaw(server, upgradeText("/browsers/x/cdp"));
   await expect.poll(held.waiting).toBe(1);
   await server.close();
   await expect.poll(() => waiting.isClosed() && upgraded.isClosed()).toBe(true);

@@ -89,7 +89,7 @@ test("a waiter whose limit cannot be found out leaves the line", async () => {
 
 test("a grant that cannot be shown is undone", async () => {
   const pool = await filled();
-  control.broken.add("findLaunchConfig");
+  control.broken.add("findTemplate");
   await expect(control.acquire(pool.id, {}, callerOf())).rejects.toThrow("cannot be reached");
   await until("the browser's return", async () => (await idle(pool)) === 1);
 });

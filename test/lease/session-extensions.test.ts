@@ -46,8 +46,8 @@ async function add(
   caller = callerOf(),
 ): Promise<Done<null> | Refusal> {
   const { bed } = control;
-  const configs = new SessionReader(bed.poolStore, { proxies: bed.proxies, profiles: bed.profiles });
-  const sessions = { poolStore: bed.poolStore, projects: bed.projects, configs };
+  const sessionReader = new SessionReader(bed.poolStore, { proxies: bed.proxies, profiles: bed.profiles });
+  const sessions = { poolStore: bed.poolStore, projects: bed.projects, sessionReader };
   const run = makeAddExtensions({
     ...sessions,
     clock: control.clock,

@@ -173,6 +173,6 @@ test("pages of a list are disjoint and complete, whatever was made at the same i
 test("a session that ends while it is listed is left out", async () => {
   const pool = await filled();
   await pool.lend();
-  control.bed.poolStore.findLaunchConfig = async () => undefined;
+  control.bed.poolStore.findTemplate = async () => undefined;
   expect(await control.listSessions({ limit: 20, offset: 0, status: "active" })).toMatchObject({ items: [] });
 });

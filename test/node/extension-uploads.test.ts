@@ -31,7 +31,7 @@ async function lent(
 
 const item = async (name: string, fake?: FakeExtension): Promise<UploadedExtension> => ({
   name,
-  digest: await node.makings.keep({ ...(fake && { fake }), files: { "own.txt": name } }),
+  digest: await node.assets.keep({ ...(fake && { fake }), files: { "own.txt": name } }),
 });
 const items = (total: number): Promise<UploadedExtension[]> =>
   Promise.all(Array.from({ length: total }, (_, index) => item(`e${index}`)));
@@ -40,22 +40,22 @@ const filesOf = ({ chromium }: Slot): string[] => readdirSync(chromium.directori
 
 test("a launch loads the extensions of its configuration in their order, before the browser is idle, and notes their use", async () => {
   const ids = [
-    await node.makings.addExtension("second"),
-    await node.makings.addExtension("first"),
-    await node.makings.addExtension(undefined),
+    await node.assets.addExtension("second"),
+    await node.assets.addExtension("first"),
+    await node.assets.addExtension(undefined),
   ];
   const { slot } = await lent({ extension_ids: ids });
   expect(namesOf(slot)).toEqual(["second", "first", ids[2]]);
   await until(
     "its use",
-    async () => (await node.makings.extensions.find(ids[0] ?? ("" as never)))?.lastUsedAt !== undefined,
+    async () => (await node.assets.extensions.find(ids[0] ?? ("" as never)))?.lastUsedAt !== undefined,
   );
 });
 
 test("a launch whose extension is gone, or that Chromium refuses, fails with the reason and hands nothing out", async () => {
-  const gone = await node.makings.addExtension("gone");
-  await node.makings.extensions.remove(gone);
-  const refused = await node.makings.addExtension("bad", { fake: "refused" });
+  const gone = await node.assets.addExtension("gone");
+  await node.assets.extensions.remove(gone);
+  const refused = await node.assets.addExtension("bad", { fake: "refused" });
   for (const [id, text] of [
     [gone, "does not exist any more"],
     [refused, "the fake refuses it"],
@@ -73,7 +73,7 @@ test("a launch whose extension is gone, or that Chromium refuses, fails with the
 });
 
 test("uploads are loaded beside those of the launch, and a repeat of the same is done already", async () => {
-  const { held, slot } = await lent({ extension_ids: [await node.makings.addExtension("launched")] });
+  const { held, slot } = await lent({ extension_ids: [await node.assets.addExtension("launched")] });
   const given = await items(2);
   expect(await node.uploads.add(slot, held.lease, given)).toEqual({ isDone: true });
   expect(namesOf(slot)).toEqual(["launched", "e0", "e1"]);
@@ -96,7 +96,7 @@ test.each([1, 5, 20])("of %i uploads the last is refused: the browser has none o
 });
 
 test("the twenty-first, a name that is there and one given twice are refused, and nothing has changed", async () => {
-  const { held, slot } = await lent({ extension_ids: [await node.makings.addExtension("launched")] });
+  const { held, slot } = await lent({ extension_ids: [await node.assets.addExtension("launched")] });
   expect(await node.uploads.add(slot, held.lease, await items(20))).toMatchObject({
     isDone: false,
     code: "bad_request",
@@ -113,7 +113,7 @@ test("the twenty-first, a name that is there and one given twice are refused, an
 
 test("two uploads at once: one after the other, so that the second sees the first's names", async () => {
   const { held, slot } = await lent();
-  const [one, other] = [await item("same"), await node.makings.keep({ files: { "another.txt": "" } })];
+  const [one, other] = [await item("same"), await node.assets.keep({ files: { "another.txt": "" } })];
   const outcomes = await Promise.all([
     node.uploads.add(slot, held.lease, [one]),
     node.uploads.add(slot, held.lease, [{ name: "same", digest: other }]),
@@ -158,7 +158,7 @@ test("an upload for a lease that is over does nothing", async () => {
 });
 
 test("an extension that Chromium enables only at its start: it restarts in its session, and has the earlier ones too", async () => {
-  const { held, slot, pool } = await lent({ extension_ids: [await node.makings.addExtension("launched")] });
+  const { held, slot, pool } = await lent({ extension_ids: [await node.assets.addExtension("launched")] });
   await node.uploads.add(slot, held.lease, [await item("early")]);
   const { pid, directories, isolation } = slot.chromium;
   expect(await node.uploads.add(slot, held.lease, [await item("late", "late")])).toEqual({ isDone: true });

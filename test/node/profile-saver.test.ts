@@ -81,7 +81,7 @@ async function write(
   if (isolation.uid !== null) await chown(path, isolation.uid, isolation.uid);
 }
 const kept = async (profile: ProfileId): Promise<string | undefined> => {
-  const tar = await node.makings.archives.open(profile);
+  const tar = await node.assets.archives.open(profile);
   return tar && (await text(tar));
 };
 
@@ -102,7 +102,7 @@ const stateOf = async (id: BrowserId): Promise<string> =>
   (await node.bed.poolStore.findBrowser(id))?.browser.state ?? "gone";
 
 test("the end of a session that was to save makes its state the profile's, says so, and leaves nothing", async () => {
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   const saving = await session(profile);
   const { root } = saving.slot.chromium.directories;
   await write(saving, "what was done");
@@ -118,7 +118,7 @@ test("the end of a session that was to save makes its state the profile's, says 
 });
 
 test("the next one starts from it", async () => {
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   const first = await session(profile);
   await write(first, "what was done");
   await (
@@ -133,7 +133,7 @@ test("the next one starts from it", async () => {
 });
 
 test("one without save_changes, and one that crashed, save nothing", async () => {
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   const reading = await session(profile, { profile: { id: profile } });
   await (
     await remove(reading)
@@ -145,7 +145,7 @@ test("one without save_changes, and one that crashed, save nothing", async () =>
 });
 
 test("a browser of a pool never saves, but the profile a holder has attached to it to be saved", async () => {
-  const [configured, attached] = [await node.makings.addProfile(), await node.makings.addProfile()];
+  const [configured, attached] = [await node.assets.addProfile(), await node.assets.addProfile()];
   for (const [config, isAttached] of [
     [{ profile_id: configured, profile: { id: configured, save_changes: true } }, false],
     [{}, true],
@@ -176,20 +176,20 @@ test("a browser of a pool never saves, but the profile a holder has attached to 
 });
 
 test("a profile deleted meanwhile is not brought back", async () => {
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   const saving = await session(profile);
-  await node.makings.profiles.remove(profile);
+  await node.assets.profiles.remove(profile);
   await (
     await remove(saving)
   )();
-  expect([node.saves, await node.makings.profiles.find(profile)]).toEqual([
+  expect([node.saves, await node.assets.profiles.find(profile)]).toEqual([
     { outcomes: ["missing"], told: [] },
     undefined,
   ]);
 });
 
 test("a save that fails leaves the profile as it was, and nothing of the browser", async () => {
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   const first = await session(profile);
   await write(first, "the first state");
   await (
@@ -213,7 +213,7 @@ test("a save that fails leaves the profile as it was, and nothing of the browser
 test("a Chromium that does not come to its own end is not saved", async () => {
   await node.close();
   await open({ saveLimitMs: 1000 });
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   await node.fake.turn({ ignore: ["Browser.close"] });
   const saving = await session(profile);
   await (
@@ -227,7 +227,7 @@ test("a Chromium that does not come to its own end is not saved", async () => {
 });
 
 test("a retire job that comes again while the first one saves joins it, and says under its own claim that the browser is gone", async () => {
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   const saving = await session(profile);
   await write(saving, "saved once");
   const first = await remove(saving);
@@ -255,7 +255,7 @@ test("a retire job that comes again while the first one saves joins it, and says
 });
 
 test("the stop of the node saves as well", async () => {
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   const saving = await session(profile);
   await write(saving, "until the stop");
   await node.slots.close();
@@ -266,7 +266,7 @@ test("the stop of the node saves as well", async () => {
 });
 
 test("two that save one profile at once leave one whole state", async () => {
-  const profile = await node.makings.addProfile();
+  const profile = await node.assets.addProfile();
   const [one, other] = await Promise.all([session(profile), session(profile)]);
   await Promise.all([write(one, "1".repeat(100_000)), write(other, "2".repeat(100_000))]);
   const ends = await Promise.all([remove(one), remove(other)]);

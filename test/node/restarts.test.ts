@@ -110,9 +110,9 @@ async function titleOf(client: RawCdp, url: string): Promise<unknown> {
 }
 
 const upload = async ({ slot, held }: LentBrowser, name: string, word: string) =>
-  node.uploads.add(slot, held.lease, [{ name, digest: await node.makings.keep(titling(word)) }]);
+  node.uploads.add(slot, held.lease, [{ name, digest: await node.assets.keep(titling(word)) }]);
 const attach = async ({ slot, held }: LentBrowser, isSaved = false) => {
-  const id = await node.makings.addProfile();
+  const id = await node.assets.addProfile();
   return {
     id,
     outcome: await node.changeSession.change(slot, held.lease, { profile: { id, save: isSaved } }),
@@ -137,7 +137,7 @@ test.each([true, false])(
   async (headless) => {
     const lease = await lent({
       headless,
-      extension_ids: [await node.makings.addExtension("launched", titling("launched"))],
+      extension_ids: [await node.assets.addExtension("launched", titling("launched"))],
     });
     await upload(lease, "idle", "uploaded");
     const client = await connectRaw(lease.url());

@@ -61,7 +61,7 @@ test("a browser that could not be started again within its session is told as gi
   const { lease } = await pool.lend();
   slot.activity.begin(lease);
   slot.captures(lease, { telemetry: system.telemetry });
-  const digest = await node.makings.keep({ fake: "deadly", files: { "own.txt": "deadly" } });
+  const digest = await node.assets.keep({ fake: "deadly", files: { "own.txt": "deadly" } });
   await node.fake.turn({ failWithCode: 3 });
   expect(await node.uploads.add(slot, lease, [{ name: "deadly", digest }])).toMatchObject({ isDone: false });
   await until("its end", () => node?.slots.all().length === 0);

@@ -79,12 +79,12 @@ function open(jwksUrl: string | null = null) {
   return { clock, lines, verdict };
 }
 
-interface Wish {
+interface TokenOptions {
   readonly claims?: Readonly<Record<string, unknown>>;
   readonly header?: Readonly<Record<string, unknown>>;
   readonly at?: number;
 }
-const token = ({ claims = {}, header = {}, at = 0 }: Wish = {}): Promise<string> =>
+const token = ({ claims = {}, header = {}, at = 0 }: TokenOptions = {}): Promise<string> =>
   new SignJWT({ iss: issuer, aud: audience, sub: "ada", iat: start, exp: start + 600, ...claims })
     .setProtectedHeader({ alg: "RS256", kid: `key-${at}`, ...header })
     .sign(pair(at).privateKey);
@@ -127,14 +127,14 @@ test.each<[string, () => Promise<string>]>([
   expect(lines.at(-1)).toMatchObject({ level: "debug", fields: { why: expect.any(String) } });
 });
 
-test.each<[string, Wish]>([
+test.each<[string, TokenOptions]>([
   ['unexpected "aud" claim value', { claims: { aud: "urn:another" } }],
   ['its "iss" is not the configured issuer', { claims: { iss: "https://another.example" } }],
   ['"exp" claim timestamp check failed', { claims: { exp: start - 31 } }],
   ["its type lets nobody in", { header: { typ: "logout+jwt" } }],
-])("the log says why a token was refused: %s", async (why, wish) => {
+])("the log says why a token was refused: %s", async (why, options) => {
   const { verdict, lines } = open();
-  await verdict(await token(wish));
+  await verdict(await token(options));
   expect(lines).toMatchObject([{ level: "debug", fields: { why }, message: "token refused" }]);
 });
 const critical = (): string => {

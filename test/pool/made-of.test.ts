@@ -109,7 +109,7 @@ test("a name that means another thing by now is a new launch when it is sent aga
 test("twenty extensions may be named; the browser is launched from their ids", async () => {
   const ids = await Promise.all(Array.from({ length: 20 }, () => anExtension(control.bed)));
   const pool = await create({ extensions: ids.map((id) => ({ id })) });
-  const launch = await control.bed.poolStore.findLaunchConfig(partitionOf(pool.id), String(pool.generation));
+  const launch = await control.bed.poolStore.findTemplate(partitionOf(pool.id), String(pool.generation));
   expect(launch).toMatchObject({ extension_ids: ids });
 });
 

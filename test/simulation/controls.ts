@@ -155,7 +155,7 @@ async function prepareSession(
   const ask = {
     candidate,
     waiter,
-    template: writeOf(poolConfig()).launchConfig,
+    template: writeOf(poolConfig()).launchTemplate,
     ...(keyed ? { keyed } : {}),
     ...(isAgain ? { relaunch: world.request() } : {}),
   };

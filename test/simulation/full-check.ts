@@ -15,7 +15,7 @@ export async function checkAll(world: World): Promise<void> {
 async function checkPartition(world: World, partition: Partition): Promise<void> {
   const { redis, project } = world.bed;
   const key = (part: PartitionPart): string => partitionKey(project, partition, part);
-  const [texts, leases, waiting, sets, configs, pool] = await Promise.all([
+  const [texts, leases, waiting, sets, templateKeys, pool] = await Promise.all([
     redis.hvals(key("browsers")),
     redis.hgetall(key("leases")),
     redis.hkeys(key("waiterRecords")),
@@ -40,7 +40,7 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
     );
     checkRecord(browser, leases);
     hold(
-      browser.state === "retiring" || configs.includes(browser.config),
+      browser.state === "retiring" || templateKeys.includes(browser.config),
       () => `the configuration of ${browser.id} is gone`,
     );
     if (browser.state === "idle")

@@ -207,7 +207,7 @@ onBoth("ends", ({ bed, server }) => {
     const created = await bed().poolStore.createSession(onDemandPartition, {
       candidate: candidateOn(onDemandPartition, nodeA),
       waiter,
-      template: writeOf(poolConfig()).launchConfig,
+      template: writeOf(poolConfig()).launchTemplate,
     });
     if (created.kind !== "claimed") throw new Error(created.kind);
     const { browser } = created;
@@ -235,7 +235,7 @@ onBoth("ends", ({ bed, server }) => {
     expect(found.browser.state).toBe("retiring");
     await bed().reports.gone(browser.id, claimOf(found.browser));
     expect((await bed().poolStore.browsers(onDemandPartition)).browsers).toEqual([]);
-    expect(await bed().poolStore.findLaunchConfig(onDemandPartition, browser.config)).toBeUndefined();
+    expect(await bed().poolStore.findTemplate(onDemandPartition, browser.config)).toBeUndefined();
   });
 
   test("reports of browsers that never were are stale", async () => {

@@ -54,12 +54,12 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
 
   test("launch configurations: what was kept of a lost one is not taken for another's", async () => {
     const pool = await PoolBed.create(bed(), { size: 1 });
-    const configs = new LaunchTemplates(bed().poolStore);
+    const templates = new LaunchTemplates(bed().poolStore);
     const read = async (): Promise<boolean | undefined> =>
       (
-        await configs.find(
+        await templates.find(
           pool.partition,
-          (await bed().poolStore.findTerms(pool.partition))?.launchConfig ?? "",
+          (await bed().poolStore.findTerms(pool.partition))?.templateKey ?? "",
         )
       )?.stealth;
     const replica = await detach(pool);
@@ -70,7 +70,7 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
     await pool.update({ stealth: false, kiosk_mode: true }, { isNewLaunch: true });
     expect(await read()).toBe(false);
     const [browser] = await pool.claim(1);
-    expect(await bed().poolStore.findLaunchConfig(pool.partition, browser?.config ?? "")).toMatchObject({
+    expect(await bed().poolStore.findTemplate(pool.partition, browser?.config ?? "")).toMatchObject({
       kiosk_mode: true,
     });
   });

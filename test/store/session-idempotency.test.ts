@@ -24,7 +24,7 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
       timeoutSeconds: 60,
       ...over,
     };
-    const { launchConfig: template } = writeOf(poolConfig());
+    const { launchTemplate: template } = writeOf(poolConfig());
     const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: "body" } };
     return {
       waiter,
@@ -85,7 +85,7 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
     expect((await create({ key: "k" })).reply).toEqual({ kind: "over" });
     const found = await bed().poolStore.findBrowser(id);
     if (found) await bed().reports.gone(id, claimOf(found.browser));
-    expect(await bed().poolStore.findLaunchConfig(onDemandPartition, id)).toBeUndefined();
+    expect(await bed().poolStore.findTemplate(onDemandPartition, id)).toBeUndefined();
   });
 
   test("keeps a browser whose caller went while it launched for the retry, then lets it go", async () => {
@@ -130,7 +130,7 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
       await bed().poolStore.createSession(onDemandPartition, {
         candidate: candidateOn(onDemandPartition, nodeB),
         waiter: first.waiter,
-        template: writeOf(poolConfig()).launchConfig,
+        template: writeOf(poolConfig()).launchTemplate,
         relaunch: request(),
       });
     expect(await again()).toEqual({ kind: "superseded" });

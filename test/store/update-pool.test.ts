@@ -146,7 +146,7 @@ onBoth("update-pool", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       await pool.update({ network: { allowed_hosts: ["example.com"] } }, { isNewNetwork: true });
       const [browser] = await pool.claim(1);
-      expect(await bed().poolStore.findLaunchConfig(pool.partition, browser?.config ?? "")).toMatchObject({
+      expect(await bed().poolStore.findTemplate(pool.partition, browser?.config ?? "")).toMatchObject({
         network: { allowed_hosts: ["example.com"] },
       });
     });
@@ -166,13 +166,13 @@ onBoth("update-pool", ({ bed }) => {
     await pool.update({ stealth: true }, { isNewLaunch: true });
     await bed().poolStore.reap(pool.partition);
     const held = await pool.lend();
-    expect(await bed().poolStore.findLaunchConfig(pool.partition, held.browser.config)).toMatchObject({
+    expect(await bed().poolStore.findTemplate(pool.partition, held.browser.config)).toMatchObject({
       stealth: false,
     });
     await pool.release(held, { reuse: false });
     await pool.clear();
     await bed().poolStore.reap(pool.partition);
-    expect(await bed().poolStore.findLaunchConfig(pool.partition, held.browser.config)).toBeUndefined();
+    expect(await bed().poolStore.findTemplate(pool.partition, held.browser.config)).toBeUndefined();
   });
 
   test("flush retires idle ones only; they are replaced at the fill rate, and a repeat flushes nothing more", async () => {

@@ -12,7 +12,7 @@ import { type ForcedEntry, managedPolicy } from "./managed-policy.js";
 export type MachinePolicies = ReadonlyMap<string, string>;
 
 /** The directory in which a build of Chromium looks for its configuration. */
-export const configurationOf = (executable: string): string =>
+export const systemDirectoryOf = (executable: string): string =>
   executable.includes("google/chrome") ? "/etc/opt/chrome" : "/etc/chromium";
 
 const kinds = ["managed", "recommended"];

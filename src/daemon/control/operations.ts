@@ -134,20 +134,20 @@ function makeSessionOperations(
   const { poolStore, reports } = stores;
   const { projects, ...refs } = project;
   const { region } = config;
-  const { configs } = lendingPorts(shared, project, lending);
+  const { sessionReader } = lendingPorts(shared, project, lending);
   const restartLimitMs = config.node.launchLimitMs + answerMarginMs;
   const changing = {
     poolStore,
     projects,
     reports,
     ...refs,
-    configs,
+    sessionReader,
     askNode: lending.askNode,
     restartLimitMs,
   };
   return {
     create: makeSessionCreation(shared, project, lending),
-    list: makeListSessions({ poolStore, projects, configs, profiles: refs.profiles, region }),
+    list: makeListSessions({ poolStore, projects, sessionReader, profiles: refs.profiles, region }),
     get: makeGetSession(changing),
     update: makeUpdateSession(changing),
     remove: makeRemoveSession(releasePorts(shared, project)),
@@ -198,7 +198,15 @@ const lendingPorts = (
   { stores: { poolStore }, clock }: DaemonParts,
   { projects, ...refs }: ProjectStores,
   { control, waiters, grants }: Lending,
-) => ({ poolStore, projects, configs: new SessionReader(poolStore, refs), control, waiters, grants, clock });
+) => ({
+  poolStore,
+  projects,
+  sessionReader: new SessionReader(poolStore, refs),
+  control,
+  waiters,
+  grants,
+  clock,
+});
 
 const releasePorts = (
   { config, stores, clock }: DaemonParts,
@@ -206,7 +214,7 @@ const releasePorts = (
 ): Parameters<typeof makeRelease>[0] => ({
   poolStore: stores.poolStore,
   projects,
-  configs: new SessionReader(stores.poolStore, refs),
+  sessionReader: new SessionReader(stores.poolStore, refs),
   retryWindowMs: config.acquire.retryWindowMs,
   saveWaitMs: config.profiles.saveWaitMs,
   clock,

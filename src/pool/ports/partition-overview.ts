@@ -15,7 +15,7 @@ export interface PoolSummary {
   readonly name?: string;
   readonly createdAt: Millis;
   /** Key of the launch configuration of what is launched now. */
-  readonly launchConfig: string;
+  readonly templateKey: string;
   readonly fillRatePerMinute: number;
   /**
    * The profile whose saves flush its idle browsers, or null; absent where an earlier release has written the

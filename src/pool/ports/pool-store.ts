@@ -72,7 +72,7 @@ export interface LaunchCandidate {
 
 export interface PoolWrite {
   readonly spec: PoolSpec;
-  readonly launchConfig: LaunchTemplate;
+  readonly launchTemplate: LaunchTemplate;
   readonly unsupported: readonly string[];
 }
 
@@ -227,7 +227,7 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
    */
   networkChanges(partition: Partition): Promise<string>;
   /** A launch configuration never changes under its key. */
-  findLaunchConfig(partition: Partition, key: string): Promise<LaunchTemplate | undefined>;
+  findTemplate(partition: Partition, key: string): Promise<LaunchTemplate | undefined>;
 
   wanted(partition: Partition, most: number): Promise<LaunchDemand>;
   /**

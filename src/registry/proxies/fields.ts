@@ -10,7 +10,7 @@ export interface ParsedProxy {
   readonly name?: string;
 }
 
-type Config = NonNullable<ProxyCreate["config"]>;
+type ProxyFields = NonNullable<ProxyCreate["config"]>;
 
 /** A new proxy as it is kept, or every fault of the body; the kinds that need a vendor are not supported. */
 export function parseProxy({
@@ -51,7 +51,10 @@ export function parseProxy({
   });
 }
 
-function checkPlace(faults: FieldFaults, { host, port }: Config): { host: string; port: number } | undefined {
+function checkPlace(
+  faults: FieldFaults,
+  { host, port }: ProxyFields,
+): { host: string; port: number } | undefined {
   const parsed = host === undefined ? undefined : parseHost(host);
   if (host === undefined) fieldFault(faults, "config.host", "is required");
   else if (!parsed)
@@ -67,7 +70,7 @@ function checkPlace(faults: FieldFaults, { host, port }: Config): { host: string
 function checkCredentials(
   faults: FieldFaults,
   protocol: ProxyRecord["protocol"],
-  { username, password }: Config,
+  { username, password }: ProxyFields,
 ): void {
   if (password !== undefined && username === undefined)
     fieldFault(faults, "config.password", "requires a username");

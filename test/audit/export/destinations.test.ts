@@ -20,7 +20,7 @@ beforeEach(async () => {
   cloud.faults.length = 0;
 });
 onBoth("export destinations", ({ bed }) => {
-  const open = (wishes: Parameters<typeof openExportBed>[2] = {}) => openExportBed(bed(), cloud, wishes);
+  const open = (options: Parameters<typeof openExportBed>[2] = {}) => openExportBed(bed(), cloud, options);
 
   test("a destination is made paused, with an external id of its own each time", async () => {
     const { make, operations } = open();

@@ -20,11 +20,11 @@ async function start(options: Partial<HttpOptions>): Promise<TestServer> {
   return server;
 }
 
-interface Wire {
+interface RawConnection {
   readonly socket: Socket;
   text(): string;
 }
-function open({ port }: TestServer, ...sent: readonly (string | Buffer)[]): Wire {
+function open({ port }: TestServer, ...sent: readonly (string | Buffer)[]): RawConnection {
   const socket = connect(port, "127.0.0.1");
   sockets.push(socket);
   let got = "";

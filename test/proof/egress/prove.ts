@@ -8,7 +8,7 @@ import { openSecureSite } from "../../support/egress/egress-secure-site.js";
 import { openAllowedSite } from "../../support/egress/egress-site.js";
 import {
   findOwnNetwork,
-  furnishOwnNetwork,
+  openOwnNetwork,
   mayHaveOwnNetwork,
   type World,
 } from "../../support/egress/egress-world.js";
@@ -36,7 +36,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const options = readOptions(args.filter((arg) => arg !== within));
-  if (args.includes(within)) return await prove(options, await furnishOwnNetwork());
+  if (args.includes(within)) return await prove(options, await openOwnNetwork());
   if (options.daemon === undefined && (await mayHaveOwnNetwork())) return await again(args);
   return await prove(options, findOwnNetwork(options.sinkAddress));
 }

@@ -87,7 +87,7 @@ onBoth(
       const { poolStore, project } = bed();
       const id = newRequestId();
       const waiter = { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 };
-      const { launchConfig: template } = writeOf(poolConfig());
+      const { launchTemplate: template } = writeOf(poolConfig());
       const reply = await poolStore.createSession(onDemandPartition, {
         candidate: candidateOn(onDemandPartition, nodeA),
         waiter,

@@ -42,7 +42,7 @@ async function start(options: Partial<PrivateRedisOptions> = {}): Promise<Privat
   started.push(redis);
   return redis;
 }
-async function using<T>(redis: PrivateRedis, work: (client: Redis) => Promise<T>): Promise<T> {
+async function withClient<T>(redis: PrivateRedis, work: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis({ path: redis.socket });
   try {
     return await work(client);
@@ -53,17 +53,17 @@ async function using<T>(redis: PrivateRedis, work: (client: Redis) => Promise<T>
 
 test("what was written is there after a stop and a start", async () => {
   const first = await start();
-  await using(first, (client) => client.set("horse", "grey"));
+  await withClient(first, (client) => client.set("horse", "grey"));
   await first.stop();
   const second = await start();
-  expect(await using(second, (client) => client.get("horse"))).toBe("grey");
+  expect(await withClient(second, (client) => client.get("horse"))).toBe("grey");
 });
 
 test("it listens on a socket only its owner may use, and on no port", async () => {
   const redis = await start();
   expect((await stat(redis.socket)).mode & 0o777).toBe(0o700);
   expect((await stat(join(root, "data", "redis"))).mode & 0o777).toBe(0o700);
-  const config = await using(
+  const config = await withClient(
     redis,
     (client) => client.config("GET", "port", "maxmemory-policy", "appendonly", "save") as Promise<string[]>,
   );
@@ -154,5 +154,5 @@ test("a killed daemon's Redis that hangs is ended by the next start, and its dat
   await once(holder, "exit");
   const redis = await start({ stopLimitMs });
   expect(redis.pid).not.toBe(pid);
-  expect(await using(redis, (client) => client.get("horse"))).toBe("bay");
+  expect(await withClient(redis, (client) => client.get("horse"))).toBe("bay");
 });

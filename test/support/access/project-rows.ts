@@ -2,7 +2,7 @@ import { multipartBody, multipartType, field, file } from "../http/multipart-bod
 import { extensionZip } from "../archive/zip-bytes.js";
 
 /** What a project of a test has: one of each, called `same` in every project, and some that only it has. */
-export interface Furnished {
+export interface FilledProject {
   readonly project: string;
   /** A key of the project, without a policy. */
   readonly key: string;
@@ -16,7 +16,7 @@ export interface Furnished {
   /** The ids of all of them. */
   readonly ids: ReadonlySet<string>;
 }
-type Kind = Exclude<keyof Furnished, "project" | "key" | "ids">;
+type Kind = Exclude<keyof FilledProject, "project" | "key" | "ids">;
 
 interface Body {
   readonly json?: unknown;
@@ -25,27 +25,27 @@ interface Body {
 /** What an operation is asked in one project with ids of another. */
 export type Row =
   /** Its path names something of the other project. */
-  | { readonly kind: "named"; readonly of: Kind; body?(other: Furnished): Body }
+  | { readonly kind: "named"; readonly of: Kind; body?(other: FilledProject): Body }
   /** It shows things of its own project only. */
   | { readonly kind: "list"; readonly of: Kind }
   /** Its body names something of the other project. */
-  | { readonly kind: "refers"; readonly bodies: readonly ((other: Furnished) => unknown)[] }
+  | { readonly kind: "refers"; readonly bodies: readonly ((other: FilledProject) => unknown)[] }
   /** It names nothing that belongs to a project. */
   | { readonly kind: "unbound" };
 
 const json = (value: unknown) => (): Body => ({ json: value });
 const unbound: Row = { kind: "unbound" };
-const pool = (body?: (other: Furnished) => Body): Row => ({
+const pool = (body?: (other: FilledProject) => Body): Row => ({
   kind: "named",
   of: "pool",
   ...(body && { body }),
 });
-const session = (body?: (other: Furnished) => Body): Row => ({
+const session = (body?: (other: FilledProject) => Body): Row => ({
   kind: "named",
   of: "session",
   ...(body && { body }),
 });
-const references: readonly ((other: Furnished) => object)[] = [
+const references: readonly ((other: FilledProject) => object)[] = [
   ({ profile }) => ({ profile: { id: profile } }),
   ({ extension }) => ({ extensions: [{ id: extension }] }),
   ({ proxy }) => ({ proxy_id: proxy }),
@@ -59,16 +59,16 @@ const namedReferences: readonly ((name: string) => object)[] = [
   (name) => ({ telemetry: { export: { otlp: { destination: { name } } } } }),
 ];
 export const nameOnlyIn = (project: string): string => `only-${project}`;
-const everyReference: readonly ((other: Furnished) => object)[] = [
+const everyReference: readonly ((other: FilledProject) => object)[] = [
   ...references,
   ...namedReferences.map(
     (refers) =>
-      ({ project }: Furnished) =>
+      ({ project }: FilledProject) =>
         refers(nameOnlyIn(project)),
   ),
 ];
 /** A pool names its proxies otherwise. */
-const ofSessions: readonly ((other: Furnished) => object)[] = [
+const ofSessions: readonly ((other: FilledProject) => object)[] = [
   ({ proxy }) => ({ proxy: { id: proxy } }),
   ({ project }) => ({ proxy: { name: nameOnlyIn(project) } }),
 ];

@@ -1,7 +1,7 @@
 import { extensionZip } from "../archive/zip-bytes.js";
 import { destinationBody } from "../http/recorded-audit.js";
 import { field, file, multipartBody, multipartType } from "../http/multipart-body.js";
-import { type Asked, type FurnishedProjects, proxyConfig, upload } from "./furnished-projects.js";
+import { type Asked, type FilledProjects, proxyConfig, upload } from "./filled-projects.js";
 import { queries } from "./listed-operations.js";
 
 const thingKinds = ["pool", "session", "profile", "proxy", "extension", "destination"] as const;
@@ -12,7 +12,7 @@ export type Subject = (typeof thingKinds)[number] | "key" | "project" | "export"
 interface ScopeRow {
   /** What its path names. */
   readonly of?: Subject;
-  readonly sent?: (id: string, world: FurnishedProjects) => Asked;
+  readonly sent?: (id: string, world: FilledProjects) => Asked;
   /** What it answers to whom it lets in; nothing: any of 200 to 299. */
   readonly answers?: number;
 }
@@ -118,7 +118,7 @@ const makers: Readonly<Record<Exclude<Subject, "project">, readonly [path: strin
 };
 
 /** The id of something new, in a project where it belongs to one. */
-export function makeSubject(world: FurnishedProjects, of: Subject, project: string): Promise<string> {
+export function makeSubject(world: FilledProjects, of: Subject, project: string): Promise<string> {
   const root = world.rootIn(project);
   if (of === "project") return world.make(root, "/org/projects", { body: { name: `p${Math.random()}` } });
   const [path, sent] = makers[of];
@@ -129,7 +129,7 @@ export function makeSubject(world: FurnishedProjects, of: Subject, project: stri
 export const askedOf = (
   { id, method, path }: { readonly id: string; readonly method: string; readonly path: string },
   named: string,
-  world: FurnishedProjects,
+  world: FilledProjects,
 ): { readonly path: string; readonly asked: Asked } => ({
   path: path.replaceAll(/\{\w+\}/g, named) + (queries[id] ?? ""),
   asked: { method, ...scopeRows[id]?.sent?.(named, world) },

@@ -1,24 +1,24 @@
 // A process that writes archives and is there to be killed: `archive-writer.mjs <compiled sources> <what> <JSON
-// of its wishes>`. It says `ready` before it begins, and `done` each time that one is there.
+// of its options>`. It says `ready` before it begins, and `done` each time that one is there.
 import { join } from "node:path";
 import { Readable } from "node:stream";
 const [compiled, what, text] = process.argv.slice(2);
-const wishes = JSON.parse(text);
+const options = JSON.parse(text);
 const from = (path) => import(join(compiled, "src", path));
 const { systemClock } = await from("base/clock.js");
 const { Secret } = await from("base/crypto/secret.js");
 
 async function openArchives() {
-  if (wishes.s3) {
+  if (options.s3) {
     const { S3Archives } = await from("archive/s3-archives.js");
-    const { accessKeyId, secretAccessKey } = wishes.s3.credentials;
+    const { accessKeyId, secretAccessKey } = options.s3.credentials;
     return new S3Archives({
-      ...wishes.s3,
+      ...options.s3,
       credentials: { accessKeyId: new Secret(accessKeyId), secretAccessKey: new Secret(secretAccessKey) },
     });
   }
   const { DirectoryArchives } = await from("archive/directory-archives.js");
-  return new DirectoryArchives(join(wishes.directory, "archives"), systemClock);
+  return new DirectoryArchives(join(options.directory, "archives"), systemClock);
 }
 
 async function openSaves(archives) {
@@ -33,7 +33,7 @@ async function openSaves(archives) {
   const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
   const store = new ScriptStore(
     connectAlone({
-      url: wishes.redisUrl,
+      url: options.redisUrl,
       isCluster: false,
       connectTimeoutMs: 2000,
       commandTimeoutMs: 10_000,
@@ -44,8 +44,8 @@ async function openSaves(archives) {
   return makeProfileArchives({
     profiles: new RedisProfileStore(store, "default"),
     archives,
-    staging: await openStaging(join(wishes.directory, "staging")),
-    seal: new StreamSeal(new Secret(wishes.key)),
+    staging: await openStaging(join(options.directory, "staging")),
+    seal: new StreamSeal(new Secret(options.key)),
     maxBytes: 2 ** 40,
     open: (digest) => archives.open(digest),
   });
@@ -55,12 +55,12 @@ async function openSaves(archives) {
 const stateOf = (round) =>
   Readable.from(
     (function* () {
-      for (let part = 0; part < wishes.parts; part += 1) yield Buffer.alloc(2 ** 20, "abcdefgh"[round % 8]);
+      for (let part = 0; part < options.parts; part += 1) yield Buffer.alloc(2 ** 20, "abcdefgh"[round % 8]);
     })(),
   );
 
 async function putAll(archives) {
-  for (const { digest, path } of wishes.files) await archives.put(digest, path);
+  for (const { digest, path } of options.files) await archives.put(digest, path);
 }
 
 const archives = await openArchives();
@@ -68,7 +68,7 @@ const saves = what === "save" ? await openSaves(archives) : undefined;
 process.send("ready");
 for (let round = 0; ; round += 1) {
   await (saves
-    ? saves.save(wishes.profile, stateOf(round), { signal: new AbortController().signal })
+    ? saves.save(options.profile, stateOf(round), { signal: new AbortController().signal })
     : putAll(archives));
   process.send("done");
 }

@@ -35,7 +35,7 @@ const hourMs = 3_600_000;
 /** A range that holds whatever a test records. */
 export const always = (): AuditFilter => ({ start: Date.now() - 24 * hourMs, end: Date.now() + 24 * hourMs });
 
-interface Wishes {
+interface AuditBedOptions {
   readonly mostBytes?: number;
   readonly segmentEntries?: number;
   readonly hotMs?: number;
@@ -51,11 +51,11 @@ interface Old {
 }
 
 /** The audit log over a test's Redis and a directory of its own. */
-export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = {}) {
+export async function openAuditBed({ store, redis }: StoreBed, options: AuditBedOptions = {}) {
   const directory = await mkdtemp(join(tmpdir(), "remuda-audit-"));
   const archives = new DirectoryArchives(join(directory, "archives"), systemClock);
   const staging = await openStaging(join(directory, "staging"));
-  const audit = new RedisAuditStore(store, wishes.mostBytes ?? 2 ** 30);
+  const audit = new RedisAuditStore(store, options.mostBytes ?? 2 ** 30);
   /** Files that another daemon would read, with nothing in memory. */
   const newFiles = () => new SegmentFiles({ archives, staging, clock: systemClock });
   const files = newFiles();
@@ -63,11 +63,11 @@ export async function openAuditBed({ store, redis }: StoreBed, wishes: Wishes = 
   const sealing = {
     store: audit,
     files,
-    hotMs: wishes.hotMs ?? hourMs,
+    hotMs: options.hotMs ?? hourMs,
     // All that there is, unless a test says otherwise.
-    sealBytes: wishes.sealBytes ?? 0,
-    segmentEntries: wishes.segmentEntries ?? 1000,
-    keepMs: wishes.keepMs ?? 24 * hourMs,
+    sealBytes: options.sealBytes ?? 0,
+    segmentEntries: options.segmentEntries ?? 1000,
+    keepMs: options.keepMs ?? 24 * hourMs,
     log: silentLog,
   };
   const addOld = async ({ path, recordedAt, at, index }: Old): Promise<void> => {

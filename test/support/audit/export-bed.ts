@@ -12,7 +12,7 @@ import { destinationBody, serviceRoleArn } from "../http/recorded-audit.js";
 import type { StoreBed } from "../store/store-bed.js";
 import { type Cloud, serviceCredentials } from "./cloud.js";
 
-interface Wishes {
+interface ExportBedOptions {
   readonly assumesRoles?: boolean;
   readonly serviceRoleArn?: string | null;
   readonly most?: number;
@@ -25,8 +25,8 @@ export function valueOf<Value>(got: Done<Value> | Refusal): Value {
 }
 
 /** Export destinations over a test's Redis and a cloud of its own. */
-export function openExportBed({ store }: StoreBed, cloud: Cloud, wishes: Wishes = {}) {
-  const { assumesRoles = true, most = 20 } = wishes;
+export function openExportBed({ store }: StoreBed, cloud: Cloud, options: ExportBedOptions = {}) {
+  const { assumesRoles = true, most = 20 } = options;
   const destinations = new RedisDestinationStore(store, most);
   const { accessKeyId, secretAccessKey } = assumesRoles
     ? {
@@ -46,7 +46,7 @@ export function openExportBed({ store }: StoreBed, cloud: Cloud, wishes: Wishes 
   const operations = makeDestinationOperations({
     store: destinations,
     assumesRoles,
-    serviceRoleArn: wishes.serviceRoleArn === undefined ? serviceRoleArn : wishes.serviceRoleArn,
+    serviceRoleArn: options.serviceRoleArn === undefined ? serviceRoleArn : options.serviceRoleArn,
     attempt: makeTrial({ buckets, assumesRoles }),
   });
   /** As if it had been made active so long ago: a test has no time to wait for a window's end. */

@@ -14,7 +14,7 @@ interface World {
   readonly cloud: Cloud;
   readonly exports: ExportBed;
 }
-interface Wishes {
+interface ExportWorldOptions {
   readonly cloudOf?: Parameters<typeof startCloud>[0];
   readonly exportsOf?: Parameters<typeof openExportBed>[2];
   readonly logOf?: Parameters<typeof openAuditBed>[1];
@@ -23,7 +23,7 @@ interface Wishes {
 /** Gives each test a log, a cloud and destinations of its own, over one Redis of its file. */
 export function exportWorlds({ cluster = false } = {}): (
   work: (world: World) => Promise<void>,
-  wishes?: Wishes,
+  options?: ExportWorldOptions,
 ) => Promise<void> {
   let server: TestRedis;
   let stores: StoreBed;

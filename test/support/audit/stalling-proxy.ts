@@ -29,24 +29,24 @@ export async function openStallingProxy(target: string): Promise<StallingProxy> 
   const { port, hostname } = new URL(target);
   const open = new Set<Socket>();
   const held = new Set<Socket>();
-  let wish: { part: number; stalled: (told: Stalled) => void } | undefined;
+  let pending: { part: number; stalled: (told: Stalled) => void } | undefined;
 
   const carry = (socket: Socket): void => {
     const onward = connect(Number(port), hostname);
     let upload = Buffer.alloc(0);
     const hold = (told: Stalled, head: Buffer): void => {
       held.add(socket).add(onward);
-      const { stalled } = wish ?? {};
-      wish = undefined;
+      const { stalled } = pending ?? {};
+      pending = undefined;
       // The store has it before anybody is told, so that nothing of it is lost with the connection.
       onward.write(Buffer.concat([head, told.body]), () => stalled?.(told));
     };
     socket.on("data", (piece: Buffer) => {
       if (held.has(socket)) return;
       const isUpload = upload.length > 0 || piece.toString("latin1", 0, 4) === "PUT ";
-      if (!wish || !isUpload) return void onward.write(piece);
+      if (!pending || !isUpload) return void onward.write(piece);
       upload = Buffer.concat([upload, piece]);
-      const told = stalledOf(upload, wish.part);
+      const told = stalledOf(upload, pending.part);
       if (told) hold(told, upload.subarray(0, upload.indexOf(headEnd) + headEnd.length));
     });
     onward.on("data", (piece: Buffer) => void socket.write(piece));
@@ -68,7 +68,7 @@ export async function openStallingProxy(target: string): Promise<StallingProxy> 
   await once(server, "listening");
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    stallAt: (part) => new Promise((resolve) => (wish = { part, stalled: resolve })),
+    stallAt: (part) => new Promise((resolve) => (pending = { part, stalled: resolve })),
     drop() {
       for (const socket of held) socket.destroy();
     },

@@ -88,8 +88,8 @@ export async function openControlBed(project: string, options: ControlBedOptions
   );
   const { proxies, profiles, extensions, destinations } = bed;
   const refs: References = { proxies, profiles, extensions, destinations };
-  const configs = new SessionReader(poolStore, refs);
-  const lending = { poolStore, projects, waiters, grants, configs, control, clock };
+  const sessionReader = new SessionReader(poolStore, refs);
+  const lending = { poolStore, projects, waiters, grants, sessionReader, control, clock };
   const defaults = {
     fillRatePerMinute: 6000,
     maxFillRatePerMinute: null,
@@ -114,7 +114,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
   const sessionPorts = {
     poolStore,
     projects,
-    configs,
+    sessionReader,
     reports: failing<NodeReports>(bed.reports, broken),
     ...refs,
     restartLimitMs: 35_000,
@@ -126,7 +126,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
         : { kind: nodeAnswer };
     },
   };
-  const ending = { poolStore, projects, configs, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
+  const ending = { poolStore, projects, sessionReader, retryWindowMs: 120_000, clock, saveWaitMs: 30_000 };
   return {
     bed,
     broken,
@@ -165,7 +165,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
     listSessions: makeListSessions({
       poolStore,
       projects,
-      configs,
+      sessionReader,
       profiles: bed.profiles,
       region: "us-east",
     }),

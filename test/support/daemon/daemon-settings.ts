@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { newDirectory, newScratchDirectory } from "../killed-runs.js";
 import { key } from "../http/http-server.js";
 
-export interface Wishes {
+export interface DaemonOptions {
   /** Put over the settings of tests, section by section: as in a configuration file. */
   readonly file?: Readonly<Record<string, unknown>>;
   /** A Redis shared with others; without it the daemon has a private one. */
@@ -48,13 +48,13 @@ export class DaemonPlace {
   readonly scratchDirectory = newScratchDirectory();
   readonly #file = join(this.directory, "config.json");
 
-  constructor(private readonly wishes: Wishes) {
+  constructor(private readonly options: DaemonOptions) {
     const own = { node: { scratch_dir: this.scratchDirectory } };
-    writeFileSync(this.#file, JSON.stringify([quick, own, wishes.file ?? {}].reduce(merge, {})));
+    writeFileSync(this.#file, JSON.stringify([quick, own, options.file ?? {}].reduce(merge, {})));
   }
 
   get environment(): Record<string, string> {
-    const { role, redisUrl, drawsKeys, port = 0, environment } = this.wishes;
+    const { role, redisUrl, drawsKeys, port = 0, environment } = this.options;
     return {
       PATH: process.env["PATH"] ?? "/usr/bin:/bin",
       ...environment,
@@ -73,7 +73,7 @@ export class DaemonPlace {
 
   /** What it answers to; a drawn one is there once the daemon is. */
   get apiKey(): string {
-    return this.wishes.drawsKeys ? readFileSync(join(this.dataDir, "api-key"), "utf8").trim() : key;
+    return this.options.drawsKeys ? readFileSync(join(this.dataDir, "api-key"), "utf8").trim() : key;
   }
 
   remove(): void {

@@ -6,7 +6,7 @@ import { nothing, takeCensus } from "../browser/chromium-census.js";
 import { until } from "../browser/chromium-until.js";
 import { compiled } from "../compiled.js";
 import { isLiving } from "../living.js";
-import { clusterSecret, DaemonPlace, encryptionKey, type Wishes } from "./daemon-settings.js";
+import { clusterSecret, DaemonPlace, encryptionKey, type DaemonOptions } from "./daemon-settings.js";
 import { type Got, key, send, type Sent } from "../http/http-server.js";
 
 /** What a test does to a daemon, wherever that runs. */
@@ -150,9 +150,9 @@ type Boot = typeof import("../../../src/daemon/boot.js");
 type Roles = typeof import("../../../src/daemon/roles.js");
 type Log = typeof import("../../../src/observe/log.js");
 
-export async function startDaemon(wishes: Wishes & { clock?: Clock } = {}): Promise<Daemon> {
+export async function startDaemon(options: DaemonOptions & { clock?: Clock } = {}): Promise<Daemon> {
   const { boot, makeLog, openConfig, roles } = await loadDaemon();
-  const place = new DaemonPlace(wishes);
+  const place = new DaemonPlace(options);
   const opened = openConfig({ packageRoot: place.directory, env: place.environment });
   if (opened.kind === "refused") throw new Error(opened.faults.join("; "));
   const { config } = opened;
@@ -161,7 +161,7 @@ export async function startDaemon(wishes: Wishes & { clock?: Clock } = {}): Prom
   const stopping = new AbortController();
   const stops = await boot(roles[config.role], config, {
     log,
-    clock: wishes.clock ?? systemClock,
+    clock: options.clock ?? systemClock,
     stopping: stopping.signal,
     hurry: new AbortController().signal,
     fail: (error) => log.error({ error }, "daemon failed"),

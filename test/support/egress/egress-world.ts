@@ -38,10 +38,10 @@ export const mayHaveOwnNetwork = (): Promise<boolean> =>
   );
 
 /**
- * Furnishes an empty network namespace, which the process is in: addresses of every kind, name servers where
+ * Fills an empty network namespace, which the process is in: addresses of every kind, name servers where
  * the machine has its own, and a way out that leads nowhere and counts what it is given.
  */
-export async function furnishOwnNetwork(): Promise<World> {
+export async function openOwnNetwork(): Promise<World> {
   const nameServers = await nameServersOf("/etc/resolv.conf");
   const ip = async (...words: string[]): Promise<void> => void (await run("ip", words));
   await ip("link", "set", "lo", "up");

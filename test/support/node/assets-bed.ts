@@ -36,7 +36,7 @@ export interface ExtensionFiles {
 }
 
 /** Real archives, registries and a cache, in a directory of their own. */
-export interface MakingsBed {
+export interface AssetsBed {
   readonly extensions: RedisExtensionStore;
   readonly profiles: RedisProfileStore;
   readonly archives: ProfileArchives;
@@ -51,11 +51,11 @@ export interface MakingsBed {
 
 const most = 1000;
 
-export async function openMakingsBed({
+export async function openAssetsBed({
   store,
   project,
-}: Pick<StoreBed, "store" | "project">): Promise<MakingsBed> {
-  const directory = await mkdtemp(join(tmpdir(), "remuda-test-makings-"));
+}: Pick<StoreBed, "store" | "project">): Promise<AssetsBed> {
+  const directory = await mkdtemp(join(tmpdir(), "remuda-test-assets-"));
   const kept = new DirectoryArchives(join(directory, "archives"), systemClock);
   const staging = await openStaging(join(directory, "staging"));
   const cache = await openCache({

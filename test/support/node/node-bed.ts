@@ -31,7 +31,7 @@ import { type FakeChromium, makeFakeChromium, readableByFakes } from "../browser
 import { openTestHost, silentLog } from "../browser/chromium-host.js";
 import { type Broken, failing } from "../failing.js";
 import { DrivenClock } from "../driven-clock.js";
-import { type MakingsBed, openMakingsBed } from "./assets-bed.js";
+import { type AssetsBed, openAssetsBed } from "./assets-bed.js";
 import { nodeA } from "../store/pool-bed.js";
 import { startRedis, type TestRedis } from "../store/redis.js";
 import { claimOf, openStoreBed, type StoreBed } from "../store/store-bed.js";
@@ -42,7 +42,7 @@ import { unstoredTelemetry } from "../telemetry/recorder.js";
  * which calls of the store fail.
  */
 export interface NodeBed {
-  readonly makings: MakingsBed;
+  readonly assets: AssetsBed;
   readonly leaseCommands: LeaseCommands;
   readonly handover: LeaseHandover;
   readonly reconciler: Reconciler;
@@ -98,10 +98,10 @@ export async function openNodeBed(
   const clock = new DrivenClock();
   const networkSync = new NetworkSync({ poolStore, reports, clock, log: silentLog });
   const reserved = makeReservedEndpoints([{ host: "127.0.0.1", port: host.canary.port }]);
-  const makings = await openMakingsBed(bed);
+  const assetsBed = await openAssetsBed(bed);
   const saves: { outcomes: SaveOutcome[]; told: string[] } = { outcomes: [], told: [] };
   const profileSaver = new ProfileSaver({
-    profiles: failing(makings.archives, broken),
+    profiles: failing(assetsBed.archives, broken),
     pack: packProfile,
     saved: async (profile) => void saves.told.push(profile),
     clock: systemClock,
@@ -115,7 +115,7 @@ export async function openNodeBed(
   const unpack = (path: string, into: string): Promise<void> =>
     unpackExtension(path, into, { maxFiles: 100, maxUnpackedBytes: 2 ** 20 });
   const assets = new BrowserAssets({
-    ...makings,
+    ...assetsBed,
     log: silentLog,
     unpackExtension: unpack,
     unpackProfile: (tar, room) => unpackProfile(tar, room, { maxBytes: 2 ** 30, maxFiles: 10_000 }),
@@ -179,7 +179,7 @@ export async function openNodeBed(
   const uploads = new ExtensionUploads({
     poolStore,
     restarts,
-    cache: makings.cache,
+    cache: assetsBed.cache,
     unpack,
     loadLimitMs: 5000,
     log: silentLog,
@@ -229,7 +229,7 @@ export async function openNodeBed(
   });
   const stopKeeping = reconciler.start();
   return {
-    makings,
+    assets: assetsBed,
     leaseCommands,
     handover,
     reconciler,
@@ -259,7 +259,7 @@ export async function openNodeBed(
       await host.close();
       expect(left).toEqual(nothing);
       await fake.remove();
-      await makings.close();
+      await assetsBed.close();
       await bed.close();
       await server.stop();
     },

@@ -142,9 +142,9 @@ export const writeOf = (spec: PoolSpec, unsupported: readonly string[] = []): Po
     timeout_seconds: ___,
     reset_on_release: ____,
     name: _____,
-    ...launchConfig
+    ...launchTemplate
   } = spec;
-  return { spec, launchConfig, unsupported };
+  return { spec, launchTemplate, unsupported };
 };
 
 export const launchFacts = { headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" } as const;

@@ -22,7 +22,7 @@ end
 
 -- The key under which a generation's launch configuration is kept, which is `configKey` in the record. An
 -- earlier release writes none, and leaves that of another generation.
-local function configKeyOf(generation, kept)
+local function templateKeyOf(generation, kept)
   return kept and kept:match("^(%d+)-") == generation and kept or generation
 end
 

@@ -24,9 +24,9 @@ local size, rate, credit, backoff, state, unsupported, generation, network, conf
     "size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "generation", "networkGeneration",
     "launchConfig", "asked", "configKey"
   ))
-local configKey = configKeyOf(generation, keptKey)
+local templateKey = templateKeyOf(generation, keptKey)
 if state ~= "open" or unsupported ~= "" then return finish("none") end
-if A.madeFor ~= "" and A.madeFor ~= configKey then return finish("none") end
+if A.madeFor ~= "" and A.madeFor ~= templateKey then return finish("none") end
 size, credit = tonumber(size), tonumber(credit)
 local tokens = refill(size, tonumber(rate))
 local short = math.max(0, size + redis.call("SCARD", K.replaceable) - liveCount())
@@ -63,15 +63,15 @@ local function claimOne(browser)
   end
   browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
   browser.generation, browser.networkGeneration = tonumber(generation), tonumber(network)
-  browser.config = configKey
+  browser.config = templateKey
   claim(browser)
   redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
   event(browser, "none", "launching", "fill")
   addBrowser(browser)
   table.insert(claimed, browser)
 end
-if redis.call("HEXISTS", K.templates, configKey) == 0 then
-  redis.call("HSET", K.templates, configKey, config)
+if redis.call("HEXISTS", K.templates, templateKey) == 0 then
+  redis.call("HSET", K.templates, templateKey, config)
 end
 for _, browser in ipairs(cjson.decode(A.candidates)) do
   if short > 0 and (credit >= 1 or tokens >= 1) and mayTry(browser) then

@@ -123,11 +123,11 @@ end
 if terms.state == "open" and terms.kind == "pool" then
   endVoidMarks(terms.closed)
   dispatch(terms)
-  local present = configKeyOf(unpack(poolFields("generation", "configKey")))
-  for _, config in ipairs(redis.call("HKEYS", K.templates)) do
-    local generation = config:match("^%d+")
-    if config ~= present and redis.call("ZCOUNT", K.generationIndex, generation, generation) == 0 then
-      redis.call("HDEL", K.templates, config)
+  local present = templateKeyOf(unpack(poolFields("generation", "configKey")))
+  for _, key in ipairs(redis.call("HKEYS", K.templates)) do
+    local generation = key:match("^%d+")
+    if key ~= present and redis.call("ZCOUNT", K.generationIndex, generation, generation) == 0 then
+      redis.call("HDEL", K.templates, key)
     end
   end
 end

@@ -1,7 +1,7 @@
 -- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes
 -- superfluous or stale.
 -- KEYS  pool templates browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
--- ARGV  revision revisedAt fields config launchConfig size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
+-- ARGV  revision revisedAt fields config launchTemplate size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
 -- REPLY updated, changed (by others meanwhile), missing
 -- `revisedAt` is when that revision was written, in microseconds, empty where that is not known: a failover
 -- that lost it gives its number once more.
@@ -19,7 +19,7 @@ if revision ~= A.revision or A.revisedAt ~= "" and revisedAt ~= A.revisedAt then
 
 refill(tonumber(oldSize), tonumber(oldRate))
 for field, value in pairs(cjson.decode(A.fields)) do redis.call("HSET", K.pool, field, value) end
-redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchConfig,
+redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchTemplate,
   "size", A.size, "fillRate", A.fillRate)
 if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 -- Saves before this are no reason to flush anything (flush).
@@ -32,7 +32,7 @@ if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
   -- generations gives their numbers once more.
   local key = string.format("%d-%s", nextNumber("generation"), microseconds())
   redis.call("HSET", K.pool, "configKey", key)
-  redis.call("HSET", K.templates, key, A.launchConfig)
+  redis.call("HSET", K.templates, key, A.launchTemplate)
   -- A new configuration is a new chance: what failed under the old one is no reason to wait.
   redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "")
   redis.call("HDEL", K.pool, "failing")

@@ -91,7 +91,7 @@ export interface ProcessAttempt extends Common {
   /** How much it wants at most: processes, or MiB. */
   readonly bound?: number;
   /** Judges what the program printed; gives what that betrays. */
-  judge?(text: string, ground: TestMachine): string | undefined;
+  judge?(text: string, machine: TestMachine): string | undefined;
 }
 
 export type Attempt = ClientAttempt | ProcessAttempt;

@@ -5,7 +5,7 @@ import { type Daemon, startDaemon } from "../daemon/daemon.js";
 import { destinationBody } from "../http/recorded-audit.js";
 import { field, file, multipartBody, multipartType } from "../http/multipart-body.js";
 import { readDocument } from "../http/openapi-document.js";
-import { type Furnished, nameOnlyIn } from "./project-rows.js";
+import { type FilledProject, nameOnlyIn } from "./project-rows.js";
 
 /** Who asks: with which credential, and naming which project. */
 export interface Asker {
@@ -52,8 +52,8 @@ const exportPath = "/audit-logs/export/destinations";
 const passing = ["uptime_ms", "age_ms", "last_used_at", "requests", "usage"];
 
 /** A daemon with three projects that have one thing of each kind, called the same in each. */
-export class FurnishedProjects {
-  #started: { daemon: Daemon; fake: FakeChromium; projects: readonly Furnished[] } | undefined;
+export class FilledProjects {
+  #started: { daemon: Daemon; fake: FakeChromium; projects: readonly FilledProject[] } | undefined;
 
   async start(): Promise<void> {
     const fake = await makeFakeChromium();
@@ -69,7 +69,7 @@ export class FurnishedProjects {
     const root = { bearer: daemon.apiKey };
     const names = ["blue", "green"];
     const made = await Promise.all(names.map((name) => this.make(root, "/org/projects", { body: { name } })));
-    const projects = await Promise.all(["default", ...made].map((project) => this.#furnish(project)));
+    const projects = await Promise.all(["default", ...made].map((project) => this.#fill(project)));
     this.#started = { daemon, fake, projects };
     await this.make(root, exportPath, { body: destinationBody() });
   }
@@ -87,10 +87,10 @@ export class FurnishedProjects {
     return this.#running.daemon;
   }
   /** The default one, and two others. */
-  get projects(): readonly Furnished[] {
+  get projects(): readonly FilledProject[] {
     return this.#running.projects;
   }
-  get pairs(): readonly (readonly [Furnished, Furnished])[] {
+  get pairs(): readonly (readonly [FilledProject, FilledProject])[] {
     return this.projects.flatMap((own) =>
       this.projects.flatMap((other) => (own === other ? [] : [[own, other] as const])),
     );
@@ -135,7 +135,7 @@ export class FurnishedProjects {
     return String((await this.made(root, "/org/api_keys", { body: { name: "made", ...body } }))["key"]);
   }
 
-  async #furnish(project: string): Promise<Furnished> {
+  async #fill(project: string): Promise<FilledProject> {
     const there = this.rootIn(project);
     const [same, only, key] = await Promise.all([
       this.#register(there, "same"),
@@ -176,7 +176,7 @@ export class FurnishedProjects {
   }
 
   /** All that a project shows, without what passes with time. */
-  async everythingIn({ project }: Furnished): Promise<string> {
+  async everythingIn({ project }: FilledProject): Promise<string> {
     const paths = [...Object.values(lists), "/browser_pools/same/browsers", "/browsers/same"];
     return await this.#shown(this.rootIn(project), paths);
   }
@@ -207,8 +207,8 @@ function parsed(text: string): unknown {
 }
 
 /** One for all tests of a file. */
-export function sharedFurnishedProjects(): FurnishedProjects {
-  const bed = new FurnishedProjects();
+export function sharedFilledProjects(): FilledProjects {
+  const bed = new FilledProjects();
   beforeAll(() => bed.start(), 120_000);
   afterAll(() => bed.stop());
   return bed;
