@@ -10,6 +10,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { type Daemon, type Lease, redisPidIn, startDaemon } from "../support/daemon/daemon.js";
 import { refusedUpgrade } from "../support/gateway/gateway-bed.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import { toldTo, toldWhen } from "../support/telemetry/told-events.js";
 
 /** This is the smallest limit that settings allow, so that a test stores little. */
 const maxScratchBytes = 64 * 2 ** 20;
@@ -46,7 +47,8 @@ const hideIn =
   };
 
 async function startTenant(daemon: Daemon): Promise<Tenant> {
-  const { status, body, text } = await daemon.call("POST /browsers", { headless: true });
+  const wanted = { headless: true, telemetry: { enabled: true } };
+  const { status, body, text } = await daemon.call("POST /browsers", wanted);
   if (status !== 200 && status !== 201) throw new Error(`no session: ${text}`);
   const lease = body as Lease;
   const client = await connectRaw(lease.cdp_ws_url);
@@ -78,12 +80,29 @@ async function expectRetired(
     status: 410,
     body: { code: "browser_gone", message: expect.stringContaining(reason) },
   });
+  await expectOnRecord(daemon, offender.lease, reason);
   expect((await daemon.call("GET /metrics")).text).toMatch(
     new RegExp(`remuda_limit_retirements_total{limit="${reason}"} [1-9]`),
   );
   expect(await neighbour.client.evaluate("1 + 1", neighbour.page)).toBe(2);
   await neighbour.client.close();
   await daemon.call(`DELETE /browsers/${neighbour.lease.session_id}`);
+}
+
+/** Its holder is told of memory that ran out, and finds there what it did last. */
+async function expectOnRecord(daemon: Daemon, lease: Lease, reason: string): Promise<void> {
+  const recorded = await daemon.call(`GET /browsers/${lease.session_id}/flight_recording`);
+  if (reason !== "memory_exceeded") {
+    expect(recorded.status).toBe(404);
+    return expect(await toldTo(daemon, lease, "system_oom_kill")).toEqual([]);
+  }
+  const { data } = await toldWhen(daemon, lease, { type: "system_oom_kill" });
+  expect(data).toEqual({ process_name: "chromium", constraint: "memcg", rss_kb: expect.any(Number) });
+  expect(data["rss_kb"]).toBeGreaterThan(2 ** 20);
+  const { body } = recorded;
+  expect(body).toMatchObject({ session_id: lease.session_id, reason, memory: { limit_bytes: 2 ** 30 } });
+  const states = (body.states as { state: string }[]).map(({ state }) => state);
+  expect(states.slice(-2)).toEqual(["memory_pressure", "memory_exceeded"]);
 }
 
 /** A process is refused more than its class; two that are not are too much together. */

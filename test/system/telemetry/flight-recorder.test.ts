@@ -9,6 +9,7 @@ import type { Got } from "../../support/http/http-server.js";
 import { signal } from "../../support/living.js";
 import { openRedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
+import { toldWhen } from "../../support/telemetry/told-events.js";
 
 let redis: TestRedis;
 let daemon: Daemon;
@@ -148,7 +149,7 @@ test("a browser that crashes while Redis is away has its recording when Redis is
 });
 
 test("a browser whose page took all its memory says so", async () => {
-  await daemon.makePool({ name: "greedy", memory: "1GiB" });
+  await daemon.makePool({ name: "greedy", memory: "1GiB", telemetry: { enabled: true } });
   const lease = await acquire("greedy");
   const client = await connectRaw(lease.cdp_ws_url);
   const page = await client.attach();
@@ -168,6 +169,9 @@ test("a browser whose page took all its memory says so", async () => {
   expect(recording.memory).toMatchObject({ limit_bytes: 2 ** 30 });
   expect(recording.memory.out_of_memory_kills).toBeGreaterThan(0);
   expect(recording.memory.peak_bytes).toBeGreaterThan(0.9 * 2 ** 30);
+  const { data, source } = await toldWhen(daemon, lease, { type: "system_oom_kill" });
+  expect(source).toEqual({ kind: "local_process" });
+  expect(data).toEqual({ process_name: "chromium", constraint: "memcg", kills: expect.any(Number) });
 });
 
 test("a session that ended in order left none, and one that never was is unknown", async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { kinds } from "../../support/browser/chromium-kinds.js";
+import { typesOfPages } from "../../support/telemetry/corpus.js";
 import {
   type MonitoredBrowser,
   type MonitoredPage,
@@ -209,5 +210,9 @@ describe.each(kinds)("%s", (_name, spec) => {
     browser.client.send("Page.crash", {}, page.session).catch(() => {});
     const crashed = await found(page, "page_crashed");
     expect(crashed.data).toEqual({ target_id: page.target, target_type: "page", url: `${site.url}/` });
+  });
+
+  test("every type of the corpus was caused", () => {
+    expect(typesOfPages.filter((type) => events.of(type).length === 0)).toEqual([]);
   });
 });
