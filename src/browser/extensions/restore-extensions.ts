@@ -51,8 +51,10 @@ async function restoreExtensions({ cdp, clock, before }: Restoring, strangers: S
   const added = [...now].filter(([id]) => !before.has(id));
   const changed = [...before].filter(([id, { path, isEnabled }]) => isEnabled && now.get(id)?.path !== path);
   for (const [id] of added) strangers.add(id);
+  // So many that look at once would keep Chromium from starting the workers that they wait for.
+  const looksEveryMs = pauseMs * added.length;
   await Promise.all([
-    ...added.map(([id, { path }]) => uninstall(cdp, clock, { id, path })),
+    ...added.map(([id, { path }]) => uninstall(cdp, clock, { id, path, looksEveryMs })),
     ...changed.map(([, { path }]) => cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true })),
   ]);
   return added.length + changed.length;
@@ -66,14 +68,18 @@ const mostManifestBytes = 2 ** 20;
  * leave a target behind that stays in every list, cannot be closed and is nowhere else (Chromium 156,
  * docs/chromium.md#extensions).
  */
-async function uninstall(cdp: Cdp, clock: Clock, { id, path }: { id: string; path: string }): Promise<void> {
+async function uninstall(
+  cdp: Cdp,
+  clock: Clock,
+  { id, path, looksEveryMs }: { id: string; path: string; looksEveryMs: Millis },
+): Promise<void> {
   // The browser has said this path, so the file there is not trusted.
   const manifest = (await findForeignText(join(path, "manifest.json"), mostManifestBytes)) ?? "";
   const deadline = clock.monotonic() + workerLimitMs;
   let isReady = !manifest.includes('"service_worker"');
   while (!isReady && clock.monotonic() < deadline) {
     isReady = await hasRunningWorker(cdp, id);
-    if (!isReady) await pause(clock, pauseMs);
+    if (!isReady) await pause(clock, looksEveryMs);
   }
   await cdp.send("Extensions.uninstall", { id }).catch(ignoreRefusal);
 }
