@@ -37,3 +37,14 @@ test("comments end within 110 columns, as the formatter sees to for code", () =>
     );
   expect(found).toEqual([]);
 });
+
+test("each line of a Lua script ends within 110 columns", () => {
+  const found = written
+    .filter((path) => path.endsWith(".lua"))
+    .flatMap((path) =>
+      readFileSync(join(root, path), "utf8")
+        .split("\n")
+        .flatMap((line, at) => (line.length > 110 ? [`${path}:${at + 1}`] : [])),
+    );
+  expect(found).toEqual([]);
+});

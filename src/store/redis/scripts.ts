@@ -5,10 +5,13 @@ import { headOf, type Script } from "./script-call.js";
 const folder = new URL("../lua/", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, folder), "utf8");
 
-function header(source: string, field: "KEYS" | "ARGV"): readonly string[] {
-  const line = new RegExp(`^-- ${field} +(.*)$`, "m").exec(source)?.[1] ?? "";
-  return line.split(/\s+/).filter((word) => word !== "");
+/** What a header says under `field`; it may go on in lines that are further in than prose is. */
+export function headerField(source: string, field: "KEYS" | "ARGV" | "REPLY"): string {
+  const lines = new RegExp(`^-- ${field} +(.*(?:\\n-- {3,}.*)*)`, "m").exec(source)?.[1] ?? "";
+  return lines.replaceAll(/\n-- +/g, " ");
 }
+
+const wordsOf = (text: string): readonly string[] => text.split(/\s+/).filter((word) => word !== "");
 
 function withIncludes(source: string, included: Set<string>): string {
   return source.replaceAll(/^--- @include (\S+)$/gm, (_, name: string) => {
@@ -58,7 +61,7 @@ function withoutUnreached(text: string): string {
 function parseScript(path: string): Script {
   const name = path.replace(/^.*\//, "").slice(0, -".lua".length);
   const source = read(path);
-  const [keys, args] = [header(source, "KEYS"), header(source, "ARGV")];
+  const [keys, args] = [wordsOf(headerField(source, "KEYS")), wordsOf(headerField(source, "ARGV"))];
   const whole = withIncludes(source, new Set()).replaceAll(/^ *--.*\n/gm, "");
   const text = bound(withoutUnreached(whole), { keys, args });
   const sha = createHash("sha1").update(text).digest("hex");

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { browserStates } from "../../../src/pool/browser.js";
 import { browserMoves } from "../../support/store/browser-moves.js";
 import { parseReply, replyWords } from "../../../src/store/redis/replies.js";
-import { loadScripts } from "../../../src/store/redis/scripts.js";
+import { headerField, loadScripts } from "../../../src/store/redis/scripts.js";
 
 const scripts = [...loadScripts().values()];
 const places = (text: string, table: "KEYS" | "ARGV"): number[] =>
@@ -52,7 +52,7 @@ test.each(scripts.map((script) => [script.name, script] as const))(
       readFileSync(new URL(`../../../src/store/lua/${file}`, import.meta.url), "utf8");
     const own = read(path);
     const source = own.includes("--- @include repeats") ? own + read("include/repeats.lua") : own;
-    const declared = /^-- REPLY +(.*)$/m.exec(source)?.[1] ?? "";
+    const declared = headerField(source, "REPLY");
     const words = new Set(
       [...source.matchAll(/(?:plain|finish)\("([\w-]+)"/g)].map((found) => found[1] ?? ""),
     );

@@ -3,8 +3,8 @@
 -- KEYS  activeProjects callerRate
 -- ARGV  project perMinute
 -- REPLY admitted (its rate), limited (its rate), elsewhere (its rate)
--- `perMinute`: empty where requests have no rate; its rate is empty then, else how many are left, or of one that
--- is `limited` the ms until the next is there.
+-- `perMinute`: empty where requests have no rate; its rate is empty then, else how many are left, or of one
+-- that is `limited` the ms until the next is there.
 --- @include base
 --- @include organization/rates
 

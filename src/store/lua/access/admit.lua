@@ -1,13 +1,14 @@
--- admit: find the API key of a digest, judge whether it has expired, and judge each of the requests that came with
--- it in one turn of a daemon: take it out of the key's rate, and see whether the project that it is about is
--- active. Note now and then that the key is used.
+-- admit: find the API key of a digest, judge whether it has expired, and judge each of the requests that came
+-- with it in one turn of a daemon: take it out of the key's rate, and see whether the project that it is
+-- about is active. Note now and then that the key is used.
 -- KEYS  keyDigests apiKeys keyUses activeProjects callerRate
 -- ARGV  digest noteMs projects perMinute
--- REPLY judged (a word for each request, a line break, the key's record), noted (the same, and a note of its use stands), expired (the key's record), unknown
+-- REPLY judged (a word for each request, a line break, the key's record), noted (the same, and a note of its
+--       use stands), expired (the key's record), unknown
 -- `projects`: for each request the one that it names, `-` where it names none, with spaces between.
--- `perMinute`: empty where requests have no rate. A word is `admitted`, `limited` or `elsewhere` (there is no such
--- active project), and where there is a rate a colon and how many are left, or of one that is `limited` the ms
--- until the next is there. `noteMs`: how long a note of its use stands, empty where none is due.
+-- `perMinute`: empty where requests have no rate. A word is `admitted`, `limited` or `elsewhere` (there is no
+-- such active project), and where there is a rate a colon and how many are left, or of one that is `limited`
+-- the ms until the next is there. `noteMs`: how long a note of its use stands, empty where none is due.
 --- @include base
 --- @include organization/rates
 

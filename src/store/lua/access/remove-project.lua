@@ -1,5 +1,5 @@
--- remove-project: forget a project that is closed and free its name; what late requests have left in it is looked
--- for yet.
+-- remove-project: forget a project that is closed and free its name; what late requests have left in it is
+-- looked for yet.
 -- KEYS  projects projectNames activeProjects deletedProjects
 -- ARGV  id
 -- REPLY removed, missing, active (somebody has made it so since it was closed; it stays)

@@ -2,9 +2,10 @@
 -- where that comes first.
 -- KEYS  keyDigests apiKeys livingKeys keyOrder keyEnds activeProjects idempotency
 -- ARGV  id record maker graceMs most body salt keepMs
--- REPLY rotated (the new key's record), ended, short, missing, many, same (the salt and the record of the first attempt), mismatch
--- `maker`: the API key that asks for it, empty where none does. `ended`: that lets nobody in any more. `short`: the
--- new key would end before the grace does.
+-- REPLY rotated (the new key's record), ended, short, missing, many, same (the salt and the record of the
+--       first attempt), mismatch
+-- `maker`: the API key that asks for it, empty where none does. `ended`: that lets nobody in any more.
+-- `short`: the new key would end before the grace does.
 --- @include base
 --- @include organization/api-keys
 

@@ -2,7 +2,8 @@
 -- KEYS  projects projectNames activeProjects
 -- ARGV  id how
 -- REPLY settled, kept (it is not being closed, or not for so long)
--- `how`: archived, reopened, or overdue, which is reopened where whoever has closed it has not settled it in time.
+-- `how`: archived, reopened, or overdue, which is reopened where whoever has closed it has not settled it in
+-- time.
 --- @include base
 
 local text = redis.call("HGET", K.projects, A.id)

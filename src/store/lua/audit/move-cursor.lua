@@ -1,5 +1,5 @@
--- move-cursor: note how far an export destination has been delivered to, where it is active, still what it was
--- read as, and nobody else has moved it meanwhile.
+-- move-cursor: note how far an export destination has been delivered to, where it is active, still what it
+-- was read as, and nobody else has moved it meanwhile.
 -- KEYS  destinations auditStream
 -- ARGV  id revision before after outcome why
 -- REPLY moved, stale
@@ -10,7 +10,8 @@
 
 local destination = readDestination(A.id)
 if not destination or destination.status ~= "active" then return plain("stale") end
-if destination.revision ~= tonumber(A.revision) or destination.cursor ~= A.before then return plain("stale") end
+if destination.revision ~= tonumber(A.revision) then return plain("stale") end
+if destination.cursor ~= A.before then return plain("stale") end
 destination.cursor = A.after
 if A.outcome == "delivered" then
   destination.lastSuccessAt, destination.failures, destination.nextAttemptAt = now, 0, nil

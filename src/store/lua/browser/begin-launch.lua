@@ -2,7 +2,8 @@
 -- included.
 -- KEYS  pool browsers launching
 -- ARGV  browser claim launchMs
--- REPLY begun (the browser, and how its pool makes browsers ready for the next holder as things stand; empty on demand), stale (the claim is not the record's)
+-- REPLY begun (the browser, and how its pool makes browsers ready for the next holder as things stand; empty
+--       on demand), stale (the claim is not the record's)
 -- Not remembered for repeats: a second one gives no more time than the first would now.
 --- @include base
 --- @include browsers

@@ -1,5 +1,7 @@
 -- launched: the node has proved a browser healthy.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
+--       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
+--       leaseCountIndex nodeStamps answer
 -- ARGV  browser claim isolation earlyMs eventsKept controlLostMs provisionalMs keyedMs
 -- REPLY launched, stale (the claim is not the record's: the node ends what it has)
 --- @include grants

@@ -1,6 +1,8 @@
 -- recycle: mark browsers that are old or replaceable, so that their replacement is warmed first (on rebuild
 -- credit).
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable
+--       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
+--       answer
 -- ARGV  maxLeases node drainMs eventsKept
 -- REPLY recycled (how many were marked)
 -- With `node`, every browser of that node is marked, and none of them lent while others exist: it drains, for

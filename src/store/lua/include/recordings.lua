@@ -15,7 +15,8 @@ local function sweepRecordings(keepMs, most)
     forgetRecordings(redis.call("ZRANGE", K.flightRecordingOrder, 0, math.min(excess, 200) - 1))
   end
   -- What lies ahead was stored before Redis's clock went back: it is kept as if stored now.
-  for _, id in ipairs(redis.call("ZRANGEBYSCORE", K.flightRecordingOrder, "(" .. now, "+inf", "LIMIT", 0, 200)) do
+  local ahead = redis.call("ZRANGEBYSCORE", K.flightRecordingOrder, "(" .. now, "+inf", "LIMIT", 0, 200)
+  for _, id in ipairs(ahead) do
     redis.call("ZADD", K.flightRecordingOrder, now, id)
   end
 end

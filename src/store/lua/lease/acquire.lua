@@ -1,11 +1,13 @@
 -- acquire: lend the best idle browser to the caller, or put the caller in the queue.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer idempotency
+-- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
+--       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
+--       leaseCountIndex nodeStamps answer idempotency
 -- ARGV  pool name waiter body keepMs maxWaiters mayWait provisionalMs controlLostMs eventsKept
--- REPLY granted (the browser), waiting (the waiter), none, full, missing, unsupported (the fields), mismatch, over
--- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?,
--- telemetry?, trace?}; `body` a digest of the
--- request's body, empty without a key. `name` is what the caller calls the pool by, empty where that is its
--- id: a pool that was renamed is missing.
+-- REPLY granted (the browser), waiting (the waiter), none, full, missing, unsupported (the fields), mismatch,
+--       over
+-- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?, telemetry?, trace?};
+-- `body` a digest of the request's body, empty without a key. `name` is what the caller calls the pool by,
+-- empty where that is its id: a pool that was renamed is missing.
 --- @include grants
 --- @include repeats
 

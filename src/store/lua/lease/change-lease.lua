@@ -4,8 +4,8 @@
 -- ARGV  browser lease change
 -- REPLY touched (the browser), changed (the telemetry is another by now), superseded, unknown
 -- `change` is JSON {set: {field: value}, clear: [field], touched: bool, altered?: bool, uploaded?: bool,
--- network?: {allowedHosts?, proxy?}, telemetry?: {text, over}}; a name was reserved before, the old one is given back after. What is
--- asked of the network is in force only when its node says so (applied).
+-- network?: {allowedHosts?, proxy?}, telemetry?: {text, over}}; a name was reserved before, the old one is
+-- given back after. What is asked of the network is in force only when its node says so (applied).
 --- @include changes
 --- @include write-record
 --- @include pool

@@ -1,8 +1,11 @@
 -- create-session: claim the launch of an on-demand browser for a caller who waits for it; or another launch
 -- for a caller whose first has failed.
--- KEYS  pool templates browsers launching leases waiterRecords provisional controls endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer idempotency
+-- KEYS  pool templates browsers launching leases waiterRecords provisional controls endedLeases events
+--       nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer idempotency
 -- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isRelaunch reservedUntil
--- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching), granted (the browser), mismatch, over, full (as many sessions as may be, or their reservation is void), none (no room), superseded (the place is another connection's, or was given up)
+-- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching),
+--       granted (the browser), mismatch, over, full (as many sessions as may be, or their reservation is
+--       void), none (no room), superseded (the place is another connection's, or was given up)
 -- `browser` and `waiter` are JSON; the waiter is bound to the browser and is in no queue. `browser` is empty
 -- where no node has room: then only a repeat is answered. `isRelaunch` is set for a waiter whose launch has
 -- failed and whose record is still there. `reservedUntil`: when the caller's reservation of a session becomes

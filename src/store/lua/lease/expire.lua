@@ -1,5 +1,7 @@
 -- expire: end a lease that its node found inactive, unless a client was registered since.
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable
+--       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
+--       answer
 -- ARGV  browser lease registrations eventsKept
 -- REPLY expired, kept
 --- @include endings

@@ -1,7 +1,11 @@
 -- release: end the lease of a browser, by the one that holds it.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
--- ARGV  name browser lease reuse why isRetry request maxLeases eventsKept controlLostMs provisionalMs retryWindowMs
--- REPLY released (the request), saving (the request; released, and what it leaves is saved as a profile), already (nothing is held, or the lease that is meant has ended), superseded, unknown, elsewhere
+-- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
+--       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
+--       leaseCountIndex nodeStamps answer
+-- ARGV  name browser lease reuse why isRetry request maxLeases eventsKept controlLostMs provisionalMs
+--       retryWindowMs
+-- REPLY released (the request), saving (the request; released, and what it leaves is saved as a profile),
+--       already (nothing is held, or the lease that is meant has ended), superseded, unknown, elsewhere
 -- `name` is what the caller calls the pool by, empty where that is its id or nothing; `elsewhere`: this pool
 -- is not called so. `answer` is the lease's own where a release names it: it outlasts whoever repeats it, and
 -- saves a note of the lease that has ended. `maxLeases` is empty where no browser is replaced for what it has

@@ -1,8 +1,11 @@
 -- unknown-lease: a node has cut a lease that the record does not name: Redis has lost writes. What it left is
 -- treated as its release would have.
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable
+--       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
+--       answer
 -- ARGV  browser lease altered eventsKept
--- REPLY kept (the next holder may have it as it is), retiring (the claim), already (the claim it is retiring under), held (the record does name it), unknown
+-- REPLY kept (the next holder may have it as it is), retiring (the claim), already (the claim it is retiring
+--       under), held (the record does name it), unknown
 -- `altered`: the lease has given the browser what no pool takes back.
 --- @include endings
 

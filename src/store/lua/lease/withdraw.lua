@@ -1,7 +1,8 @@
 -- withdraw: the caller's time is over or its connection has gone; a keyed one keeps its place for a while.
 -- KEYS  browsers leases waitQueue waiterRecords answer
 -- ARGV  waiter connection lease
--- REPLY withdrawn, kept, superseded (another connection has the place), granted (the browser, lent meanwhile), unknown
+-- REPLY withdrawn, kept, superseded (another connection has the place), granted (the browser, lent
+--       meanwhile), unknown
 --- @include changes
 --- @include browsers
 

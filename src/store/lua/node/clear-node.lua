@@ -1,6 +1,8 @@
 -- clear-node: end what a node holds: because it drains, stops, or was lost (then nobody is left to clear up,
 -- and the records go).
--- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  node why which eventsKept
 -- REPLY cleared (how many are left on the node; of a lost one: how many were)
 -- `which`: `idle` (a draining node's), `all` (retired by the node), `lost` (records removed at once).

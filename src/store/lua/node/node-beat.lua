@@ -1,7 +1,8 @@
 -- node-beat: a node says that it lives, and what it is.
 -- KEYS  beats facts version lost
 -- ARGV  node facts lostMs
--- REPLY beaten, lost (it was taken for lost, and what it held is not cleared yet), taken (the facts of another that lives under its name)
+-- REPLY beaten, lost (it was taken for lost, and what it held is not cleared yet), taken (the facts of
+--       another that lives under its name)
 -- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it
 -- held the same data directory.
 --- @include base

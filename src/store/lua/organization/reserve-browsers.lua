@@ -3,7 +3,8 @@
 -- tick looks).
 -- KEYS  reservations usage limits
 -- ARGV  owner project kind size graceMs concurrent pooled mostPools
--- REPLY reserved (its deadline), many (the most pools), pooled, concurrent (that limit of the organization, which is reached), ofProject (that of its project)
+-- REPLY reserved (its deadline), many (the most pools), pooled, concurrent (that limit of the organization,
+--       which is reached), ofProject (that of its project)
 -- `kind`: pool or session. `concurrent` and `pooled` are the organization's limits, empty without one.
 -- `limits` has those of projects: under `default`, and under a project's name where it has its own.
 --- @include base
@@ -24,7 +25,8 @@ local function refused()
   -- Who asks for no more than it has may have it, also where a limit was lowered since.
   if more <= 0 then return nil end
   if A.kind == "pool" and exceeds(A.pooled, usedOf("pool")) then return plain("pooled", A.pooled) end
-  if exceeds(A.concurrent, usedOf("pool") + usedOf("session")) then return plain("concurrent", A.concurrent) end
+  local used = usedOf("pool") + usedOf("session")
+  if exceeds(A.concurrent, used) then return plain("concurrent", A.concurrent) end
   local own = redis.call("HGET", K.limits, "project " .. A.project) or redis.call("HGET", K.limits, "default")
   if exceeds(own, usedOf("pool " .. A.project) + usedOf("session " .. A.project)) then
     return plain("ofProject", own)

@@ -9,5 +9,9 @@ local present = redis.call("HGET", K.limits, A.field) or ""
 -- As when the same is asked again, whose first answer was lost on its way.
 if present == A.after then return plain("set") end
 if present ~= A.before then return plain("changed") end
-if A.after == "" then redis.call("HDEL", K.limits, A.field) else redis.call("HSET", K.limits, A.field, A.after) end
+if A.after == "" then
+  redis.call("HDEL", K.limits, A.field)
+else
+  redis.call("HSET", K.limits, A.field, A.after)
+end
 return plain("set")

@@ -9,5 +9,6 @@
 if (redis.call("HGET", K.reservations, A.owner) or "") ~= A.before then return plain("kept") end
 local before = readReservation(A.owner)
 local size, deadline = tonumber(A.size), before and before.deadline or now
-setReservation(A.owner, size > 0 and { kind = A.kind, project = A.project, size = size, deadline = deadline } or nil)
+local reservation = { kind = A.kind, project = A.project, size = size, deadline = deadline }
+setReservation(A.owner, size > 0 and reservation or nil)
 return plain("settled")

@@ -1,5 +1,6 @@
 -- claim-launches: claim as many launches as the pool lacks and tokens, credit and backoff allow.
--- KEYS  pool templates browsers launching retiring replaceable events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool templates browsers launching retiring replaceable events nodeIndex generationIndex ageIndex
+--       leaseCountIndex nodeStamps answer
 -- ARGV  candidates madeFor obstacle claimMs eventsKept
 -- REPLY claimed (JSON list of browsers), none
 -- `candidates` is a JSON list of browsers to be, for which room on their node is reserved: as browsers of the

@@ -1,5 +1,7 @@
 -- delete-pool: end a pool: leases too where `force` says so; waiters are told at once.
--- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  force eventsKept
 -- REPLY deleted, leased (some are, and no force), missing
 --- @include endings

@@ -1,5 +1,7 @@
 -- flush: retire idle browsers, all or those claimed before an instant; they are replaced at the fill rate.
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable
+--       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
+--       answer
 -- ARGV  why before eventsKept
 -- REPLY flushed (how many), missing
 -- `before` is an instant of ours, at which the pool's profile was saved, or empty.

@@ -2,7 +2,8 @@
 -- where that is none.
 -- KEYS  pool browsers retiring replaceable
 -- ARGV  most
--- REPLY wanted (JSON {count, resting, trying}: nodes on which the pool's launches fail, now left alone, or tried with one)
+-- REPLY wanted (JSON {count, resting, trying}: nodes on which the pool's launches fail, now left alone, or
+--       tried with one)
 --- @include tokens
 --- @include node/failing-nodes
 --- @include counts

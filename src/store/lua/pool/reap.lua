@@ -1,5 +1,7 @@
 -- reap: put right what was lost: jobs, messages, replies, controls. Idempotent; may overlap with itself.
--- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
+-- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps
 -- ARGV  claimMs launchMs keyedMs keepMs controlLostMs nodeLostMs initialMs maxMs eventsKept provisionalMs
 -- REPLY reaped (JSON {launch: [browser], state}: launches claimed anew), missing
 --- @include failures

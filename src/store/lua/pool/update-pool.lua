@@ -1,7 +1,10 @@
 -- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes
 -- superfluous or stale.
--- KEYS  pool templates browsers launching idle leased resetting retiring leases provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
--- ARGV  revision revisedAt fields config launchTemplate size fillRate name isNewLaunch isNewNetwork isNewRefresh discard eventsKept
+-- KEYS  pool templates browsers launching idle leased resetting retiring leases provisional replaceable
+--       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
+--       answer
+-- ARGV  revision revisedAt fields config launchTemplate size fillRate name isNewLaunch isNewNetwork
+--       isNewRefresh discard eventsKept
 -- REPLY updated, changed (by others meanwhile), missing
 -- `revisedAt` is when that revision was written, in microseconds, empty where that is not known: a failover
 -- that lost it gives its number once more.

@@ -1,5 +1,5 @@
--- change-otlp-destination: replace what is known of an OTLP destination that is still of this revision, where its
--- name is free.
+-- change-otlp-destination: replace what is known of an OTLP destination that is still of this revision, where
+-- its name is free.
 -- KEYS  otlpDestinationNames otlpDestination
 -- ARGV  id revision name record sealed
 -- REPLY changed, missing, stale, taken

@@ -1,5 +1,5 @@
--- create-otlp-destination: keep a new OTLP destination, where its name is free and there are not as many as there
--- may be.
+-- create-otlp-destination: keep a new OTLP destination, where its name is free and there are not as many as
+-- there may be.
 -- KEYS  otlpDestinations otlpDestinationNames otlpDestination
 -- ARGV  id name record sealed most
 -- REPLY created, taken, many

@@ -1,5 +1,5 @@
--- note-otlp-delivery: note what came of a delivery to an OTLP destination. The last failure stays on record when a
--- later delivery succeeds.
+-- note-otlp-delivery: note what came of a delivery to an OTLP destination. The last failure stays on record
+-- when a later delivery succeeds.
 -- KEYS  otlpDestination
 -- ARGV  error
 -- REPLY noted, missing

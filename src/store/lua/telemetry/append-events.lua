@@ -3,10 +3,11 @@
 -- KEYS  streamEvents streamState streamWriter
 -- ARGV  number after events maxBytes maxAgeMs keepMs numbersMs
 -- REPLY appended (the number of the batch's last event, a space, and how many that had been stored are lost)
--- `events`: a line for each, with its type, its category and its JSON, a space between each. Beyond `maxBytes`
--- and `maxAgeMs` the oldest go, of this batch too. What is left is kept for `keepMs` after the last batch.
--- `after`: the last number that the writer was told. A failover or a restart may have lost what was acknowledged,
--- and then numbers go on after it: none is given twice. They are remembered for `numbersMs`.
+-- `events`: a line for each, with its type, its category and its JSON, a space between each. Beyond
+-- `maxBytes` and `maxAgeMs` the oldest go, of this batch too. What is left is kept for `keepMs` after the
+-- last batch. `after`: the last number that the writer was told. A failover or a restart may have lost what
+-- was acknowledged, and then numbers go on after it: none is given twice. They are remembered for
+-- `numbersMs`.
 --- @include base
 
 -- What Redis keeps of an event beside its JSON, roughly.

@@ -1,13 +1,14 @@
 -- read-events: some events of a lease's stream, in either order.
 -- KEYS  streamEvents streamState
 -- ARGV  cursor order since sinceAgo before types categories limit maxBytes maxLooked
--- REPLY events (the next cursor, a space, and `more` or `end`; then a line for each, with its number and its JSON)
--- `cursor`: strictly after it in the order asked for; empty: from the beginning of that. `since` and `before`:
--- Unix ms, empty without one; the first that is meant, and the first that is not. `sinceAgo`: empty, or that
--- `since` is so many ms ago by the caller's clock; where that is ahead, what is so by the clock of whoever saw
--- the events is meant as well. `types` and `categories`:
--- with spaces between, empty for all. No more than `maxLooked` are looked at, and the last of them is the one
--- that goes beyond `maxBytes`, whether they are meant or not: Redis copies each, and does nothing else meanwhile.
+-- REPLY events (the next cursor, a space, and `more` or `end`; then a line for each, with its number and its
+--       JSON)
+-- `cursor`: strictly after it in the order asked for; empty: from the beginning of that. `since` and
+-- `before`: Unix ms, empty without one; the first that is meant, and the first that is not. `sinceAgo`:
+-- empty, or that `since` is so many ms ago by the caller's clock; where that is ahead, what is so by the
+-- clock of whoever saw the events is meant as well. `types` and `categories`: with spaces between, empty for
+-- all. No more than `maxLooked` are looked at, and the last of them is the one that goes beyond `maxBytes`,
+-- whether they are meant or not: Redis copies each, and does nothing else meanwhile.
 --- @include base
 
 local isAsc = A.order == "asc"
@@ -94,4 +95,5 @@ end
 -- Whether the page happens to end where the events do is looked up, so that nobody asks for an empty page.
 atOnce = 1
 local hasMore = not isOver and #some() > 0
-return plain("events", idOf(cursor or 0):sub(1, -3) .. (hasMore and " more" or " end") .. "\n" .. table.concat(lines, "\n"))
+local first = idOf(cursor or 0):sub(1, -3) .. (hasMore and " more" or " end")
+return plain("events", first .. "\n" .. table.concat(lines, "\n"))

@@ -34,7 +34,8 @@ end
 local drainEndMs = 60000
 
 -- A silence that is void is over: whoever told of it has died, and nobody else would say that the node
--- answers. So is a drain that should long have ended: a failover has brought its mark back, and the node goes on.
+-- answers. So is a drain that should long have ended: a failover has brought its mark back, and the node goes
+-- on.
 local function endVoidMarks(closed)
   local over = {}
   for id, node in pairs(closed) do

@@ -11,8 +11,8 @@ local function writeKey(key)
   return text
 end
 
--- Whether a key lets nobody in any more: it was deleted, has expired, is not there, or is of a project that is
--- not active.
+-- Whether a key lets nobody in any more: it was deleted, has expired, is not there, or is of a project that
+-- is not active.
 local function hasEnded(id)
   local key = readKey(id)
   if not key or key.deletedAt or key.expiresAt and now >= key.expiresAt then return true end
@@ -27,8 +27,9 @@ local function indexKey(key)
   if key.expiresAt then redis.call("ZADD", K.keyEnds, string.format("%.0f", key.expiresAt), key.id) end
 end
 
--- Puts a key among those of everybody (`*`) and of its project, or takes it out: as `living` at the microsecond
--- at which it was made, as `deleted` at that of its end. The time has 16 digits, so that texts are in its order.
+-- Puts a key among those of everybody (`*`) and of its project, or takes it out: as `living` at the
+-- microsecond at which it was made, as `deleted` at that of its end. The time has 16 digits, so that texts
+-- are in its order.
 local function orderKey(key, state, at, isListed)
   for _, scope in ipairs({ "*", key.projectId }) do
     local member = scope .. " " .. state .. " " .. at .. " " .. key.id

@@ -3,8 +3,8 @@
 
 local minute = 60000000
 
--- Takes so many requests out of the bucket, one after the other. Gives for each whether there was one, how many
--- are left, and in how many ms the next one is there.
+-- Takes so many requests out of the bucket, one after the other. Gives for each whether there was one, how
+-- many are left, and in how many ms the next one is there.
 local function takeFrom(bucket, perMinute, count)
   local interval = minute / perMinute
   local at = clock[1] * 1000000 + clock[2]
@@ -24,8 +24,9 @@ local function takeFrom(bucket, perMinute, count)
   return outcomes
 end
 
--- The same where there may be no rate. Gives for each whether it is let in, and what is told of the rate: nothing
--- where there is none, else how many are left, or where there was none left the ms until the next is there.
+-- The same where there may be no rate. Gives for each whether it is let in, and what is told of the rate:
+-- nothing where there is none, else how many are left, or where there was none left the ms until the next is
+-- there.
 local function takeOf(bucket, perMinute, count)
   local outcomes = perMinute ~= "" and takeFrom(bucket, tonumber(perMinute), count) or {}
   for place = 1, count do
