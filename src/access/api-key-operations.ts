@@ -9,7 +9,7 @@ import {
   type ApiKey,
   type ApiKeyOperations,
   type ApiKeyStore,
-  type Issued,
+  type IssueResult,
   keyBounds,
   type KnownProjects,
   type NewApiKey,
@@ -161,7 +161,7 @@ function repeatable({ idempotencyKey, principal }: Caller, operation: string, bo
 
 async function issued(
   ports: ApiKeyPorts,
-  got: Issued,
+  got: IssueResult,
   drawn: string,
 ): ReturnType<ApiKeyOperations["create"]> {
   if (got.kind === "many") return tooMany(got.most);

@@ -86,7 +86,7 @@ export interface Repeatable {
   readonly keyed?: { readonly key: string; readonly body: string };
 }
 /** `same`: the request came before, and was given the key of this salt. `ended`: its maker has. */
-export type Issued =
+export type IssueResult =
   | { readonly kind: "issued"; readonly key: ApiKey }
   | { readonly kind: "same"; readonly key: ApiKey; readonly salt: string }
   | { readonly kind: "many"; readonly most: number }
@@ -106,12 +106,15 @@ export interface ApiKeyStore {
   ): Promise<
     { kind: "admitted" | "expired" | "limited" | "elsewhere"; key: ApiKey; rate?: Rate } | { kind: "unknown" }
   >;
-  create(key: NewApiKey & Pick<ApiKey, "name" | "projectId" | "policy">, how: Repeatable): Promise<Issued>;
+  create(
+    key: NewApiKey & Pick<ApiKey, "name" | "projectId" | "policy">,
+    how: Repeatable,
+  ): Promise<IssueResult>;
   rotate(
     old: { readonly id: ApiKeyId; readonly graceMs: Millis },
     key: NewApiKey,
     how: Repeatable,
-  ): Promise<Issued | { readonly kind: "missing" } | { readonly kind: "short" }>;
+  ): Promise<IssueResult | { readonly kind: "missing" } | { readonly kind: "short" }>;
   rename(id: ApiKeyId, name: string): Promise<ApiKey | undefined>;
   remove(id: ApiKeyId, request: RequestId): Promise<"deleted" | "missing">;
   /** Deleted keys too. */

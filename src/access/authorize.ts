@@ -6,7 +6,7 @@ import { type Action, allows, type Kind, knowsOf, type Policy } from "./policy.j
 import { type Guarded, type Principal, projectOfRequest } from "./principal.js";
 
 /** What policies name in one project, found as requests name it. */
-export interface GuardedThings {
+export interface GuardedLookup {
   /** As a path names it: by its id, or where it has one its name. */
   find(kind: Kind, ref: string): Promise<Guarded | undefined>;
   /** As a body names it. */
@@ -58,7 +58,7 @@ const notAllowed = ({ type }: Principal, what: string): Refusal =>
   });
 
 /** Whether a policy lets an operation do what it is asked for. */
-export async function authorize(things: GuardedThings, attempt: Attempt): Promise<Done<Passed> | Refusal> {
+export async function authorize(things: GuardedLookup, attempt: Attempt): Promise<Done<Passed> | Refusal> {
   const { principal, rule, body } = attempt;
   if (rule.of === "everybody") return done({});
   if (rule.of === "unrestricted" || rule.of === "administration") return closedTo(principal, rule);
@@ -79,7 +79,7 @@ export async function authorize(things: GuardedThings, attempt: Attempt): Promis
  * that nobody finds out by asking.
  */
 async function findThing(
-  things: GuardedThings,
+  things: GuardedLookup,
   { principal, ref = "" }: Attempt,
   { kind, needs }: { readonly kind: Kind; readonly needs: readonly Action[] },
 ): Promise<Done<Passed> | Refusal> {
@@ -125,7 +125,7 @@ const lackingOnProfile = (on: May["on"], { id, save }: NonNullable<Guarded["prof
  * refused as what may not be used, except to who may use all of its kind.
  */
 async function attach(
-  things: GuardedThings,
+  things: GuardedLookup,
   { principal }: Attempt,
   body: AttachingBody,
 ): Promise<Done<AttachingBody> | Refusal> {

@@ -52,7 +52,7 @@ export interface ExtensionDirectory {
  * What became of extensions that a running browser was given. Either all are loaded; or none, because
  * Chromium refuses one in its own words; or none, because only a restart can load them (`why`).
  */
-export type Loading =
+export type LoadResult =
   | { readonly kind: "loaded" }
   | { readonly kind: "refused"; readonly name: string; readonly message: string }
   | { readonly kind: "needs-restart"; readonly why: string };
@@ -192,7 +192,7 @@ export interface Chromium {
   /** The loaded extensions, in load order. */
   readonly extensions: readonly ExtensionDirectory[];
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */
-  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading>;
+  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<LoadResult>;
   /**
    * Starts a program behind walls like the browser's own and without a network; it has four streams, the
    * descriptors 0, 1, 3 and 4. Throws where it cannot be started. It is the caller's to end.

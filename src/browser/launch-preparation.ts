@@ -16,7 +16,7 @@ import { removeCgroup } from "./resources/process-tree.js";
 import { makeWorkspace, repairWorkspace, takeWorkspace, type Workspace } from "./workspace.js";
 
 /** The directories of a browser are there, for whoever has to put something into them. */
-export interface MadeRoom {
+export interface PreparedDirectories {
   readonly executable: string;
   readonly walls: Walls;
   readonly workspace: Workspace;
@@ -24,7 +24,7 @@ export interface MadeRoom {
 }
 
 /** What is ready before any process of the browser starts. */
-export interface PreparedLaunch extends MadeRoom {
+export interface PreparedLaunch extends PreparedDirectories {
   readonly spec: LaunchSpec;
   readonly uid: number | null;
   readonly directories: Directories;
@@ -48,7 +48,11 @@ export interface LaunchContext {
 export type Filling = Promise<readonly ExtensionDirectory[]>;
 
 /** Makes the browser's directories, or repairs those that it starts in again, and its cgroup. */
-export async function makeRoom({ spec, host, attempt }: LaunchContext): Promise<MadeRoom> {
+export async function prepareDirectories({
+  spec,
+  host,
+  attempt,
+}: LaunchContext): Promise<PreparedDirectories> {
   attempt.enter("preparing");
   const executable = host.executables[spec.engine];
   if (executable === undefined) throw new Error(`no executable of ${spec.engine} is installed`);
@@ -77,7 +81,7 @@ export async function makeRoom({ spec, host, attempt }: LaunchContext): Promise<
 /** Waits until the directories are filled, and makes the browser's policy and display. */
 export async function prepareLaunch(
   { spec, host, attempt }: LaunchContext,
-  room: MadeRoom,
+  room: PreparedDirectories,
   filling?: Filling,
 ): Promise<PreparedLaunch> {
   const { workspace } = room;

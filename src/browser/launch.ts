@@ -14,8 +14,8 @@ import {
   type Filling,
   insideOf,
   type LaunchContext,
-  type MadeRoom,
-  makeRoom,
+  type PreparedDirectories,
+  prepareDirectories,
   type PreparedLaunch,
   prepareLaunch,
 } from "./launch-preparation.js";
@@ -49,7 +49,7 @@ export async function openLaunch(
   const attempt = new LaunchAttempt(host.clock, host.launchLimitMs, options);
   const context: LaunchContext = { spec, host, attempt };
   try {
-    const room = await makeRoom(context);
+    const room = await prepareDirectories(context);
     const { directories, uid } = room.workspace;
     return {
       room: { directories, uid, signal: attempt.halted },
@@ -60,7 +60,11 @@ export async function openLaunch(
   }
 }
 
-async function start(context: LaunchContext, room: MadeRoom, filling?: Filling): Promise<Chromium> {
+async function start(
+  context: LaunchContext,
+  room: PreparedDirectories,
+  filling?: Filling,
+): Promise<Chromium> {
   const { spec, host, attempt } = context;
   let lastLines: () => readonly string[] = () => [];
   try {

@@ -19,7 +19,7 @@ import {
   type Isolation,
   type LaunchSpec,
   type KeptWorkspace,
-  type Loading,
+  type LoadResult,
 } from "./chromium.js";
 import type { Display } from "./display/display.js";
 import type { BrowserExtensions } from "./extensions/extensions.js";
@@ -160,7 +160,7 @@ export class RunningChromium implements Chromium {
     return this.launched.extensions.loaded;
   }
 
-  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<LoadResult> {
     return this.launched.extensions.load(extensions, limitMs);
   }
 

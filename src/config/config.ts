@@ -4,7 +4,7 @@ import { textOf } from "../base/log.js";
 import { loopbackHosts } from "./arguments.js";
 import { freeze } from "./compile.js";
 import { contradictions, faultsOfPools } from "./contradictions.js";
-import { type Settled, settle } from "./resolve.js";
+import { type ResolvedConfig, settle } from "./resolve.js";
 import type { ConfigFile } from "./schema.js";
 import { type Environment, validate } from "./validate.js";
 
@@ -12,14 +12,14 @@ import { type Environment, validate } from "./validate.js";
  * The whole configuration: frozen and complete, with every duration in ms. `compile.ts` makes its names from
  * the file's.
  */
-export type Config = Settled & {
+export type Config = ResolvedConfig & {
   /**
    * The environment variables that a child process may inherit. Ours are left out, since they hold secrets.
    */
   readonly childEnvironment: Readonly<Record<string, string>>;
 };
 
-export type Opened =
+export type OpenedConfig =
   | { readonly kind: "opened"; readonly config: Config }
   | { readonly kind: "refused"; readonly file: string; readonly faults: readonly string[] };
 
@@ -68,7 +68,7 @@ interface ConfigSource {
  * Reads the file that `REMUDA_CONFIG` names (default config/default.json), puts the environment over it, and
  * validates the result. It is refused with all faults at once. Relative paths start at the package's root.
  */
-export function openConfig({ packageRoot, env = process.env, ...asked }: ConfigSource): Opened {
+export function openConfig({ packageRoot, env = process.env, ...asked }: ConfigSource): OpenedConfig {
   const file = resolve(packageRoot, env["REMUDA_CONFIG"] || "config/default.json");
   const read = readJson(file);
   if (read.kind === "unreadable") return { kind: "refused", file, faults: [read.fault] };

@@ -18,7 +18,7 @@ interface Resolved {
 }
 
 /** The same sections after this machine has decided: their settings are no longer null. */
-export type Settled = Omit<Compiled<ConfigFile>, keyof Resolved> & {
+export type ResolvedConfig = Omit<Compiled<ConfigFile>, keyof Resolved> & {
   readonly [Key in "node" | "drain" | "archives" | "egress"]: Omit<
     Compiled<ConfigFile>[Key],
     keyof Resolved[Key]
@@ -41,7 +41,7 @@ export const temporaryName = (dataDir: string, purpose: string): string =>
 
 const drainLimits = { all: 0, control: 0, node: 600_000 } as const;
 
-export function settle(file: ConfigFile, packageRoot: string): Settled {
+export function settle(file: ConfigFile, packageRoot: string): ResolvedConfig {
   const compiled = compile(file);
   const dataDir = resolve(packageRoot, file.data_dir ?? ".remuda");
   const { node, drain, archives, egress } = compiled;

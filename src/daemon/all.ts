@@ -1,7 +1,7 @@
 import { announce } from "./announce.js";
 import { openControl } from "./control/control.js";
 import { nodeAddressOf, openSilentNodes } from "./gateway.js";
-import { frontOf } from "./control/http.js";
+import { interceptorOf } from "./control/http.js";
 import { nodeIdentity, openNode } from "./node/node.js";
 import { makeRole, packageRoot, take } from "./shared.js";
 
@@ -20,7 +20,7 @@ export const allRole = makeRole(async (shared, stops) => {
     "control",
     await openControl(shared, {
       silentNodes,
-      front: frontOf(agent.gateway, agent.direct),
+      interceptor: interceptorOf(agent.gateway, agent.direct),
       unready: agent.unready,
     }),
   );

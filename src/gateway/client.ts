@@ -14,7 +14,7 @@ import { Inbox } from "./inbox.js";
 import { IncomingFrames } from "./incoming-frames.js";
 import type { TrafficMeter } from "./ports.js";
 import { ReadPace } from "./read-pace.js";
-import type { Judged } from "./gates/judge.js";
+import type { JudgedMessage } from "./gates/judge.js";
 import type { JudgeThreads } from "./gates/judge-threads.js";
 import type { GatewayLimits } from "./limits.js";
 import type { FairTurn } from "../base/fair-turns.js";
@@ -273,7 +273,7 @@ export class CdpClient implements BridgeClient {
     else this.#inbox.add(data);
   }
 
-  #act(judged: Judged): void {
+  #act(judged: JudgedMessage): void {
     if (judged.kind === "fault") return this.deliver(judged.reply);
     this.#carryOut(judged.command, judged.judgement);
   }

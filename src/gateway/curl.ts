@@ -7,7 +7,7 @@ import type { FairTurn } from "../base/fair-turns.js";
 import { CurlFailure } from "../egress/curl.js";
 import { CurlBody, type CurlReply } from "../spec/curl.js";
 import { headersOfJson, answerIdOf, type GatewayRefusal } from "./refusals.js";
-import { measure, type ShapeLimits } from "./cdp/json-shape.js";
+import { measure, type JsonShapeLimits } from "./cdp/json-shape.js";
 import type { Clock } from "../base/clock.js";
 import type { LeaseId, RequestId } from "../base/ids.js";
 import type { LocalBrowser } from "./ports.js";
@@ -16,7 +16,7 @@ import type { LocalBrowser } from "./ports.js";
 const bodyBytes = 8 * 2 ** 20;
 const defaultTimeoutMs = 30_000;
 /** Several times what a hundred headers need. Reading 8 MiB of anything more intricate takes seconds. */
-const shapeLimits: ShapeLimits = { depth: 4, values: 1000 };
+const shapeLimits: JsonShapeLimits = { depth: 4, values: 1000 };
 /** They ask for a tunnel, or for what came to be shown to whoever asked. */
 const refusedMethods = new Set(["CONNECT", "TRACE"]);
 

@@ -10,7 +10,7 @@ import type { GatewayPorts, LocalBrowser, NodeAddress } from "./ports.js";
 import { goneBecause, overBecause, type GatewayRefusal } from "./refusals.js";
 import { wasForwarded } from "./relay/forward.js";
 
-export type Found =
+export type BrowserLocation =
   | { readonly kind: "here"; readonly lease: LeaseId; readonly browser: LocalBrowser }
   | { readonly kind: "elsewhere"; readonly lease: LeaseId; readonly address: NodeAddress };
 
@@ -26,7 +26,7 @@ export async function findBrowserOf(
   path: Path,
   request: IncomingMessage,
   parts: FindParts,
-): Promise<Found | GatewayRefusal> {
+): Promise<BrowserLocation | GatewayRefusal> {
   const { ports, clock, limits, secret } = parts;
   const lease = leaseOfToken(secret, path.browser, path.token);
   if (lease === undefined) return { code: "unauthorized", message: "The token is missing or not valid" };

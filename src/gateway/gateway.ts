@@ -27,7 +27,7 @@ import { BidiSeats } from "./bidi/seats.js";
 import { wantedSession } from "./bidi/socket.js";
 import { answerCurl, observeCurl, runCurl } from "./curl.js";
 import { listPage, versionPage } from "./discovery.js";
-import { findBrowserOf, type Found } from "./find-browser.js";
+import { findBrowserOf, type BrowserLocation } from "./find-browser.js";
 import { forwardRequest, forwardUpgrade, type RelayRoute } from "./relay/forward.js";
 import type { Gate } from "./gates/gate.js";
 import { JudgeThreads } from "./gates/judge-threads.js";
@@ -253,7 +253,7 @@ export class Gateway {
 
   async #register(
     path: Path,
-    { lease, browser }: Extract<Found, { kind: "here" }>,
+    { lease, browser }: Extract<BrowserLocation, { kind: "here" }>,
     visit: Visit,
   ): Promise<GatewayRefusal | undefined> {
     const { ports, clock, limits } = this.parts;

@@ -1,13 +1,13 @@
 import { shapeLimits, guessAddressee } from "./cdp/command.js";
-import { judgeMessage, type Judged, type JudgeContext, unjudged } from "./gates/judge.js";
-import { measure, type Shape } from "./cdp/json-shape.js";
+import { judgeMessage, type JudgedMessage, type JudgeContext, unjudged } from "./gates/judge.js";
+import { measure, type JsonShape } from "./cdp/json-shape.js";
 import type { FairTurn } from "../base/fair-turns.js";
 
 interface InboxParts extends JudgeContext {
   readonly turn: FairTurn;
   /** Judges in another thread; undefined where it could not. */
-  judgeElsewhere(message: Buffer): Promise<Judged | undefined>;
-  act(judged: Judged): void;
+  judgeElsewhere(message: Buffer): Promise<JudgedMessage | undefined>;
+  act(judged: JudgedMessage): void;
   /** Nothing more may be read until `proceed`. */
   wait(): void;
   proceed(): void;
@@ -89,11 +89,11 @@ export class Inbox {
     });
   }
 
-  #act(message: Buffer, shape: Shape | "too deep" | "too many"): void {
+  #act(message: Buffer, shape: JsonShape | "too deep" | "too many"): void {
     this.parts.act(this.#judge(message, shape));
   }
 
-  #judge(message: Buffer, shape: Shape | "too deep" | "too many"): Judged {
+  #judge(message: Buffer, shape: JsonShape | "too deep" | "too many"): JudgedMessage {
     try {
       return judgeMessage(message, this.parts, shape);
     } catch {

@@ -3,7 +3,7 @@ import type { BrowserId, ConnectionId, LeaseId, RequestId } from "../base/ids.js
 import type { TraceContext } from "../base/trace-context.js";
 import type { Chromium } from "../browser/chromium.js";
 import type { CurlAnswer, CurlRequest } from "../egress/parts.js";
-import type { Told } from "../telemetry/commands/tell.js";
+import type { ReportedCommand } from "../telemetry/commands/tell.js";
 import type { Activity } from "./activity.js";
 import type { Bridge } from "./cdp/bridge.js";
 
@@ -61,7 +61,7 @@ export interface ClientObserver {
   /** A message has come from the client or was given to it. */
   message(client: ClientIdentity): void;
   /** A command has gone to Chromium, or was carried out in its place. */
-  command(client: ClientIdentity, told: Told): void;
+  command(client: ClientIdentity, told: ReportedCommand): void;
   /** Nothing of the client reaches the browser any more. */
   closed(client: ClientIdentity, end: ClientEnd): void;
   requested(request: ObservedRequest): void;

@@ -13,7 +13,7 @@ import { acceptBodies } from "./body.js";
 import { sendRefusal } from "./errors.js";
 import { addFirstRemovals } from "./first-removals.js";
 import { type OpenRequest, OpenRequests } from "./open-requests.js";
-import { makeTooOften, tellRate, type TooOften } from "./rates.js";
+import { makeNoteFailedLogin, tellRate, type NoteFailedLogin } from "./rates.js";
 import { watchPlatformCalls } from "./platform-calls.js";
 import { pathOf } from "./told-path.js";
 import { addApiKeys } from "./routes/api-keys.js";
@@ -71,7 +71,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
 
 function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   const context = { region: options.region, links: deps.links };
-  const tooOften = makeTooOften(deps, makeClientAddress(options.trustedProxies));
+  const tooOften = makeNoteFailedLogin(deps, makeClientAddress(options.trustedProxies));
   addHealth(app, deps);
   addMetrics(app, { ...deps, tooOften, isOpen: hostCheckOf(options).isLocal });
   void app.register(async (scope) => {
@@ -121,7 +121,7 @@ declare module "fastify" {
  * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
  * root key costs no turn of the event loop.
  */
-function addAdmission(app: App, deps: HttpDeps, tooOften: TooOften): void {
+function addAdmission(app: App, deps: HttpDeps, tooOften: NoteFailedLogin): void {
   const open = new OpenRequests(deps);
   app.addHook("onClose", () => open.close());
   app.addHook("onRequest", (request, reply, next) => {

@@ -8,7 +8,7 @@ import { withoutKeys } from "../base/crypto/key-text.js";
 import { errors, type Refusal } from "../base/errors.js";
 import type { App } from "./bare-app.js";
 import { isDocsPath } from "./docs/docs-path.js";
-import { isFrontPath } from "./front.js";
+import { isInterceptedPath } from "./request-interceptor.js";
 import { pathOf } from "./told-path.js";
 
 declare module "fastify" {
@@ -83,7 +83,7 @@ export class AuditTrail {
   received(raw: IncomingMessage, response: ServerResponse): void {
     const observed = this.#observe(raw);
     if (!observed) return;
-    if (isFrontPath(raw.url ?? "")) onStart(response, (status) => this.#record(observed, status));
+    if (isInterceptedPath(raw.url ?? "")) onStart(response, (status) => this.#record(observed, status));
     observed.response = response;
     this.#open.add(observed);
     response.once("close", () => {
@@ -206,7 +206,7 @@ function callerOf(
   const principal = request?.principal;
   if (principal)
     return { authStrategy: principal.source, userId: principal.person.id, email: principal.person.email };
-  return !request && isFrontPath(raw.url ?? "") ? leaseHolder : nobody;
+  return !request && isInterceptedPath(raw.url ?? "") ? leaseHolder : nobody;
 }
 
 /** The Host header without its port. */

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { authorize, closedTo, type GuardedThings, isClosedTo } from "../access/authorize.js";
+import { authorize, closedTo, type GuardedLookup, isClosedTo } from "../access/authorize.js";
 import { type OperationRule, ruleOf } from "../access/operation-rules.js";
 import { type Guarded, type Principal, projectOfRequest } from "../access/principal.js";
 import type { Refusal } from "../base/errors.js";
@@ -61,7 +61,7 @@ export function addAuthorization(app: App, { thingsIn }: Pick<HttpDeps, "thingsI
 
 /** Refuses, or puts what was judged in the place of what was named. */
 async function judge(
-  things: GuardedThings,
+  things: GuardedLookup,
   request: FastifyRequest,
   principal: Restricted,
 ): Promise<Refusal | undefined> {

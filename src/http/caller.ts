@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { RemudaError } from "../base/errors.js";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
 import { findTrace, type TraceContext } from "../base/trace-context.js";
-import type { Caller, ConcernedLease } from "../spec/paging.js";
+import type { Caller, CapturingLease } from "../spec/paging.js";
 import type { HttpDeps, OperationsInProject } from "./deps.js";
 import { InvalidInput } from "./invalid-input.js";
 import { ownRequestId } from "./request-id.js";
@@ -73,7 +73,7 @@ class HttpCaller implements Caller {
     return this.#asked.open?.hasEnded();
   }
 
-  concerns(lease: ConcernedLease | Promise<ConcernedLease>): void {
+  concerns(lease: CapturingLease | Promise<CapturingLease>): void {
     this.#asked.concerned = lease;
   }
 }

@@ -1,5 +1,5 @@
 import type { ApiKeyOperations } from "../access/api-key.js";
-import type { GuardedThings } from "../access/authorize.js";
+import type { GuardedLookup } from "../access/authorize.js";
 import type { Removal } from "../access/first-removals.js";
 import type { FailedLogins } from "../access/failed-logins.js";
 import type { ProjectOperations } from "../access/project.js";
@@ -21,7 +21,7 @@ import type { ProfileOperations } from "../registry/profiles/profile.js";
 import type { ProxyOperations } from "../registry/proxies/proxy.js";
 import type { EventOperations } from "../telemetry/read-events.js";
 import type { TellPlatformCall } from "../telemetry/platform-calls.js";
-import type { Front } from "./front.js";
+import type { RequestInterceptor } from "./request-interceptor.js";
 import type { ViewContext } from "./views/views.js";
 
 /** How much one upload may send, and how long it may take; in place of the limits for ordinary bodies. */
@@ -90,7 +90,7 @@ export interface HttpDeps {
   /** The id of what a deletion means, or what it was called where there is no such thing. */
   findRemoved(removal: Removal): Promise<string>;
   /** What policies name in a project. */
-  thingsIn(project: ProjectId): GuardedThings;
+  thingsIn(project: ProjectId): GuardedLookup;
   readonly apiKeys: ApiKeyOperations;
   /** Undefined where projects are not enabled. */
   readonly projects: ProjectOperations | undefined;
@@ -110,7 +110,7 @@ export interface HttpDeps {
   readonly links: ViewContext["links"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;
-  readonly front: Front;
+  readonly interceptor: RequestInterceptor;
   readonly clock: Clock;
   readonly log: Log;
 }

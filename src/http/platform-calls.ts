@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import type { ConcernedLease } from "../spec/paging.js";
+import type { CapturingLease } from "../spec/paging.js";
 import type { TellPlatformCall } from "../telemetry/platform-calls.js";
 import { type Log, textOf } from "../base/log.js";
 import type { App } from "./bare-app.js";
@@ -7,7 +7,7 @@ import type { App } from "./bare-app.js";
 declare module "fastify" {
   interface FastifyRequest {
     /** Whose browser the request manages; an operation says so. */
-    concerned: ConcernedLease | Promise<ConcernedLease> | undefined;
+    concerned: CapturingLease | Promise<CapturingLease> | undefined;
   }
 }
 

@@ -32,9 +32,12 @@ export function limitedBy(limiter: RateLimiter | undefined, bucket: string): onR
 }
 
 /** Notes a credential that was not good; why whoever has shown it is to wait, where too many have failed. */
-export type TooOften = (request: FastifyRequest, refused: Refusal) => Refusal | undefined;
-export const makeTooOften =
-  ({ failedLogins }: Pick<HttpDeps, "failedLogins">, addressOf: (raw: IncomingMessage) => string): TooOften =>
+export type NoteFailedLogin = (request: FastifyRequest, refused: Refusal) => Refusal | undefined;
+export const makeNoteFailedLogin =
+  (
+    { failedLogins }: Pick<HttpDeps, "failedLogins">,
+    addressOf: (raw: IncomingMessage) => string,
+  ): NoteFailedLogin =>
   ({ raw, headers }, { code }) =>
     code === "unauthorized" && bearerOf(headers.authorization) !== undefined
       ? failedLogins.note(addressOf(raw))

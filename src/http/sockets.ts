@@ -7,7 +7,7 @@ import { repliesOn, watchReplies } from "../base/net/open-replies.js";
 import { type AppState, hostCheckOf } from "./app.js";
 import type { AuditTrail } from "./audit.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
-import { isFrontPath } from "./front.js";
+import { isInterceptedPath } from "./request-interceptor.js";
 import { refuseMalformed, refuseOnSocket } from "./raw-reply.js";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
@@ -95,7 +95,7 @@ const route =
   (request, response) => {
     const url = request.url ?? "/";
     trail.received(request, response);
-    if (isFrontPath(url) && deps.front.request(request, response)) return;
+    if (isInterceptedPath(url) && deps.interceptor.request(request, response)) return;
     if (isDocsPath(url)) docs(request, response);
     else api(request, response);
   };
@@ -134,12 +134,12 @@ function upgrade(
 ): void {
   upgraded.add(socket);
   socket.once("close", () => upgraded.delete(socket));
-  // The front listens itself once it has taken the socket; until then a reset must not end the process.
+  // The interceptor listens itself once it has taken the socket; until then a reset must not end the process.
   socket.on("error", () => socket.destroy());
   if ("setTimeout" in socket && typeof socket.setTimeout === "function") socket.setTimeout(0);
   if (state.closing) return refuseOnSocket(socket, refusal("draining"), request);
   try {
-    if (deps.front.upgrade(request, socket, head)) return;
+    if (deps.interceptor.upgrade(request, socket, head)) return;
     refuseOnSocket(
       socket,
       refusal("route_not_found", { message: "There is nothing to upgrade to on this path" }),

@@ -11,7 +11,7 @@ import { findSession } from "../pool/lookup.js";
 import type { Caller } from "../spec/paging.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
-import { concernedLease, type Session } from "../pool/session.js";
+import { capturingLease, type Session } from "../pool/session.js";
 import type { SentExtension } from "../pool/operations.js";
 
 interface Ports {
@@ -47,7 +47,7 @@ export const makeFindUploadTarget =
     if (caller.lease && caller.lease !== session.browser.lease.id) return refusal("lease_superseded");
     if (session.launch.engine !== "chromium")
       return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
-    caller.concerns?.(concernedLease(session));
+    caller.concerns?.(capturingLease(session));
     return done(session);
   };
 

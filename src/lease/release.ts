@@ -4,7 +4,7 @@ import { type BrowserId, findBrowserIdIn, findPoolId, type Partition, partitionO
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
 import type { SessionReader } from "../pool/launch-templates.js";
-import type { Caller, ConcernedLease } from "../spec/paging.js";
+import type { Caller, CapturingLease } from "../spec/paging.js";
 import { telemetryOf } from "../spec/telemetry.js";
 import type { CapturedEnd, PoolStore, ReleaseRequest } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
@@ -69,7 +69,7 @@ async function capturedOf(
   { sessionReader }: ReleasePorts,
   browser: BrowserId,
   { lease, config: templateKey, telemetry }: CapturedEnd,
-): Promise<ConcernedLease> {
+): Promise<CapturingLease> {
   const launch = await sessionReader.find(partitionOf(browser), templateKey);
   return { browser, lease, telemetry: telemetryOf(launch?.telemetry, { telemetry }) };
 }

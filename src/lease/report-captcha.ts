@@ -3,7 +3,7 @@ import type { SessionReader } from "../pool/launch-templates.js";
 import { findSession } from "../pool/lookup.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
-import { concernedLease } from "../pool/session.js";
+import { capturingLease } from "../pool/session.js";
 import type { CaptchaResult } from "../spec/captcha-result.js";
 import type { Caller } from "../spec/paging.js";
 import type { TellHolder } from "../telemetry/tell-holder.js";
@@ -23,7 +23,7 @@ export const makeReportCaptcha =
     const session = found && (await ports.sessionReader.findSession(found.browser, found.at));
     if (!session) return refusal("browser_not_found");
     if (caller.lease && caller.lease !== session.browser.lease.id) return refusal("lease_superseded");
-    ports.tellHolder(concernedLease(session), {
+    ports.tellHolder(capturingLease(session), {
       type: "captcha_solve_result",
       category: "captcha",
       source: { kind: "kernel_api" },

@@ -7,7 +7,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { EventStore } from "../telemetry/ports.js";
 import { type EventOperations, followStream, readHistory } from "../telemetry/read-events.js";
-import type { Seats } from "../telemetry/seats.js";
+import type { ReaderSeats } from "../telemetry/reader-seats.js";
 
 interface Ports {
   readonly poolStore: PoolStore;
@@ -16,8 +16,8 @@ interface Ports {
   /** The same, for readers, who take turns. */
   readonly reads: Pick<EventStore, "read" | "last">;
   /** How many may read the events of one session at once. */
-  readonly streams: Seats;
-  readonly pages: Seats;
+  readonly streams: ReaderSeats;
+  readonly pages: ReaderSeats;
   readonly clock: Clock;
   /** Aborts when the daemon stops: streams end then. */
   readonly stopping: AbortSignal;

@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { childOf, parseTrace, type TraceContext } from "../base/trace-context.js";
 import type { Granted, PoolOperations, SessionOperations } from "../pool/operations.js";
-import { concernedLease } from "../pool/session.js";
+import { capturingLease } from "../pool/session.js";
 import type { Caller } from "../spec/paging.js";
 import { type Span, wallTimes } from "../telemetry/traces/span.js";
 import type { TellSpans } from "../telemetry/traces/tell-spans.js";
@@ -64,7 +64,7 @@ function beginCall(
         endedAt: clock.monotonic(),
         isLost: outcome === "lost",
       };
-      tellSpans(concernedLease(granted.session), spansOf(granted, call, wall));
+      tellSpans(capturingLease(granted.session), spansOf(granted, call, wall));
     },
   });
 }

@@ -25,7 +25,7 @@ import { checkTelemetry } from "../spec/telemetry.js";
 import { checkWebRtc } from "../spec/policies/policy-checks.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import { type References, resolveReferences } from "../registry/references.js";
-import { concernedLease, type Session } from "../pool/session.js";
+import { capturingLease, type Session } from "../pool/session.js";
 import { askNetwork, changeNetwork, networkOf, orInForce, passStoreTrouble } from "./change-network.js";
 import { changeTelemetry } from "./change-telemetry.js";
 import { changeRunning, refusedProfile } from "./change-running.js";
@@ -72,7 +72,7 @@ export const makeUpdateSession =
     if (!session) return refusal("browser_not_found");
     const { browser } = session;
     if (caller.lease && caller.lease !== browser.lease.id) return refusal("lease_superseded");
-    caller.concerns?.(concernedLease(session));
+    caller.concerns?.(capturingLease(session));
     const wanted = profile_id && { id: profile_id, save: profile?.save_changes ?? false };
     return (
       refusedHosts(session, patch) ??

@@ -4,7 +4,7 @@ import type { RetireReason } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 
 /** What a browser had more of than it may. */
-export type LimitPassed = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
+export type ExceededLimit = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
 
 /** The end of a browser as its node decides it. */
 export interface BrowserEnd {
@@ -17,7 +17,7 @@ export interface BrowserEnd {
     | "launch_failed"
     | "missing"
     | "node_lost"
-    | LimitPassed
+    | ExceededLimit
   >;
   readonly text: string;
 }

@@ -6,7 +6,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { ArchiveCache } from "../archive/archives.js";
 import { BadArchive } from "../archive/formats/zip.js";
 import { PipeClosed } from "../browser/cdp/cdp.js";
-import type { ExtensionDirectory, Loading } from "../browser/chromium.js";
+import type { ExtensionDirectory, LoadResult } from "../browser/chromium.js";
 import { removeTree } from "../browser/directories.js";
 import { uploadDirectories } from "../browser/extensions/file-access.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
@@ -142,8 +142,8 @@ export class ExtensionUploads {
    * What a browser has that did not answer is not known: a restart puts that right. One that has ended is
    * over, though the word of its end may come after that of its pipe. Its end does not wait for it.
    */
-  async #load({ chromium, ending }: Slot, unpacked: readonly ExtensionDirectory[]): Promise<Loading> {
-    const loading = chromium.load(unpacked, this.ports.loadLimitMs).catch((error: unknown): Loading => {
+  async #load({ chromium, ending }: Slot, unpacked: readonly ExtensionDirectory[]): Promise<LoadResult> {
+    const loading = chromium.load(unpacked, this.ports.loadLimitMs).catch((error: unknown): LoadResult => {
       if (error instanceof PipeClosed) throw new CommandRefused("browser_gone", "The browser has ended");
       return { kind: "needs-restart", why: textOf(error) };
     });

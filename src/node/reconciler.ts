@@ -12,12 +12,12 @@ import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 import type { LeaseHandover } from "./lease-handover.js";
-import type { Tenure } from "./tenure.js";
+import type { NameOwnership } from "./name-ownership.js";
 
 interface ReconcilerPorts {
   readonly node: NodeId;
   /** A node that has lost its name must not change its records. */
-  readonly tenure: Pick<Tenure, "holds">;
+  readonly nameOwnership: Pick<NameOwnership, "holds">;
   readonly slots: Slots;
   readonly poolStore: PoolStore;
   readonly projects: Pick<Projects, "partitions">;
@@ -72,9 +72,9 @@ export class Reconciler {
    * Never throws.
    */
   async lookFor(id: BrowserId): Promise<void> {
-    const { poolStore, slots, node, tenure, log } = this.ports;
+    const { poolStore, slots, node, nameOwnership, log } = this.ports;
     try {
-      if (!(await tenure.holds())) return;
+      if (!(await nameOwnership.holds())) return;
       const record = (await poolStore.findBrowser(id))?.browser;
       if (record?.node === node && standsForBrowser(record)) await slots.endMissing(id);
     } catch (error) {
@@ -92,9 +92,9 @@ export class Reconciler {
   }
 
   async #lookAtAll(): Promise<void> {
-    const { slots, tenure } = this.ports;
+    const { slots, nameOwnership } = this.ports;
     await slots.retryEnds();
-    if (!(await tenure.holds())) return;
+    if (!(await nameOwnership.holds())) return;
     // The browsers are listed before the records are read, so that a browser that comes meanwhile is not
     // taken for one without a record.
     const byPartition = groupBy(slots.all(), (slot) => partitionOf(slot.id));

@@ -29,7 +29,7 @@ export interface TelemetryParts {
   readonly template: LaunchTemplate;
   readonly flight: FlightRecorder;
   /** What runs now; a restart puts another pair in its place. */
-  running(): RunningPair;
+  running(): BridgedChromium;
   isRestarting(): boolean;
   /** Whether a client is connected, or is about to be. */
   hasVisitors(): boolean;
@@ -43,7 +43,7 @@ interface LeaseCapture {
 }
 
 /** One Chromium and the clients on it; a restart puts another pair in its place. */
-export interface RunningPair {
+export interface BridgedChromium {
   readonly chromium: Chromium;
   readonly bridge: Bridge;
 }
@@ -94,7 +94,7 @@ export class Slot implements LocalBrowser {
   ended: Promise<void> | undefined;
 
   constructor(
-    private running: RunningPair,
+    private running: BridgedChromium,
     { template, egress, clock, makeTelemetry, flight }: SlotParts,
   ) {
     this.id = running.chromium.id;
@@ -141,7 +141,7 @@ export class Slot implements LocalBrowser {
   }
 
   /** Notes another Chromium of the same browser. */
-  runs(running: RunningPair): void {
+  runs(running: BridgedChromium): void {
     this.running = running;
     this.keptWorkspace = undefined;
     this.oomKills = 0;

@@ -16,7 +16,7 @@ import { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
 import { type RecordingPorts, Recordings } from "../telemetry/flight/recordings.js";
 import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
 import { tellCrash } from "./system-events.js";
-import { type RunningPair, Slot, type TelemetryParts } from "./slot.js";
+import { type BridgedChromium, Slot, type TelemetryParts } from "./slot.js";
 
 export interface SlotPorts extends LauncherPorts, RecordingPorts {
   readonly poolStore: PoolStore;
@@ -161,7 +161,7 @@ export class Slots {
     return slot;
   }
 
-  #run(chromium: Chromium, flight: FlightRecorder): RunningPair {
+  #run(chromium: Chromium, flight: FlightRecorder): BridgedChromium {
     return { chromium, bridge: this.ports.makeBridge(chromium, flight) };
   }
 

@@ -8,7 +8,7 @@ import { AuditMetrics } from "./audit-metrics.js";
 import { type ExportGauge, ExportMetrics } from "./export-metrics.js";
 import { TelemetryMetrics } from "./telemetry-metrics.js";
 import { processGauges } from "./process-gauges.js";
-import { Words } from "./words.js";
+import { ReasonLabels } from "./reason-labels.js";
 
 export interface PoolGauge {
   /** The pool's name, else its id. */
@@ -151,7 +151,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   readonly exports = new ExportMetrics(this.#registry);
   readonly telemetry = new TelemetryMetrics(this.#registry);
 
-  readonly #words = new Words();
+  readonly #words = new ReasonLabels();
   readonly #limits = this.#counter(
     "remuda_limit_retirements_total",
     "Browsers of this node retired for having more than they may",

@@ -6,7 +6,7 @@ import { memoryClasses, type Telemetry, Viewport } from "../spec/bodies.js";
 import { type LeasedBrowser, retireReasons, TrafficUsage } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { ProfileFacts } from "../registry/profiles/selectors.js";
-import type { ConcernedLease } from "../spec/paging.js";
+import type { CapturingLease } from "../spec/paging.js";
 import type { LoadedProfile } from "./session-profile.js";
 
 /** What a session (docs/api.md#sessions) is made from while it is leased. */
@@ -25,7 +25,7 @@ export interface Session {
 }
 
 /** Among whose events a call that manages this session is told. */
-export const concernedLease = ({ browser, telemetry }: Session): ConcernedLease => ({
+export const capturingLease = ({ browser, telemetry }: Session): CapturingLease => ({
   browser: browser.id,
   lease: browser.lease.id,
   telemetry,

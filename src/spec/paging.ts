@@ -4,7 +4,7 @@ import type { TraceContext } from "../base/trace-context.js";
 import type { Telemetry } from "./bodies.js";
 
 /** The lease that a request is about, and what it captures. */
-export interface ConcernedLease {
+export interface CapturingLease {
   readonly browser: BrowserId;
   readonly lease: LeaseId;
   readonly telemetry: Telemetry | undefined;
@@ -31,7 +31,7 @@ export interface Caller {
    */
   hasEnded?(): Promise<boolean> | undefined;
   /** To be told whose browser the request manages, so that its holder can see the call among the events. */
-  concerns?(lease: ConcernedLease | Promise<ConcernedLease>): void;
+  concerns?(lease: CapturingLease | Promise<CapturingLease>): void;
 }
 
 export interface Page<Item> {

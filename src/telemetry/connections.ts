@@ -2,7 +2,7 @@ import type { Clock, Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
 import type { TraceContext } from "../base/trace-context.js";
 import type { Capture } from "./browser-telemetry.js";
-import type { Told } from "./commands/tell.js";
+import type { ReportedCommand } from "./commands/tell.js";
 import type { EventCategory, EventSource, SeenEvent } from "./event.js";
 import { type OpenedSpan, tellConnected, tellFirstCommand } from "./traces/connection-spans.js";
 
@@ -77,7 +77,7 @@ export class Connections {
     this.#countsOf(client).messages += 1;
   }
 
-  command(client: Client, { method, data }: Told): void {
+  command(client: Client, { method, data }: ReportedCommand): void {
     const sink = this.#findSink(client.lease, "control");
     if (!sink) return;
     const counts = this.#countsOf(client);
@@ -110,7 +110,7 @@ export class Connections {
     this.#emit(lease, { type: "api_call", category: "control", source, data });
   }
 
-  #emitCommand({ id, lease, protocol }: Client, told: NonNullable<Told["data"]>): boolean {
+  #emitCommand({ id, lease, protocol }: Client, told: NonNullable<ReportedCommand["data"]>): boolean {
     const data = { ...told, connection_id: id };
     return this.#emit(lease, { type: "cdp_command", category: "control", source: sources[protocol], data });
   }

@@ -1,4 +1,4 @@
-import type { ConcernedLease } from "../spec/paging.js";
+import type { CapturingLease } from "../spec/paging.js";
 import type { TellHolder } from "./tell-holder.js";
 
 /** A call to the API that managed a browser, once it was answered. */
@@ -10,7 +10,7 @@ interface PlatformCall {
 }
 
 /** Tells a lease's holder of a call, where that is captured. Never throws and never waits. */
-export type TellPlatformCall = (lease: ConcernedLease, call: PlatformCall) => void;
+export type TellPlatformCall = (lease: CapturingLease, call: PlatformCall) => void;
 
 export const makeTellPlatformCall =
   (tell: TellHolder): TellPlatformCall =>

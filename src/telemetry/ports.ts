@@ -31,7 +31,7 @@ export interface EventBatch {
 }
 
 /** What came of a batch. */
-export interface Appended {
+export interface AppendResult {
   /** The `seq` of the stream's newest event. */
   readonly last: number;
   /** So many events had been stored before, and the store has lost them. */
@@ -98,7 +98,7 @@ export interface EventPage {
 
 /** Events of leases, each stream under bounds of bytes and age. */
 export interface EventStore {
-  append(batch: EventBatch): Promise<Appended>;
+  append(batch: EventBatch): Promise<AppendResult>;
   read(stream: StreamRef, query: EventQuery): Promise<EventPage>;
   /** The `seq` of the newest event; 0 where there is none. */
   last(stream: StreamRef): Promise<number>;

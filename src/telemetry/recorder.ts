@@ -3,7 +3,7 @@ import { type LeaseId, newRequestId, type OtlpDestinationId } from "../base/ids.
 import { type Log, textOf } from "../base/log.js";
 import type { TraceContext } from "../base/trace-context.js";
 import type { EventCategory, LeaseSink, SeenEvent, TelemetryEvent } from "./event.js";
-import type { Appended, EventLoss, EventMeter, EventStore, Exports, StreamRef } from "./ports.js";
+import type { AppendResult, EventLoss, EventMeter, EventStore, Exports, StreamRef } from "./ports.js";
 import type { CaptureSettings } from "./settings.js";
 import { LeaseExport, type WaitingEvent } from "./lease-export.js";
 import { truncateData } from "./truncate.js";
@@ -278,7 +278,7 @@ export class LeaseRecorder implements LeaseSink {
     }
   }
 
-  #appended({ last, lost }: Appended, events: readonly WaitingEvent[]): void {
+  #appended({ last, lost }: AppendResult, events: readonly WaitingEvent[]): void {
     this.#last = last;
     for (const [at, { pass }] of events.entries()) pass?.(last - events.length + 1 + at);
     if (lost > 0) this.shared.meter.lost("store_lost", lost);

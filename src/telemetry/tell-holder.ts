@@ -1,11 +1,11 @@
 import { parseTrace } from "../base/trace-context.js";
-import type { ConcernedLease } from "../spec/paging.js";
+import type { CapturingLease } from "../spec/paging.js";
 import type { SeenEvent } from "./event.js";
 import type { Recorder } from "./recorder.js";
 import { captureSettings } from "./settings.js";
 
 /** Adds one event to those of a lease, where its category is captured. Never throws and never waits. */
-export type TellHolder = (lease: ConcernedLease, event: SeenEvent) => void;
+export type TellHolder = (lease: CapturingLease, event: SeenEvent) => void;
 
 export const makeTellHolder =
   (recorder: Recorder): TellHolder =>

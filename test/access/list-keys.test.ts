@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import type { ApiKey, ApiKeyListQuery, Issued } from "../../src/access/api-key.js";
+import type { ApiKey, ApiKeyListQuery, IssueResult } from "../../src/access/api-key.js";
 import { listKeys, SearchTurns } from "../../src/access/list-keys.js";
 import { rootPrincipal } from "../../src/access/principal.js";
 import { newApiKeyId, newRequestId, type ProjectId } from "../../src/base/ids.js";
@@ -24,7 +24,7 @@ onBoth("lists of API keys", ({ bed }) => {
   const store = (): RedisApiKeyStore => new RedisApiKeyStore(bed().store, limits);
   const make = async (name: string, projectId?: ProjectId, policy?: ApiKey["policy"]): Promise<ApiKey> => {
     const drawn = { id: newApiKeyId(), digest: `d${(count += 1)}`, mask: "rmd_...wxyz", createdBy: person };
-    const got: Issued = await store().create(
+    const got: IssueResult = await store().create(
       { ...drawn, name, ...(projectId && { projectId }), ...(policy && { policy }) },
       { salt: "s" },
     );

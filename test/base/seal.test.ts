@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { Seal, type Unsealed } from "../../src/base/crypto/seal.js";
+import { Seal, type UnsealResult } from "../../src/base/crypto/seal.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 
 const seal = new Seal(new Secret("a key of this suite"));
-const textOf = (unsealed: Unsealed): string =>
+const textOf = (unsealed: UnsealResult): string =>
   unsealed.kind === "opened" ? unsealed.text.reveal() : unsealed.kind;
 
 test.each(["", "p", "pässwörd 🐎", "x".repeat(100_000)])("what is sealed opens as it was", (text) => {

@@ -46,7 +46,7 @@ export async function benchTiers({ runs }: { runs: number }): Promise<Report> {
       tools: host.tools,
       clock: systemClock,
       log: silentLog,
-      stock: 2,
+      spare: 2,
     });
     const parts: BenchParts = { launcher, namespaces, tiers: tiersOf(namespaces, host), runs };
     const rows: Row[] = [];

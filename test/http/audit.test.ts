@@ -22,14 +22,14 @@ const audit = {
   recordNow: async (entry: NewEntry) => void entries.push(entry),
   begin: async () => "intent",
 };
-const front = {
+const interceptor = {
   request: () => false,
   upgrade: (_request: unknown, socket: Parameters<typeof refuseOnSocket>[0]) => {
     refuseOnSocket(socket, refusal("browser_gone"));
     return true;
   },
 };
-const server = sharedServer({ publicUrl: "http://remuda.example" }, { audit, front });
+const server = sharedServer({ publicUrl: "http://remuda.example" }, { audit, interceptor });
 const recorded = (count: number): Promise<readonly NewEntry[]> =>
   until("entries", () => (entries.length >= count ? entries : undefined), 10_000);
 

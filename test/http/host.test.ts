@@ -7,7 +7,7 @@ const upgrades: string[] = [];
 const server = sharedServer(
   { publicUrl: "https://remuda.example.com" },
   {
-    front: {
+    interceptor: {
       request: (_, response) => (response.writeHead(200).end("a browser's page"), true),
       upgrade: (request, socket) => (
         upgrades.push(request.headers.host ?? ""),

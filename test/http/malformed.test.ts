@@ -19,7 +19,7 @@ const server = sharedServer(
       recordNow: async (entry) => void entries.push(entry),
       begin: async () => "intent",
     },
-    front: {
+    interceptor: {
       request: () => false,
       upgrade({ url }, socket) {
         upgraded.push(url ?? "");

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import type { Front } from "../../src/http/front.js";
+import type { RequestInterceptor } from "../../src/http/request-interceptor.js";
 import { key, send, startServer, type TestServer } from "../support/http/http-server.js";
 
 const servers: TestServer[] = [];
@@ -105,13 +105,13 @@ test("a connection on which nothing moves is cut", async () => {
   held.release();
 });
 
-test("a browser's own URLs and every upgrade go to the front first; what it leaves is refused", async () => {
+test("a browser's own URLs and every upgrade go to the interceptor first; what it leaves is refused", async () => {
   const seen: string[] = [];
-  const front: Front = {
+  const interceptor: RequestInterceptor = {
     request(request, response) {
       seen.push(`request ${request.url}`);
       if (request.url?.includes("/webdriver")) return false;
-      response.end("from the front");
+      response.end("from the interceptor");
       return true;
     },
     upgrade(request, socket) {
@@ -121,9 +121,9 @@ test("a browser's own URLs and every upgrade go to the front first; what it leav
       return true;
     },
   };
-  const server = await start({}, { front });
+  const server = await start({}, { interceptor });
   for (const path of ["/browsers/x/cdp", "/browsers/x/cdp/json/version/", "/browsers/x/cdp?token=t"]) {
-    expect((await send(`${server.url}${path}`)).text).toBe("from the front");
+    expect((await send(`${server.url}${path}`)).text).toBe("from the interceptor");
   }
   expect(await send(`${server.url}/browsers/x/webdriver`)).toMatchObject({
     status: 404,
@@ -147,11 +147,11 @@ test("a browser's own URLs and every upgrade go to the front first; what it leav
   expect(seen.slice(-2)).toEqual(["upgrade /browsers/x/cdp?token=t", "upgrade /nowhere"]);
 });
 
-test("a front that throws is answered 500 and does not end the process", async () => {
+test("an interceptor that throws is answered 500 and does not end the process", async () => {
   const fail = (): never => {
-    throw new Error("front broke");
+    throw new Error("interceptor broke");
   };
-  const server = await start({}, { front: { request: fail, upgrade: fail } });
+  const server = await start({}, { interceptor: { request: fail, upgrade: fail } });
   const request = openRaw(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
   const upgrade = openRaw(server, upgradeText("/browsers/x/cdp"));
   for (const got of [request, upgrade]) {
@@ -186,12 +186,12 @@ test.each(["drain", "close"] as const)(
   async (way) => {
     const whole = "x".repeat(32 * 2 ** 20);
     let hasEnded = false;
-    const request: Front["request"] = (_, response) => {
+    const request: RequestInterceptor["request"] = (_, response) => {
       response.end(whole);
       hasEnded = true;
       return true;
     };
-    const server = await start({ closeLimitMs: 30_000 }, { front: { request, upgrade: () => false } });
+    const server = await start({ closeLimitMs: 30_000 }, { interceptor: { request, upgrade: () => false } });
     const slow = openRaw(server, "GET /browsers/x/cdp HTTP/1.1\r\nhost: localhost\r\n\r\n");
     slow.socket.pause();
     await expect.poll(() => hasEnded).toBe(true);
@@ -203,7 +203,10 @@ test.each(["drain", "close"] as const)(
 );
 
 test("close cuts what does not end within the limit, upgraded connections included", async () => {
-  const server = await start({ closeLimitMs: 100 }, { front: { request: () => false, upgrade: () => true } });
+  const server = await start(
+    { closeLimitMs: 100 },
+    { interceptor: { request: () => false, upgrade: () => true } },
+  );
   const held = holdAcquires(server);
   const waiting = openRaw(server, acquireText);
   const upgraded = openRaw(server, upgradeText("/browsers/x/cdp"));

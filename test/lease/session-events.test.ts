@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { makeEventOperations } from "../../src/lease/session-events.js";
 import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
-import { Seats } from "../../src/telemetry/seats.js";
+import { ReaderSeats } from "../../src/telemetry/reader-seats.js";
 import { StreamReads } from "../../src/telemetry/stream-reads.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { filledPool, lendFrom } from "../support/daemon/control-pools.js";
@@ -26,8 +26,8 @@ function open(stopping = new AbortController().signal) {
     projects: bed.projects,
     events,
     reads: new StreamReads(events, systemClock),
-    streams: new Seats({ ofBrowser: 2, ofAll: 2 }),
-    pages: new Seats({ ofBrowser: 2, ofAll: 2 }),
+    streams: new ReaderSeats({ ofBrowser: 2, ofAll: 2 }),
+    pages: new ReaderSeats({ ofBrowser: 2, ofAll: 2 }),
     clock: systemClock,
     stopping,
   });

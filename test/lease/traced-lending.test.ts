@@ -2,14 +2,14 @@ import { beforeEach, expect, test } from "vitest";
 import { childOf, findTrace, type TraceContext, traceText } from "../../src/base/trace-context.js";
 import { traceAcquire, traceCreate } from "../../src/lease/traced-lending.js";
 import type { Granted, LendTiming } from "../../src/pool/operations.js";
-import type { Caller, ConcernedLease } from "../../src/spec/paging.js";
+import type { Caller, CapturingLease } from "../../src/spec/paging.js";
 import type { Span } from "../../src/telemetry/traces/span.js";
 import { DrivenClock } from "../support/driven-clock.js";
 
 const from = (digit: string, flags = "01") =>
   findTrace({ traceparent: `00-${digit.repeat(32)}-${digit.repeat(16)}-${flags}` });
 let clock: DrivenClock;
-let told: { readonly lease: ConcernedLease; readonly spans: readonly Span[] }[];
+let told: { readonly lease: CapturingLease; readonly spans: readonly Span[] }[];
 let settled: string[];
 beforeEach(() => {
   clock = new DrivenClock();
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 const tracing = () => ({
   clock,
-  tellSpans: (lease: ConcernedLease, spans: readonly Span[]) => void told.push({ lease, spans }),
+  tellSpans: (lease: CapturingLease, spans: readonly Span[]) => void told.push({ lease, spans }),
 });
 const callerOf = (trace: TraceContext | undefined) => ({ request: "r1", trace }) as unknown as Caller;
 const grantedFor = (lease: TraceContext | undefined, timing?: LendTiming): Granted =>

@@ -10,7 +10,7 @@ const tagBytes = 16;
  * A sealed text that was opened; `wrong-key`: it was sealed with another key; `damaged`: it is not whole, or
  * was sealed for another owner.
  */
-export type Unsealed =
+export type UnsealResult =
   | { readonly kind: "opened"; readonly text: Secret }
   | { readonly kind: "wrong-key" | "damaged" };
 
@@ -37,7 +37,7 @@ export class Seal {
     return `${version}.${this.#keyId}.${Buffer.concat(parts).toString("base64url")}`;
   }
 
-  open(sealed: string, owner: string): Unsealed {
+  open(sealed: string, owner: string): UnsealResult {
     const [form, keyId = "", text = ""] = sealed.split(".");
     if (form !== version || keyId === "" || text === "") return { kind: "damaged" };
     if (keyId !== this.#keyId) return { kind: "wrong-key" };

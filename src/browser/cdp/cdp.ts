@@ -10,7 +10,7 @@ import { findTarget, longestEventBytes, paramsOf } from "./target-event.js";
 
 declare const session: CDPSession;
 type Method = Parameters<CDPSession["send"]>[0];
-export type Given<M extends Method> = NonNullable<Parameters<typeof session.send<M>>[1]>;
+export type CdpParams<M extends Method> = NonNullable<Parameters<typeof session.send<M>>[1]>;
 type Reply<M extends Method> = Awaited<ReturnType<typeof session.send<M>>>;
 
 /** Chromium's own refusal of a command. */
@@ -83,7 +83,7 @@ export class Cdp {
   /** Throws `CdpRefused`, `PipeClosed`, or `TimeLimitReached` after `limitMs` (10 s). */
   send<M extends Method>(
     method: M,
-    params: Given<M>,
+    params: CdpParams<M>,
     to: { session?: string; limitMs?: Millis } = {},
   ): Promise<Reply<M>> {
     if (this.#isClosed) return Promise.reject(new PipeClosed());

@@ -2,7 +2,7 @@ import { chmod } from "node:fs/promises";
 import type { Clock, Millis } from "../../base/clock.js";
 import { TimeLimitReached } from "../../base/deadline.js";
 import { type Cdp, CdpRefused, PipeClosed } from "../cdp/cdp.js";
-import type { ExtensionDirectory, Loading } from "../chromium.js";
+import type { ExtensionDirectory, LoadResult } from "../chromium.js";
 import { NotInstallable, type LaunchExtensions, withForced } from "./forced-extensions.js";
 import { isInstalled } from "./forced-install.js";
 import { type Installed, installedIn, restoreInstalled } from "./restore-extensions.js";
@@ -22,7 +22,7 @@ interface Loaded extends ExtensionDirectory {
   readonly id: string;
 }
 
-type Failure = Exclude<Loading, { kind: "loaded" }>;
+type Failure = Exclude<LoadResult, { kind: "loaded" }>;
 
 /**
  * The extensions of one browser. Chromium makes an extension's id from its path, unless its manifest has a
@@ -54,7 +54,7 @@ export class BrowserExtensions {
   async start(
     wanted: readonly LaunchExtensions[],
     { profile, limitMs }: { profile: string; limitMs: Millis },
-  ): Promise<Loading> {
+  ): Promise<LoadResult> {
     const { cdp, clock } = this;
     for (const { name, forced } of wanted) {
       const isThere =
@@ -78,7 +78,7 @@ export class BrowserExtensions {
   }
 
   /** Loads all of them for all contexts, or none. Calls take turns. */
-  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+  load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<LoadResult> {
     const loading = this.#turn.then(
       async () =>
         (await this.#findTwin(extensions)) ??
@@ -94,7 +94,7 @@ export class BrowserExtensions {
     this.#loaded = [];
   }
 
-  async #load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<Loading> {
+  async #load(extensions: readonly ExtensionDirectory[], limitMs: Millis): Promise<LoadResult> {
     const twice = extensions.find(({ path }) => this.#loaded.some((loaded) => loaded.path === path));
     if (twice) throw new Error(`extension ${twice.name} is loaded already`);
     const deadline = this.clock.monotonic() + limitMs;

@@ -2,13 +2,13 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Millis } from "../../base/clock.js";
 import { type FairTurn, turns } from "../../base/fair-turns.js";
-import { type Cdp, CdpRefused, type Given } from "../cdp/cdp.js";
+import { type Cdp, CdpRefused, type CdpParams } from "../cdp/cdp.js";
 import { readLists } from "../cdp/list-reader.js";
 import { findForeignFile, putForeignFile } from "../foreign-file.js";
 import type { Workspace } from "../workspace.js";
 
 /** A cookie in the form in which CDP sets it. */
-type Cookie = Given<"Storage.setCookies">["cookies"][number];
+type Cookie = CdpParams<"Storage.setCookies">["cookies"][number];
 
 /**
  * Keeps all cookies as they were when the browser was asked to exit. Chromium forgets those without an expiry

@@ -63,7 +63,7 @@ export function usedMsAt(path: string, version: Version): Millis | undefined {
   }
 }
 
-export interface Use {
+export interface ProcessorUse {
   /** Percent of one core, the last period as much as all before it. */
   readonly average: number;
   readonly isBehind: boolean;
@@ -73,7 +73,7 @@ export interface Use {
  * A browser yields above `most`, and stops at half of it, so that it does not go to and fro; one that starves
  * stops as well.
  */
-export function nextUse({ average, isBehind }: Use, percent: number, most: number): Use {
+export function nextUse({ average, isBehind }: ProcessorUse, percent: number, most: number): ProcessorUse {
   const next = (average + percent) / 2;
   return { average: next, isBehind: next > (isBehind ? most / 2 : most) };
 }
@@ -91,7 +91,7 @@ interface Counted {
   readonly account: ProcessorAccount;
   /** Absent until it was looked at. */
   readonly last?: Reading;
-  readonly use: Use;
+  readonly use: ProcessorUse;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { GuardedThings } from "../../access/authorize.js";
+import type { GuardedLookup } from "../../access/authorize.js";
 import type { KnownProjects } from "../../access/api-key.js";
 import { makeApiKeyOperations } from "../../access/api-key-operations.js";
 import { entitlementsOf } from "../../access/entitlements.js";
@@ -37,7 +37,7 @@ export function openAccess(
   const { config, keys, stores } = shared;
   const { apiKeys: store, callers, directory, limits, creations } = stores;
   const known = config.projects.enabled ? namesIn(directory) : onlyDefault;
-  const thingsIn = (project: ProjectId): GuardedThings =>
+  const thingsIn = (project: ProjectId): GuardedLookup =>
     makeThings(stores.projects.of(project), operationsIn(project));
   return {
     authenticator: makeAuthenticator({
@@ -84,7 +84,7 @@ const onlyDefault: KnownProjects = {
   nameOf: async (id) => (id === firstProject.id ? firstProject.name : undefined),
 };
 
-function makeThings({ profiles, proxies }: ProjectStores, operations: OperationsInProject): GuardedThings {
+function makeThings({ profiles, proxies }: ProjectStores, operations: OperationsInProject): GuardedLookup {
   return {
     find: (kind, ref) => finders[kind](operations, ref),
     async choose(kind, selector) {
@@ -95,8 +95,8 @@ function makeThings({ profiles, proxies }: ProjectStores, operations: Operations
   };
 }
 
-type Find = (operations: OperationsInProject, ref: string) => ReturnType<GuardedThings["find"]>;
-const finders: Readonly<Record<Parameters<GuardedThings["find"]>[0], Find>> = {
+type Find = (operations: OperationsInProject, ref: string) => ReturnType<GuardedLookup["find"]>;
+const finders: Readonly<Record<Parameters<GuardedLookup["find"]>[0], Find>> = {
   async browsers({ sessions }, ref) {
     const got = await sessions.get(ref, { includeDeleted: true });
     if (got.kind === "refused") return undefined;

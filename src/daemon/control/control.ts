@@ -3,7 +3,7 @@ import { rootPrincipal } from "../../access/principal.js";
 import { defaultProject, isOnDemand, newRequestId, type Partition } from "../../base/ids.js";
 import { textOf } from "../../base/log.js";
 import { Stops } from "../../base/stops.js";
-import type { Front } from "../../http/front.js";
+import type { RequestInterceptor } from "../../http/request-interceptor.js";
 import { declarePools } from "../../pool/declared-pools.js";
 import { makeFill, makeFillSoon } from "../../pool/fill.js";
 import type { PoolOperations } from "../../pool/operations.js";
@@ -12,7 +12,7 @@ import { listenAsControl } from "../../store/messages.js";
 import { openAudit } from "./audit.js";
 import { browsersElsewhere, openGateway, openSilentNodes } from "../gateway.js";
 import { rootPersonOf } from "./access.js";
-import { frontOf, listenAsApi } from "./http.js";
+import { interceptorOf, listenAsApi } from "./http.js";
 import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
 import type { DaemonParts } from "../parts.js";
@@ -28,7 +28,11 @@ export const controlRole = makeRole(async (shared, stops) => {
     local: browsersElsewhere,
     unreachable: silentNodes.suspect.bind(silentNodes),
   });
-  const control = take(stops, "control", await openControl(shared, { silentNodes, front: frontOf(gateway) }));
+  const control = take(
+    stops,
+    "control",
+    await openControl(shared, { silentNodes, interceptor: interceptorOf(gateway) }),
+  );
   stops.add("gateway", () => gateway.close());
   stops.add("waiting callers", control.dismiss);
   url.set(control.port);
@@ -39,7 +43,7 @@ export const controlRole = makeRole(async (shared, stops) => {
 
 interface ControlParts {
   readonly silentNodes: SilentNodes;
-  readonly front: Front;
+  readonly interceptor: RequestInterceptor;
   /** Why the node in this process cannot serve, if there is one. */
   unready?(): string | undefined;
 }

@@ -11,7 +11,7 @@ import type { Config } from "../../config/config.js";
 import type { Gateway } from "../../gateway/gateway.js";
 import type { makeDirectMessages } from "../../gateway/relay/direct-messages.js";
 import type { HttpDeps, OperationsInProject, UploadLimits } from "../../http/deps.js";
-import type { Front } from "../../http/front.js";
+import type { RequestInterceptor } from "../../http/request-interceptor.js";
 import { listen, type Listening } from "../../http/server.js";
 import { NodeDirectory } from "../../lease/node-directory.js";
 import { makeTellPlatformCall } from "../../telemetry/platform-calls.js";
@@ -23,7 +23,7 @@ import { packageRoot } from "../shared.js";
 import { whyUnready } from "../stores.js";
 
 interface ApiParts {
-  readonly front: Front;
+  readonly interceptor: RequestInterceptor;
   readonly operationsIn: HttpDeps["operationsIn"];
   readonly audit: HttpDeps["audit"];
   readonly auditLog: HttpDeps["auditLog"];
@@ -34,7 +34,7 @@ interface ApiParts {
 /** Opens the API's server. */
 export async function listenAsApi(
   shared: DaemonParts,
-  { front, operationsIn, audit, auditLog, destinations, unready }: ApiParts,
+  { interceptor, operationsIn, audit, auditLog, destinations, unready }: ApiParts,
   stops: Stops,
 ): Promise<Listening> {
   const { config, clock, log, stopping, stores, metrics, archives } = shared;
@@ -49,7 +49,7 @@ export async function listenAsApi(
     findRemoved: makeFindRemoved({ notes: stores.removals, findId: idFinder(operationsIn, projects) }),
     clock,
     log,
-    front,
+    interceptor,
     metrics,
     staging: archives.staging,
     tellPlatformCall: makeTellPlatformCall(makeTellHolder(shared.recorder)),
@@ -86,7 +86,10 @@ const idFinder =
   };
 
 /** Browsers' own URLs, and messages to the node in this process where there is one, come before the API. */
-export const frontOf = (gateway: Gateway, direct?: ReturnType<typeof makeDirectMessages>): Front => ({
+export const interceptorOf = (
+  gateway: Gateway,
+  direct?: ReturnType<typeof makeDirectMessages>,
+): RequestInterceptor => ({
   request: (request, response) => direct?.request(request, response) || gateway.request(request, response),
   upgrade: (request, socket, head) => {
     gateway.upgrade(request, socket, head);

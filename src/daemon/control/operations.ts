@@ -35,7 +35,7 @@ import { acquireMeter } from "../metrics.js";
 import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
 import { extensionCheck } from "../registries.js";
 import type { DaemonParts } from "../parts.js";
-import { Seats } from "../../telemetry/seats.js";
+import { ReaderSeats } from "../../telemetry/reader-seats.js";
 import { StreamReads } from "../../telemetry/stream-reads.js";
 import { makeTellSpans } from "../../telemetry/traces/tell-spans.js";
 import type { ProjectStores } from "../../store/project/projects.js";
@@ -76,8 +76,8 @@ const openEventPorts = ({ config: { telemetry }, stores, clock, stopping }: Daem
   poolStore: stores.poolStore,
   events: stores.events,
   reads: new StreamReads(stores.events, clock),
-  streams: new Seats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
-  pages: new Seats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
+  streams: new ReaderSeats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
+  pages: new ReaderSeats({ ofBrowser: telemetry.maxSessionStreams, ofAll: telemetry.maxStreams }),
   clock,
   stopping,
 });

@@ -137,7 +137,7 @@ async function findTier({ config, clock, log }: DaemonParts, host: BrowserHost):
     tools: { ...host.tools, ...(unshare && { unshare }) },
     clock,
     log,
-    stock: node.parallelLaunches,
+    spare: node.parallelLaunches,
   });
   if (namespaces.kind === "available")
     return { openListener: namespaces.openNamespace, close: namespaces.close };

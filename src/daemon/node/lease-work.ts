@@ -7,14 +7,14 @@ import { LeaseHandover } from "../../node/lease-handover.js";
 import { NetworkSync } from "../../node/network-sync.js";
 import { Reconciler } from "../../node/reconciler.js";
 import type { Slots } from "../../node/slots.js";
-import type { Tenure } from "../../node/tenure.js";
+import type { NameOwnership } from "../../node/name-ownership.js";
 import type { AssetsPart } from "./browser-assets.js";
 import { findLeaseEnd, openGateway } from "../gateway.js";
 import type { DaemonParts } from "../parts.js";
 
 /** What a node does for the leases of its browsers, from a grant to the drain. */
 export interface LeaseWork {
-  readonly tenure: Tenure;
+  readonly nameOwnership: NameOwnership;
   readonly networkSync: NetworkSync;
   readonly handover: LeaseHandover;
   readonly leaseCommands: LeaseCommands;
@@ -26,10 +26,10 @@ export function openLeaseWork(
   { config, clock, log, stores }: DaemonParts,
   {
     node,
-    tenure,
+    nameOwnership,
     slots,
     assets,
-  }: Pick<LeaseWork, "tenure"> & { node: NodeId; slots: Slots; assets: AssetsPart },
+  }: Pick<LeaseWork, "nameOwnership"> & { node: NodeId; slots: Slots; assets: AssetsPart },
 ): LeaseWork {
   const { poolStore, reports, projects, nodes, messages } = stores;
   const networkSync = new NetworkSync({ poolStore, reports, clock, log });
@@ -47,14 +47,18 @@ export function openLeaseWork(
       messages.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
-  const reconciler = openReconciler({ config, clock, log, stores }, { node, tenure, slots, handover });
-  return { tenure, networkSync, handover, leaseCommands, reconciler, drain };
+  const reconciler = openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover });
+  return { nameOwnership, networkSync, handover, leaseCommands, reconciler, drain };
 }
 
 /** Holds what Redis says of this node's browsers against what runs here. */
 export function openReconciler(
   { config, clock, log, stores }: Pick<DaemonParts, "config" | "clock" | "log" | "stores">,
-  parts: Pick<LeaseWork, "handover"> & { node: NodeId; slots: Slots; tenure: Pick<Tenure, "holds"> },
+  parts: Pick<LeaseWork, "handover"> & {
+    node: NodeId;
+    slots: Slots;
+    nameOwnership: Pick<NameOwnership, "holds">;
+  },
 ): Reconciler {
   const { poolStore, reports, projects, nodes } = stores;
   const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;

@@ -8,7 +8,7 @@ import type { NodeAddress } from "../../gateway/ports.js";
 import type { LaunchHealth } from "../../node/launch-health.js";
 import { RedisContact } from "../../node/redis-contact.js";
 import type { Slots } from "../../node/slots.js";
-import { claimNodeName, makeBeat, NodeNameTaken, type Tenure } from "../../node/tenure.js";
+import { claimNodeName, makeBeat, NodeNameTaken, type NameOwnership } from "../../node/name-ownership.js";
 import type { BeatResult, NodeFacts } from "../../pool/ports/node-store.js";
 import type { Job } from "../../pool/ports/pool-store.js";
 import { startWorker } from "../../schedule/queues.js";
@@ -32,12 +32,12 @@ interface NodeWork extends LeaseWork {
  */
 export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: Stops): Promise<() => void> {
   const { config, log, clock, hurry, stores } = shared;
-  const { tenure, slots, reconciler, drain, gateway } = work;
+  const { nameOwnership, slots, reconciler, drain, gateway } = work;
   await takeName(shared, work, stops);
   const beat = makeBeat({
     clock,
     limitMs: config.node.lostAfterMs,
-    beat: async () => onBeat(await stores.nodes.beat(work.facts()), tenure, shared),
+    beat: async () => onBeat(await stores.nodes.beat(work.facts()), nameOwnership, shared),
     look: () => reconciler.look(),
   });
   const onFault = (error: unknown): void => log.warn({ error: textOf(error) }, "beat failed");
@@ -48,7 +48,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   stops.add("contact", () => contact.close());
   stops.add("reconciler", reconciler.start());
   stops.add("browsers", () =>
-    tenure.isOver
+    nameOwnership.isOver
       ? slots.close({ saves: false })
       : drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"),
   );
@@ -57,7 +57,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   stops.add("drain", async () => {
     // After this beat nothing more is placed here.
     await beat().catch(onFault);
-    if (!tenure.isOver) await drain.wait(config.drain.limitMs, hurry);
+    if (!nameOwnership.isOver) await drain.wait(config.drain.limitMs, hurry);
   });
   return beatSoon;
 }
@@ -67,7 +67,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
  */
 async function takeName(
   { config, log, clock, stopping, stores: { nodes, queues } }: DaemonParts,
-  { node, tenure, drain, facts }: NodeWork,
+  { node, nameOwnership, drain, facts }: NodeWork,
   stops: Stops,
 ): Promise<void> {
   await claimNodeName({
@@ -82,7 +82,7 @@ async function takeName(
   await queues.drop(node);
   // Last of all: whoever is killed before has its queue dropped as a lost node.
   stops.add("name", async () => {
-    if (tenure.isOver) return;
+    if (nameOwnership.isOver) return;
     await queues.drop(node);
     await nodes.forget(node);
   });
@@ -90,7 +90,7 @@ async function takeName(
 
 async function takeWork(
   { stores }: DaemonParts,
-  { node, tenure, slots, leaseCommands, reconciler }: NodeWork,
+  { node, nameOwnership, slots, leaseCommands, reconciler }: NodeWork,
   stops: Stops,
 ): Promise<void> {
   const listener = await listenAsNode(stores.listenerParts, node, {
@@ -109,7 +109,7 @@ async function takeWork(
     }
   };
   const worker = await startWorker(stores.queueOptions, node, async (job) => {
-    if (await tenure.mayWork()) await carryOut(job);
+    if (await nameOwnership.mayWork()) await carryOut(job);
   });
   stops.add("worker", () => worker.close());
 }
@@ -133,9 +133,9 @@ export const openContact = (
  * A node that was taken for lost goes on when what it held is cleared. One whose name another has taken
  * meanwhile ends.
  */
-function onBeat(result: BeatResult, tenure: Tenure, { log, fail }: DaemonParts): void {
-  if (!tenure.isOver && result.kind === "taken") fail(new NodeNameTaken(result.by));
-  tenure.onBeat(result);
+function onBeat(result: BeatResult, nameOwnership: NameOwnership, { log, fail }: DaemonParts): void {
+  if (!nameOwnership.isOver && result.kind === "taken") fail(new NodeNameTaken(result.by));
+  nameOwnership.onBeat(result);
   if (result.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
 }
 

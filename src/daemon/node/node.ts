@@ -7,7 +7,7 @@ import type { Gateway } from "../../gateway/gateway.js";
 import type { GatewayPorts, NodeAddress } from "../../gateway/ports.js";
 import { makeDirectMessages } from "../../gateway/relay/direct-messages.js";
 import { listenAsNodeServer } from "../../node/server.js";
-import { Tenure } from "../../node/tenure.js";
+import { NameOwnership } from "../../node/name-ownership.js";
 import { openBrowserAssets } from "./browser-assets.js";
 import { openBrowserHost, whyNot } from "./browser-host.js";
 import { openBrowsers } from "./browsers.js";
@@ -92,8 +92,8 @@ export async function openNode(shared: DaemonParts, { identity, unreachable }: N
     stops,
   );
   const { lostAfterMs } = config.node;
-  const tenure = new Tenure({ ...identity, run, nodes: stores.nodes, clock, lostAfterMs });
-  const leaseWork = openLeaseWork(shared, { node, tenure, slots, assets });
+  const nameOwnership = new NameOwnership({ ...identity, run, nodes: stores.nodes, clock, lostAfterMs });
+  const leaseWork = openLeaseWork(shared, { node, nameOwnership, slots, assets });
   const gateway = openNodeGateway(shared, { node, slots, unreachable, ...leaseWork });
 
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {

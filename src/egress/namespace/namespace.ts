@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import type { Clock } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
 import { type MadeNamespace, NamespaceMaker } from "./maker.js";
-import { type NamespaceListener, NamespaceStock } from "./stock.js";
+import { type NamespaceListener, SpareNamespaces } from "./spare-namespaces.js";
 import { networks, type NetlinkMessage } from "./netlink.js";
 
 /** The programs of util-linux that lead into a namespace. */
@@ -28,7 +28,7 @@ export interface NamespaceParts {
   readonly clock: Clock;
   readonly log: Log;
   /** So many are kept ready, as many as there are launches at once, so that a launch need not wait. */
-  readonly stock: number;
+  readonly spare: number;
 }
 
 /** The same for all: each browser sees only its own. */
@@ -44,14 +44,14 @@ const waitLimitMs = 20_000;
  * takes Linux, nsenter, a build of koffi for the platform, and either root with CAP_SYS_ADMIN and
  * CAP_NET_ADMIN or, for everybody else, unshare and a kernel and container that allow user namespaces.
  */
-export async function findNamespaces({ tools, clock, log, stock }: NamespaceParts): Promise<Namespaces> {
+export async function findNamespaces({ tools, clock, log, spare }: NamespaceParts): Promise<Namespaces> {
   try {
     const maker = await tryNetworks(tools, clock);
-    const namespaces = new NamespaceStock({
+    const namespaces = new SpareNamespaces({
       make: async () => listenerOf(await maker.make()),
       end: () => maker.end(),
       waitMs: waitLimitMs,
-      size: stock,
+      size: spare,
       clock,
       log,
     });

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isRecord } from "../../base/is-record.js";
 import type { BrowserId } from "../../base/ids.js";
-import { measure, type ShapeLimits } from "../cdp/json-shape.js";
+import { measure, type JsonShapeLimits } from "../cdp/json-shape.js";
 import { bidiUrl } from "../paths.js";
 import type { LocalBrowser } from "../ports.js";
 import { readWhole } from "../../base/read-whole.js";
@@ -21,7 +21,7 @@ interface ClassicContext {
 }
 
 const longestBody = 1024 * 1024;
-const shapeLimits: ShapeLimits = { depth: 20, values: 10_000 };
+const shapeLimits: JsonShapeLimits = { depth: 20, values: 10_000 };
 
 const sessionCommand = /^\/session\/[^/]+(\/.*)?$/;
 

@@ -5,7 +5,7 @@ import { PendingCalls } from "./pending-calls.js";
 import { ClosedTargets } from "./closed-targets.js";
 import { codes, type Command, errorReply } from "./command.js";
 import { written } from "../gates/judge.js";
-import { ControlSession, type OwnCall } from "./control-session.js";
+import { ControlSession, type BridgeCommand } from "./control-session.js";
 import { findTarget, type TargetInfo } from "../../browser/cdp/target-event.js";
 import type { BridgeClient, RootTarget, BridgeConnection } from "./connection.js";
 import { type CdpSession, CdpSessions } from "./sessions.js";
@@ -56,7 +56,7 @@ interface BridgeOptions {
  */
 export class Bridge {
   readonly #sessions = new CdpSessions<BridgeClient>();
-  readonly #calls = new PendingCalls<OwnCall | ClientCall>();
+  readonly #calls = new PendingCalls<BridgeCommand | ClientCall>();
   readonly #shares: SessionQuotas<BridgeClient>;
   readonly #waiting = new Set<BridgeClient>();
   readonly #closed = new ClosedTargets();
@@ -277,7 +277,7 @@ export class Bridge {
     if (call) this.#fail(call, message);
   }
 
-  #fail(call: OwnCall | ClientCall, message: string): void {
+  #fail(call: BridgeCommand | ClientCall, message: string): void {
     if (call.kind === "own") return call.resolve({ error: { code: codes.sessionGone, message } });
     const { session, id } = call;
     session.owner.deliver(

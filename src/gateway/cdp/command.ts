@@ -1,6 +1,6 @@
 import { isRecord } from "../../base/is-record.js";
-import type { Told } from "../../telemetry/commands/tell.js";
-import { keysWithin, measure, type ShapeLimits } from "./json-shape.js";
+import type { ReportedCommand } from "../../telemetry/commands/tell.js";
+import { keysWithin, measure, type JsonShapeLimits } from "./json-shape.js";
 
 /** One command of a client, as the gate judges it and as it is forwarded. */
 export interface Command {
@@ -15,7 +15,7 @@ export interface Command {
    */
   readonly written?: Uint8Array;
   /** What an event may say of it, where another thread has read it for somebody who listens. */
-  readonly told?: Told;
+  readonly told?: ReportedCommand;
 }
 
 export type Params = Readonly<Record<string, unknown>>;
@@ -59,7 +59,7 @@ const isNothing = (value: unknown): boolean =>
 const mostDepth = 300;
 /** Some 50 ms of reading, judging and writing. */
 const mostValues = 200_000;
-export const shapeLimits: ShapeLimits = { depth: mostDepth, values: mostValues };
+export const shapeLimits: JsonShapeLimits = { depth: mostDepth, values: mostValues };
 
 const overfull = {
   "too deep": `Message must not be nested deeper than ${mostDepth}`,

@@ -3,17 +3,17 @@ import { within } from "../../base/deadline.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import type { RootTarget } from "./connection.js";
 import { type TargetInfo, targetInfoOf } from "../../browser/cdp/target-event.js";
-import type { OwnReply } from "./message-edits.js";
+import type { BridgeReply } from "./message-edits.js";
 
 /** A command of the bridge itself. */
-export interface OwnCall {
+export interface BridgeCommand {
   readonly kind: "own";
-  readonly resolve: (reply: OwnReply) => void;
+  readonly resolve: (reply: BridgeReply) => void;
 }
 
 /** What is read of `PendingCalls` here, where clients' calls are too. */
 interface OwnCalls {
-  add(call: OwnCall): number;
+  add(call: BridgeCommand): number;
   take(id: number): unknown;
 }
 
@@ -133,7 +133,7 @@ export class ControlSession {
     const reply = await within(
       this.clock,
       { what: method, limitMs },
-      new Promise<OwnReply>((resolve) => {
+      new Promise<BridgeReply>((resolve) => {
         id = this.calls.add({ kind: "own", resolve });
         this.pipe.send(
           JSON.stringify({ id, method, params, ...(session === undefined ? {} : { sessionId: session }) }),

@@ -8,14 +8,14 @@ const openObject = 0x7b;
 const closeObject = 0x7d;
 
 /** What reading a JSON text will cost, told before it is read. */
-export interface Shape {
+export interface JsonShape {
   /** How many keys are written in it. */
   readonly keys: number;
   /** Objects, arrays and what stands in them, at least so many. */
   readonly values: number;
 }
 
-export interface ShapeLimits {
+export interface JsonShapeLimits {
   readonly depth: number;
   readonly values: number;
 }
@@ -24,7 +24,7 @@ export interface ShapeLimits {
  * Measures a text that ought to be JSON in one pass over its bytes, without reading values or taking memory.
  * Stops where a limit is passed. In UTF-8 no byte of a longer character looks like one of ASCII.
  */
-export function measure(json: Uint8Array, most: ShapeLimits): Shape | "too deep" | "too many" {
+export function measure(json: Uint8Array, most: JsonShapeLimits): JsonShape | "too deep" | "too many" {
   let [depth, keys, values] = [0, 0, 0];
   for (let at = 0; at < json.length; at += 1) {
     const byte = json[at];

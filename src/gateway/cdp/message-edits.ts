@@ -51,7 +51,7 @@ const destroyed = /^\{"method":"Target\.targetDestroyed","params":\{"targetId":"
 const head = (frame: Frame): string => frameHeadOf(frame).toString("latin1", 0, headBytes);
 
 /** Chromium's answer to a command of the gateway itself. */
-export interface OwnReply {
+export interface BridgeReply {
   readonly result?: Record<string, unknown>;
   readonly error?: { readonly code: number; readonly message: string };
 }
@@ -62,7 +62,7 @@ export interface OwnReply {
  */
 const longestReadBytes = 2 * 1024 * 1024;
 
-export function readReply(frame: Frame): OwnReply {
+export function readReply(frame: Frame): BridgeReply {
   if (bytesOf(frame) > longestReadBytes)
     return refused(`The answer is longer than ${longestReadBytes} bytes`);
   const reply: unknown = JSON.parse(wholeOf(frame).toString());
@@ -72,7 +72,7 @@ export function readReply(frame: Frame): OwnReply {
   return isRecord(result) ? { result } : {};
 }
 
-const refused = (message: string): OwnReply => ({ error: { code: codes.refused, message } });
+const refused = (message: string): BridgeReply => ({ error: { code: codes.refused, message } });
 
 /** Child session and target of a `Target.attachedToTarget`. */
 export function findAttached(

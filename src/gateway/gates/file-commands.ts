@@ -1,12 +1,12 @@
 import { posix } from "node:path";
 import type { Params } from "../cdp/command.js";
-import { fileParams, type Treatment } from "./file-parameters.js";
+import { fileParams, type FileParameterKind } from "./file-parameters.js";
 import { pass, refuseCommand, type Rule, type GateContext, type Verdict } from "./gate.js";
 import { whyNotOpened } from "./internal-pages.js";
 
 interface FileParam {
   readonly path: readonly string[];
-  readonly treatment: Exclude<Treatment, "harmless">;
+  readonly treatment: Exclude<FileParameterKind, "harmless">;
 }
 
 const byMethod = new Map<string, FileParam[]>();

@@ -6,13 +6,13 @@
  * - `opens`: a URL that Chromium loads for the client; `file:` is refused.
  * - `harmless`: names no file of the host and loads nothing.
  */
-export type Treatment = "reads" | "downloads" | "opens" | "harmless";
+export type FileParameterKind = "reads" | "downloads" | "opens" | "harmless";
 
 /**
  * Every command parameter whose name speaks of a path, file, directory or address, nested ones by a dotted
  * path. A test holds this list against the protocol types of the installed playwright-core.
  */
-export const fileParams: Readonly<Record<string, Treatment>> = {
+export const fileParams: Readonly<Record<string, FileParameterKind>> = {
   "Browser.setDownloadBehavior.downloadPath": "downloads",
   "Page.setDownloadBehavior.downloadPath": "downloads",
 

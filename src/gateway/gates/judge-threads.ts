@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { BrowserId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
-import type { Judged } from "./judge.js";
+import type { JudgedMessage } from "./judge.js";
 import type { Task } from "./judge-worker.js";
 
 interface JudgeThreadsParts {
@@ -25,7 +25,7 @@ interface MessageToJudge extends Task {
 interface Waiting {
   readonly task: Task;
   readonly spent: MessageToJudge["spent"];
-  readonly resolve: (judged: Judged | undefined) => void;
+  readonly resolve: (judged: JudgedMessage | undefined) => void;
 }
 
 /**
@@ -72,7 +72,7 @@ export class JudgeThreads {
    * Undefined where it could not be judged in time, or at all. The message is transferred to the thread, so
    * the caller cannot use it any more.
    */
-  judge({ browser, spent, ...task }: MessageToJudge): Promise<Judged | undefined> {
+  judge({ browser, spent, ...task }: MessageToJudge): Promise<JudgedMessage | undefined> {
     if (this.#isClosed) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(browser);
@@ -150,7 +150,7 @@ export class JudgeThreads {
   #give(worker: Worker, { task, spent, resolve }: Waiting): void {
     const { clock } = this.parts;
     const startedAt = clock.monotonic();
-    const settle = (judged: Judged | undefined): void => {
+    const settle = (judged: JudgedMessage | undefined): void => {
       cancel();
       worker.off("message", settle).off("exit", failed);
       spent(clock.monotonic() - startedAt);

@@ -3,7 +3,7 @@ import { setPriority } from "node:os";
 import { basename } from "node:path";
 import { parentPort, type Transferable } from "node:worker_threads";
 import { defaultGate } from "./default-gate.js";
-import { type Judged, judgeAndWrite } from "./judge.js";
+import { type JudgedMessage, judgeAndWrite } from "./judge.js";
 import type { GateContext } from "./gate.js";
 
 const judgingPriority = 10;
@@ -26,7 +26,7 @@ parentPort?.on("message", ({ message: { buffer, byteOffset, byteLength }, contex
   parentPort?.postMessage(judged, transfersOf(judged));
 });
 
-function transfersOf(judged: Judged): Transferable[] {
+function transfersOf(judged: JudgedMessage): Transferable[] {
   const written =
     judged.kind === "command" && judged.judgement.kind === "pass"
       ? judged.judgement.command.written

@@ -4,7 +4,7 @@ import { tellCommand } from "../../telemetry/commands/tell.js";
 import type { Gate, Judgement, GateContext } from "./gate.js";
 
 /** What becomes of one message: an error for its sender, or a command and what the gate says of it. */
-export type Judged =
+export type JudgedMessage =
   | { readonly kind: "fault"; readonly reply: string }
   | { readonly kind: "command"; readonly command: Command; readonly judgement: Judgement };
 
@@ -17,7 +17,7 @@ export function judgeMessage(
   message: Buffer,
   { gate, context }: JudgeContext,
   shape?: ReturnType<typeof measure>,
-): Judged {
+): JudgedMessage {
   const parsed = parseCommand(message, shape);
   if (parsed.kind === "fault") return parsed;
   const { command } = parsed;
@@ -28,7 +28,10 @@ export function judgeMessage(
  * The same, to be handed to another thread: what goes on is written out, with what an event may say of it
  * where somebody listens, and only what the bridge looks at is left of the params.
  */
-export function judgeAndWrite(message: Buffer, judging: JudgeContext & { isObserved: boolean }): Judged {
+export function judgeAndWrite(
+  message: Buffer,
+  judging: JudgeContext & { isObserved: boolean },
+): JudgedMessage {
   const judged = judgeMessage(message, judging);
   if (judged.kind === "fault") return judged;
   const { command, judgement } = judged;
@@ -60,7 +63,7 @@ const lookedAt = ({ targetId, sessionId }: Params): Params =>
   );
 
 /** The reply to a message that could not be judged. */
-export const unjudged = (to: Parameters<typeof errorReply>[0], message: string): Judged => ({
+export const unjudged = (to: Parameters<typeof errorReply>[0], message: string): JudgedMessage => ({
   kind: "fault",
   reply: errorReply(to, codes.refused, message),
 });

@@ -7,7 +7,7 @@ import type { App } from "../bare-app.js";
 import { principalOf } from "../caller.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
-import { tellRate, type TooOften } from "../rates.js";
+import { tellRate, type NoteFailedLogin } from "../rates.js";
 import { operations } from "../schemas/operations.js";
 import type { AuthContextReply } from "../schemas/access-replies.js";
 
@@ -25,7 +25,7 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
 interface MetricsParts extends Pick<HttpDeps, "authenticator" | "metrics"> {
   /** Whether who comes with this Host header needs no key. */
   isOpen(host: string | undefined): boolean;
-  readonly tooOften: TooOften;
+  readonly tooOften: NoteFailedLogin;
 }
 
 const notOfAll = refusal("insufficient_scope", {

@@ -5,7 +5,7 @@ import type { BrowserLimits } from "../../browser/resources/limits.js";
 import type { StorageUse } from "../../browser/resources/scratch-usage.js";
 import { memoryBytes } from "../../spec/bodies.js";
 import type { Slot } from "../slot.js";
-import type { LimitPassed } from "../end-reports.js";
+import type { ExceededLimit } from "../end-reports.js";
 import type { Slots } from "../slots.js";
 import { lookForOomKills, tellOutOfMemory } from "../system-events.js";
 
@@ -32,7 +32,7 @@ interface ResourceWatchPorts {
   readonly storagePeriodMs: Millis;
   readonly clock: Clock;
   readonly log: Log;
-  readonly meter: { limitPassed(limit: LimitPassed): void };
+  readonly meter: { limitPassed(limit: ExceededLimit): void };
 }
 
 /** What earlier looks have left. */
@@ -185,7 +185,7 @@ async function measureMounts(
 async function retire(
   { slots, log, meter }: ResourceWatchPorts,
   slot: Slot,
-  { limit, why }: { limit: LimitPassed; why: string },
+  { limit, why }: { limit: ExceededLimit; why: string },
 ): Promise<void> {
   if (slot.isEnding) return;
   log.warn({ browser: slot.id, limit, why }, "browser passed its limit");

@@ -3,7 +3,7 @@ import {
   type ApiKey,
   apiKeyParser,
   type ApiKeyStore,
-  type Issued,
+  type IssueResult,
   type KeyScope,
   type KeyState,
 } from "../../access/api-key.js";
@@ -80,7 +80,7 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     return this.#lookUps.admit(digest, project);
   }
 
-  async create(...[key, how]: Parameters<ApiKeyStore["create"]>): Promise<Issued> {
+  async create(...[key, how]: Parameters<ApiKeyStore["create"]>): Promise<IssueResult> {
     const args = { record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
     const { kind, payload } = await this.#run("create-key", args, how.keyed?.key);
     if (kind === "created") return { kind: "issued", key: apiKeyParser.json(payload) };
@@ -180,7 +180,7 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     return { salt, maker, body: keyed?.body ?? "", keepMs: this.limits.idempotencyMs };
   }
 
-  #sameKey(payload: string): Issued {
+  #sameKey(payload: string): IssueResult {
     const at = payload.indexOf(" ");
     return { kind: "same", salt: payload.slice(0, at), key: apiKeyParser.json(payload.slice(at + 1)) };
   }

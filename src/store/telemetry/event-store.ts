@@ -11,7 +11,7 @@ import {
   projectNamedByPartition,
 } from "../../base/ids.js";
 import type {
-  Appended,
+  AppendResult,
   EventBatch,
   EventPage,
   EventQuery,
@@ -52,7 +52,7 @@ export class RedisEventStore implements EventStore {
     private readonly at: { readonly unnamed: ProjectId; readonly limits: StreamLimits },
   ) {}
 
-  async append({ stream, writer, number, after, events, isStored }: EventBatch): Promise<Appended> {
+  async append({ stream, writer, number, after, events, isStored }: EventBatch): Promise<AppendResult> {
     await this.#note(stream);
     const { maxBytes, maxAgeMs, keepMs } = this.at.limits;
     const lines = events.map(({ type, category, text }) => `${type} ${category} ${text}`);

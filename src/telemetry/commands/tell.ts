@@ -12,7 +12,7 @@ interface JudgedCommand {
 }
 
 /** What is told of one command. Nothing in it is secret. */
-export interface Told {
+export interface ReportedCommand {
   readonly method: ReportedMethod;
   /** Absent where the arguments are not those that the command takes: then its event is lost. */
   readonly data?: Readonly<Record<string, FieldValue>>;
@@ -23,7 +23,7 @@ const rows = new Map<string, readonly (readonly [name: string, field: Field])[]>
 );
 
 /** Says of a command what an event may say; undefined where such commands are not reported. */
-export function tellCommand(sent: JudgedCommand): Told | undefined {
+export function tellCommand(sent: JudgedCommand): ReportedCommand | undefined {
   const command = sent.method === carrier ? carried(sent) : sent;
   const fields = command && rows.get(command.method);
   if (!fields) return undefined;

@@ -6,7 +6,7 @@ import type { EventCategory, SeenEvent } from "../event.js";
 import { MonitorConnection, type SessionEvent } from "./connection.js";
 import { longConsoleCall } from "./console-events.js";
 import { tabOpened } from "./page-events.js";
-import { type Lost, MessageRates, type Rates } from "./rates.js";
+import { type DroppedMessages, MessageRates, type Rates } from "./rates.js";
 import { longestAddressBytes, readers } from "./readers.js";
 import type { Reading } from "./reading.js";
 import { recordIn, recordsIn, type ProtocolRecord, textIn } from "./protocol-record.js";
@@ -158,7 +158,7 @@ export class BrowserWatch {
     if (lost > mostLost) this.#rest(page);
   }
 
-  #tellLost({ count, byMethod }: Lost): void {
+  #tellLost({ count, byMethod }: DroppedMessages): void {
     for (const [page, lost] of this.#lostOf)
       if (lost > 1) this.#lostOf.set(page, lost / 2);
       else this.#lostOf.delete(page);

@@ -12,7 +12,7 @@ export type Rates = typeof usualRates;
 const periodMs: Millis = 1000;
 
 /** What was left out within a second. */
-export interface Lost {
+export interface DroppedMessages {
   readonly count: number;
   readonly byMethod: Readonly<Record<string, number>>;
 }
@@ -21,7 +21,7 @@ interface RatesParts {
   readonly clock: Pick<Clock, "monotonic" | "after">;
   readonly rates?: Rates | undefined;
   /** Called at most once a second, where something was lost. */
-  told(lost: Lost): void;
+  told(lost: DroppedMessages): void;
 }
 
 /**

@@ -1,10 +1,10 @@
-import type { ConcernedLease } from "../../spec/paging.js";
+import type { CapturingLease } from "../../spec/paging.js";
 import type { Recorder } from "../recorder.js";
 import { captureSettings } from "../settings.js";
 import type { Span } from "./span.js";
 
 /** Exports spans of a lease, where it exports anything. Never throws and never waits. */
-export type TellSpans = (lease: ConcernedLease, spans: readonly Span[]) => void;
+export type TellSpans = (lease: CapturingLease, spans: readonly Span[]) => void;
 
 export const makeTellSpans =
   (recorder: Pick<Recorder, "open">): TellSpans =>

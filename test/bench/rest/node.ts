@@ -136,8 +136,8 @@ export async function startNode(config: Config, context: DaemonContext): Promise
   );
   const redisContact = openContact({ config, clock, log, stores }, { node, slots, networkSync });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
-  const tenure = { holds: async () => true };
-  openReconciler({ config, clock, log, stores }, { node, tenure, slots, handover }).start();
+  const nameOwnership = { holds: async () => true };
+  openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover }).start();
   clock.every(config.node.beatPeriodMs, () => void beat().catch(onFault));
   return {
     id: node,

@@ -11,7 +11,7 @@ import { removeCgroup } from "../../../src/browser/resources/process-tree.js";
 import {
   findYieldKind,
   nextUse,
-  type Use,
+  type ProcessorUse,
   usedMsAt,
   Yielding,
 } from "../../../src/browser/resources/yielding.js";
@@ -87,7 +87,7 @@ test.runIf(isRoot)("a cgroup that is removed while it yields is forgotten", asyn
 
 test("the last period counts as much as all before it, and the way back is longer than the way in", () => {
   const after = (...percents: number[]): readonly boolean[] => {
-    let use: Use = { average: 0, isBehind: false };
+    let use: ProcessorUse = { average: 0, isBehind: false };
     return percents.map((percent) => (use = nextUse(use, percent, most)).isBehind);
   };
   expect(after(40, 0, 40, 0)).toEqual([false, false, false, false]);

@@ -5,8 +5,8 @@ import { until } from "../../support/browser/chromium-until.js";
 import { descriptors, findOnes, greeter, helpers, onlyHelper } from "../../support/egress/namespaces.js";
 
 describe("namespaces made ahead", () => {
-  test("are there at once, as many as the stock, and more are made behind them", async () => {
-    const found = await findOnes({ stock: 2 });
+  test("are there at once, as many as are to be spare, and more are made behind them", async () => {
+    const found = await findOnes({ spare: 2 });
     const first = await found.openNamespace();
     const before = readlinkSync(first.namespace);
     const more = await Promise.all([found.openNamespace(), found.openNamespace(), found.openNamespace()]);
@@ -18,7 +18,7 @@ describe("namespaces made ahead", () => {
 
   test("are let go of when it closes, and none is made any more", async () => {
     const before = descriptors();
-    const found = await findOnes({ stock: 3 });
+    const found = await findOnes({ spare: 3 });
     const taken = await found.openNamespace();
     await found.close();
     taken.close();

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { findTool } from "../../../src/browser/executable.js";
 import { findNamespaces } from "../../../src/egress/namespace/namespace.js";
-import type { NamespaceListener } from "../../../src/egress/namespace/stock.js";
+import type { NamespaceListener } from "../../../src/egress/namespace/spare-namespaces.js";
 import { until } from "../../support/browser/chromium-until.js";
 import {
   descriptors,

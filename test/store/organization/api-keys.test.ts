@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ApiKey, Issued } from "../../../src/access/api-key.js";
+import type { ApiKey, IssueResult } from "../../../src/access/api-key.js";
 import { newApiKeyId, newRequestId } from "../../../src/base/ids.js";
 import { RedisApiKeyStore } from "../../../src/store/organization/api-key-store.js";
 import { onBoth } from "../../support/store/on-both.js";
@@ -16,7 +16,7 @@ const drawn = (more: Partial<ApiKey> = {}) => ({
 const plain = { salt: "salt" };
 const day = 24 * 60 * 60 * 1000;
 
-const keyOf = (got: Issued | { readonly kind: string }): ApiKey => {
+const keyOf = (got: IssueResult | { readonly kind: string }): ApiKey => {
   if (!("key" in got)) throw new Error(`no key: ${got.kind}`);
   return got.key;
 };

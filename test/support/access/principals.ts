@@ -1,6 +1,6 @@
 import { createLocalJWKSet, exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import type { ApiKey, ApiKeyStore } from "../../../src/access/api-key.js";
-import type { GuardedThings } from "../../../src/access/authorize.js";
+import type { GuardedLookup } from "../../../src/access/authorize.js";
 import { makeAuthenticator } from "../../../src/access/authenticator.js";
 import { makePeople, type PeopleSettings } from "../../../src/access/people.js";
 import { systemClock } from "../../../src/base/clock.js";
@@ -101,7 +101,7 @@ export const ids = {
   vaults: "vault1",
 } as const;
 /** One thing of each kind: `mine`, or its id. The browser holds the profile where a test says so. */
-export function thingsWith(held: { id: string; save: boolean } | undefined): GuardedThings {
+export function thingsWith(held: { id: string; save: boolean } | undefined): GuardedLookup {
   return {
     find: async (kind, ref) =>
       kind === "vaults" || !["mine", ids[kind]].includes(ref)

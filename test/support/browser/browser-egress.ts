@@ -36,7 +36,7 @@ export async function openListener(tier: Tier): Promise<Listener> {
     tools: { nsenter, unshare },
     clock: systemClock,
     log: silentLog,
-    stock: 0,
+    spare: 0,
   });
   if (found.kind === "unavailable") throw new Error(found.why);
   try {

@@ -22,7 +22,7 @@ const launchChromium = async (...how) => await (await openLaunch(...how)).start(
 const say = (line) => process.stdout.write(`${line}\n`);
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 const tools = { nsenter: await findTool("nsenter"), unshare: await findTool("unshare") };
-const parts = { tools, clock: systemClock, log, stock: 1 };
+const parts = { tools, clock: systemClock, log, spare: 1 };
 const run = promisify(execFile);
 
 async function examine() {

@@ -18,7 +18,7 @@ export const parts = (given: Partial<NamespaceParts> = {}): NamespaceParts => ({
   tools,
   clock: systemClock,
   log: silentLog,
-  stock: 0,
+  spare: 0,
   ...given,
 });
 

@@ -98,7 +98,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   }),
   readiness: { unready: () => undefined, hasStore: () => true },
   metrics: { contentType: "text/plain; version=0.0.4; charset=utf-8", text: async () => "remuda_nodes 1\n" },
-  front: { request: () => false, upgrade: () => false },
+  interceptor: { request: () => false, upgrade: () => false },
 });
 
 export async function startServer(

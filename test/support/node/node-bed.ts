@@ -214,7 +214,7 @@ export async function openNodeBed(
   });
   const reconciler = new Reconciler({
     node: nodeA,
-    tenure: { holds: async () => true },
+    nameOwnership: { holds: async () => true },
     nodes: bed.nodes,
     slots,
     poolStore,

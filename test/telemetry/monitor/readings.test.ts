@@ -3,7 +3,7 @@ import { consoleCall, exception, longConsoleCall } from "../../../src/telemetry/
 import { Cuts } from "../../../src/telemetry/monitor/cuts.js";
 import { interactionOf } from "../../../src/telemetry/monitor/interaction-events.js";
 import { bodyOf, NetworkRequests } from "../../../src/telemetry/monitor/network-events.js";
-import { type Lost, MessageRates } from "../../../src/telemetry/monitor/rates.js";
+import { type DroppedMessages, MessageRates } from "../../../src/telemetry/monitor/rates.js";
 import { DrivenClock } from "../../support/driven-clock.js";
 
 const string = (value: string): object => ({ type: "string", value });
@@ -228,7 +228,7 @@ test("a page that opens requests without end fills no memory", () => {
 
 test("of a flood so much is read, and what is lost is told once a second", async () => {
   const clock = new DrivenClock();
-  const told: Lost[] = [];
+  const told: DroppedMessages[] = [];
   const rates = new MessageRates({ clock, told: (lost) => told.push(lost) });
   const take = (kind: string): boolean => rates.takes(kind, 100) || (rates.lose(kind), false);
   const count = (kind: string): number =>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type NamespaceListener, NamespaceStock } from "../../../src/egress/namespace/stock.js";
+import { type NamespaceListener, SpareNamespaces } from "../../../src/egress/namespace/spare-namespaces.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { DrivenClock } from "../../support/driven-clock.js";
 
@@ -8,7 +8,7 @@ const listener = { close() {} } as NamespaceListener;
 test("a wait for a namespace that does not come is refused, and a namespace that comes late goes to the next", async () => {
   const clock = new DrivenClock();
   let come = (_made: NamespaceListener): void => {};
-  const stock = new NamespaceStock({
+  const spare = new SpareNamespaces({
     make: () => new Promise((resolve) => (come = resolve)),
     end: async () => {},
     waitMs: 5000,
@@ -16,12 +16,12 @@ test("a wait for a namespace that does not come is refused, and a namespace that
     clock,
     log: silentLog,
   });
-  const first = stock.take();
+  const first = spare.take();
   const told = expect(first).rejects.toThrow("no network namespace could be had within 5000 ms");
   await clock.advance(5000);
   await told;
-  const second = stock.take();
+  const second = spare.take();
   come(listener);
   expect(await second).toBe(listener);
-  await stock.close();
+  await spare.close();
 });

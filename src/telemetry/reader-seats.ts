@@ -1,7 +1,7 @@
 import type { BrowserId } from "../base/ids.js";
 
 /** How many may read at once: of one browser, and of all at this daemon. */
-export class Seats {
+export class ReaderSeats {
   readonly #taken = new Map<BrowserId, number>();
   #all = 0;
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { newBrowserId, onDemandPartition } from "../../src/base/ids.js";
-import { Seats } from "../../src/telemetry/seats.js";
+import { ReaderSeats } from "../../src/telemetry/reader-seats.js";
 
 test("so many read one browser, so many read at all, and a seat is given back once", () => {
-  const seats = new Seats({ ofBrowser: 2, ofAll: 3 });
+  const seats = new ReaderSeats({ ofBrowser: 2, ofAll: 3 });
   const [one, other] = [newBrowserId(onDemandPartition), newBrowserId(onDemandPartition)];
   const leave = seats.take(one);
   expect(seats.take(one)).toBeDefined();

@@ -36,7 +36,7 @@ interface Waiter {
 const restAfterMs = 10_000;
 
 /** Namespaces made ahead, so that a launch waits for none, and filled up behind it. */
-export class NamespaceStock {
+export class SpareNamespaces {
   readonly #ready: NamespaceListener[] = [];
   readonly #waiters: Waiter[] = [];
   #work: Promise<void> | undefined;

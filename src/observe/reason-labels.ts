@@ -4,7 +4,7 @@ const mostWords = 100;
  * Values of a label that is a reason. A text in place of a word, and a word too many, would make a series of
  * its own each time.
  */
-export class Words {
+export class ReasonLabels {
   readonly #known = new Set<string>();
 
   of(reason: string): string {

@@ -21,7 +21,7 @@ interface TenurePorts {
  * it: then all records that name this node are the other's, and so is its queue, and it leaves them alone
  * until it has ended.
  */
-export class Tenure {
+export class NameOwnership {
   #isOver = false;
   #countedAt: Millis;
 
