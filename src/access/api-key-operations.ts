@@ -4,7 +4,8 @@ import { requestDigests } from "../base/crypto/request-digests.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { type ApiKeyId, findApiKeyId, newApiKeyId, type ProjectId } from "../base/ids.js";
-import type { Caller, Page } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
+import type { Page } from "../spec/paging.js";
 import {
   type ApiKey,
   type ApiKeyOperations,

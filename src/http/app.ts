@@ -71,12 +71,12 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
 
 function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   const context = { region: options.region, links: deps.links };
-  const tooOften = makeNoteFailedLogin(deps, makeClientAddress(options.trustedProxies));
+  const noteFailedLogin = makeNoteFailedLogin(deps, makeClientAddress(options.trustedProxies));
   addHealth(app, deps);
-  addMetrics(app, { ...deps, tooOften, isOpen: hostCheckOf(options).isLocal });
+  addMetrics(app, { ...deps, noteFailedLogin, isOpen: hostCheckOf(options).isLocal });
   void app.register(async (scope) => {
     const admitted = scope.withTypeProvider<TypeBoxTypeProvider>();
-    addAdmission(admitted, deps, tooOften);
+    addAdmission(admitted, deps, noteFailedLogin);
     addFirstRemovals(admitted, deps);
     addAuthorization(admitted, deps);
     watchPlatformCalls(admitted, deps);
@@ -121,14 +121,15 @@ declare module "fastify" {
  * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
  * root key costs no turn of the event loop.
  */
-function addAdmission(app: App, deps: HttpDeps, tooOften: NoteFailedLogin): void {
+function addAdmission(app: App, deps: HttpDeps, noteFailedLogin: NoteFailedLogin): void {
   const open = new OpenRequests(deps);
   app.addHook("onClose", () => open.close());
   app.addHook("onRequest", (request, reply, next) => {
     const settle = (got: Admitted): void => {
       request.principal = got.principal;
       if (got.rate) tellRate(reply, got.rate);
-      const refused = got.kind === "admitted" ? refuseClosed(request) : (tooOften(request, got) ?? got);
+      const refused =
+        got.kind === "admitted" ? refuseClosed(request) : (noteFailedLogin(request, got) ?? got);
       if (refused) return void sendRefusal(reply, refused);
       if (got.principal) request.open = open.add(got.principal, reply.raw, askedAt);
       next();

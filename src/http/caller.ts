@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { RemudaError } from "../base/errors.js";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
 import { findTrace, type TraceContext } from "../base/trace-context.js";
-import type { Caller, CapturingLease } from "../spec/paging.js";
+import type { Caller, CapturingLease } from "../spec/caller.js";
 import type { HttpDeps, OperationsInProject } from "./deps.js";
 import { InvalidInput } from "./invalid-input.js";
 import { ownRequestId } from "./request-id.js";

@@ -3,7 +3,7 @@ import { seesLimits } from "../access/organization-limits.js";
 import type { Principal } from "../access/principal.js";
 import { bearerOf } from "../base/crypto/bearer.js";
 import { type Detail, type Done, errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import { InvalidInput } from "./invalid-input.js";
 
 /** The flat body of every failure (docs/errors.md). */

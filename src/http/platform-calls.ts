@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import type { CapturingLease } from "../spec/paging.js";
+import type { CapturingLease } from "../spec/caller.js";
 import type { TellPlatformCall } from "../telemetry/platform-calls.js";
 import { type Log, textOf } from "../base/log.js";
 import type { App } from "./bare-app.js";

@@ -10,7 +10,7 @@ import { type OtlpDestinationRefs, resolveTelemetry } from "../registry/destinat
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
 import { finalAnswer, LeaseAttempt, type LendPorts, type LendResult } from "./lease-attempt.js";
 import type { Granted, TimedOut } from "../pool/operations.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import { checkTelemetry } from "../spec/telemetry.js";
 import { notSupported, unsupportedOfAcquire } from "../spec/unsupported-fields.js";
 

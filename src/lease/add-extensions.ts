@@ -8,7 +8,7 @@ import { bounds } from "../spec/bodies.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import { fieldFault } from "../spec/field-checks.js";
 import { findSession } from "../pool/lookup.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import { capturingLease, type Session } from "../pool/session.js";

@@ -3,7 +3,7 @@ import { refusal, type Refusal } from "../base/errors.js";
 import { partitionOf, newRequestId } from "../base/ids.js";
 import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
 import type { LeasedBrowser } from "../pool/browser.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import type { Session } from "../pool/session.js";

@@ -19,7 +19,7 @@ import {
 } from "./lease-attempt.js";
 import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import { makePlaceByReading, Placement, type PlaceByReading } from "../pool/placement.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { CreateRequest, LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";

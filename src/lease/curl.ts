@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { type Done, refusal, type Refusal } from "../base/errors.js";
 import { findSession } from "../pool/lookup.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { CurlBody } from "../spec/curl.js";

@@ -6,7 +6,7 @@ import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import { type FlightRecording, flightRecordingParser } from "../spec/flight-recording.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 
 interface Ports {
   readonly poolStore: PoolStore;

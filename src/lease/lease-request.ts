@@ -3,7 +3,7 @@ import { type ControlId, newLeaseId, type Partition } from "../base/ids.js";
 import { childOf, traceText } from "../base/trace-context.js";
 import type { IdempotencyKey, Waiter } from "../pool/ports/pool-store.js";
 import type { Telemetry } from "../spec/bodies.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 
 /** A lease that a caller asks for. */
 export interface LeaseRequest {

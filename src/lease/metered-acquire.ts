@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { PoolOperations } from "../pool/operations.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import type { AcquireBody } from "../spec/bodies.js";
 
 type Acquire = PoolOperations["acquire"];

@@ -4,7 +4,7 @@ import { type BrowserId, findBrowserIdIn, findPoolId, type Partition, partitionO
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
 import type { SessionReader } from "../pool/launch-templates.js";
-import type { Caller, CapturingLease } from "../spec/paging.js";
+import type { Caller, CapturingLease } from "../spec/caller.js";
 import { telemetryOf } from "../spec/telemetry.js";
 import type { CapturedEnd, PoolStore, ReleaseRequest } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";

@@ -5,7 +5,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import { capturingLease } from "../pool/session.js";
 import type { CaptchaResult } from "../spec/captcha-result.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import type { TellHolder } from "../telemetry/tell-holder.js";
 
 interface Ports {

@@ -2,7 +2,7 @@ import type { Clock, Millis } from "../base/clock.js";
 import { childOf, parseTrace, type TraceContext } from "../base/trace-context.js";
 import type { Granted, PoolOperations, SessionOperations } from "../pool/operations.js";
 import { capturingLease } from "../pool/session.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import { type Span, wallTimes } from "../telemetry/traces/span.js";
 import type { TellSpans } from "../telemetry/traces/tell-spans.js";
 

@@ -16,7 +16,7 @@ import {
 import { findSession, findTombstone } from "../pool/lookup.js";
 import { refreshRateOf } from "../spec/launch-template.js";
 import type { SessionOrTombstone } from "../pool/operations.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import { allowedHostsOf } from "../pool/network.js";
 import type { PoolStore, LeaseChange } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";

@@ -7,7 +7,7 @@ import { PoolCreate } from "../spec/bodies.js";
 import type { PoolSpec } from "../spec/launch-template.js";
 import { createPoolSpec, type SpecDefaults, mergePoolSpec } from "./merge-spec.js";
 import type { PoolOperations } from "./operations.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import { clearsProfile } from "../registry/profiles/selectors.js";
 import { type References, type Resolved, resolveReferences } from "../registry/references.js";
 

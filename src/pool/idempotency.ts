@@ -1,6 +1,6 @@
 import { whoIs } from "../access/principal.js";
 import { requestDigests } from "../base/crypto/request-digests.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import type { IdempotencyKey } from "./ports/pool-store.js";
 
 /**

@@ -15,7 +15,8 @@ import type { CurlBody } from "../spec/curl.js";
 import type { FlightRecording } from "../spec/flight-recording.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { Session, Tombstone } from "./session.js";
-import type { Caller, Page, PoolListQuery, SessionListQuery } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
+import type { Page, PoolListQuery, SessionListQuery } from "../spec/paging.js";
 
 /**
  * A lease that was granted but whose caller may not know it yet. The HTTP layer says how the reply fared:

@@ -6,7 +6,7 @@ import { idempotencyKeyOf } from "./idempotency.js";
 import type { PoolSpec } from "../spec/launch-template.js";
 import { createPoolSpec, type SpecDefaults } from "./merge-spec.js";
 import { launchTemplateOf } from "./spec-changes.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import { isWanted, type Page, pageOf, type PoolListQuery } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
 import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js";

@@ -6,7 +6,7 @@ import { memoryClasses, type Telemetry, Viewport } from "../spec/bodies.js";
 import { type LeasedBrowser, retireReasons, TrafficUsage } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { ProfileFacts } from "../registry/profiles/selectors.js";
-import type { CapturingLease } from "../spec/paging.js";
+import type { CapturingLease } from "../spec/caller.js";
 import type { LoadedProfile } from "./session-profile.js";
 
 /** What a session (docs/api.md#sessions) is made from while it is leased. */

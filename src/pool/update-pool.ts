@@ -4,7 +4,7 @@ import { withFaults } from "../registry/proxies/selectors.js";
 import { resolveReferences } from "../registry/references.js";
 import type { PoolPatch } from "../spec/bodies.js";
 import type { PoolSpec } from "../spec/launch-template.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import { findPool } from "./lookup.js";
 import { mergePoolSpec } from "./merge-spec.js";
 import type { Pool } from "./pool.js";

@@ -1,4 +1,4 @@
-import type { CapturingLease } from "../spec/paging.js";
+import type { CapturingLease } from "../spec/caller.js";
 import type { TellHolder } from "./tell-holder.js";
 
 /** A call to the API that managed a browser, once it was answered. */

@@ -1,7 +1,7 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import type { Done, Refusal } from "../base/errors.js";
 import { RemudaError } from "../base/errors.js";
-import type { Caller } from "../spec/paging.js";
+import type { Caller } from "../spec/caller.js";
 import type { EventFilter, EventPage, EventQuery, EventStore, StoredEvent, StreamRef } from "./ports.js";
 
 /** From where a stream is read: after an event, from the oldest that is left, or from now on. */

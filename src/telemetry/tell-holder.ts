@@ -1,5 +1,5 @@
 import { parseTrace } from "../base/trace-context.js";
-import type { CapturingLease } from "../spec/paging.js";
+import type { CapturingLease } from "../spec/caller.js";
 import type { SeenEvent } from "./event.js";
 import type { Recorder } from "./recorder.js";
 import { captureSettings } from "./settings.js";

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import type { Caller } from "../../src/spec/paging.js";
+import type { Caller } from "../../src/spec/caller.js";
 import { key, send, sharedServer, startServer } from "../support/http/http-server.js";
 
 const server = sharedServer();

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { childOf, findTrace, type TraceContext, traceText } from "../../src/base/trace-context.js";
 import { traceAcquire, traceCreate } from "../../src/lease/traced-lending.js";
 import type { Granted, LendTiming } from "../../src/pool/operations.js";
-import type { Caller, CapturingLease } from "../../src/spec/paging.js";
+import type { Caller, CapturingLease } from "../../src/spec/caller.js";
 import type { Span } from "../../src/telemetry/traces/span.js";
 import { DrivenClock } from "../support/driven-clock.js";
 

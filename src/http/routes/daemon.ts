@@ -25,7 +25,7 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
 interface MetricsParts extends Pick<HttpDeps, "authenticator" | "metrics"> {
   /** Whether who comes with this Host header needs no key. */
   isOpen(host: string | undefined): boolean;
-  readonly tooOften: NoteFailedLogin;
+  readonly noteFailedLogin: NoteFailedLogin;
 }
 
 const notOfAll = refusal("insufficient_scope", {
@@ -35,13 +35,16 @@ const notOfAll = refusal("insufficient_scope", {
 const isOfAll = (principal: Principal): boolean =>
   !isClosedTo(principal, operationRules.getMetrics) && principal.credentialScope === null;
 
-export function addMetrics(app: App, { authenticator, metrics, isOpen, tooOften }: MetricsParts): void {
+export function addMetrics(
+  app: App,
+  { authenticator, metrics, isOpen, noteFailedLogin }: MetricsParts,
+): void {
   app.get("/metrics", { schema: operations.getMetrics }, async (request, reply) => {
     const { headers } = request;
     if (!isOpen(headers.host)) {
       const got = await authenticator.admit({ authorization: headers.authorization, project: undefined });
       if (got.rate) tellRate(reply, got.rate);
-      if (got.kind === "refused") return sendRefusal(reply, tooOften(request, got) ?? got);
+      if (got.kind === "refused") return sendRefusal(reply, noteFailedLogin(request, got) ?? got);
       if (!isOfAll(got.principal)) return sendRefusal(reply, notOfAll);
     }
     return reply.type(metrics.contentType).send(await metrics.text());

@@ -14,7 +14,7 @@ import {
 } from "../../base/ids.js";
 import { parserOf, readonlyList } from "../../base/parser.js";
 import type { CurlBody } from "../../spec/curl.js";
-import type { Caller } from "../../spec/paging.js";
+import type { Caller } from "../../spec/caller.js";
 import { type LeasedBrowser, NetworkChange, NetworkSettings } from "../browser.js";
 
 /**

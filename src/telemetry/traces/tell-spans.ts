@@ -1,4 +1,4 @@
-import type { CapturingLease } from "../../spec/paging.js";
+import type { CapturingLease } from "../../spec/caller.js";
 import type { Recorder } from "../recorder.js";
 import { captureSettings } from "../settings.js";
 import type { Span } from "./span.js";

@@ -7,7 +7,7 @@ import { SessionReader } from "../../../src/pool/launch-templates.js";
 import { deliver } from "../../../src/daemon/control/lending.js";
 import { Waiters } from "../../../src/lease/waiters.js";
 import { Grants } from "../../../src/lease/grants.js";
-import type { Caller } from "../../../src/spec/paging.js";
+import type { Caller } from "../../../src/spec/caller.js";
 import { makeCreatePool, makeGetPool, makeRemovePool } from "../../../src/pool/pool-operations.js";
 import { makeUpdatePool } from "../../../src/pool/update-pool.js";
 import type { PoolStore, Jobs } from "../../../src/pool/ports/pool-store.js";

@@ -1,0 +1,35 @@
+import type { Principal } from "../access/principal.js";
+import type { BrowserId, LeaseId, RequestId } from "../base/ids.js";
+import type { TraceContext } from "../base/trace-context.js";
+import type { Telemetry } from "./bodies.js";
+
+/** The lease that a request is about, and what it captures. */
+export interface CapturingLease {
+  readonly browser: BrowserId;
+  readonly lease: LeaseId;
+  readonly telemetry: Telemetry | undefined;
+  /** What it is part of, as its record has it. */
+  readonly trace?: string | undefined;
+}
+
+/** What an operation needs to know of the request: who sent it, and how. */
+export interface Caller {
+  readonly request: RequestId;
+  readonly principal: Principal;
+  /** Aborts when the caller's connection has gone. */
+  readonly gone: AbortSignal;
+  readonly idempotencyKey?: string;
+  /** `X-Stainless-Retry-Count`: 0 for a first attempt. */
+  readonly retryCount: number;
+  /** `X-Remuda-Lease-Id` or the body's `lease_id`. */
+  readonly lease?: LeaseId;
+  /** The span of the caller that the request is part of. */
+  readonly trace?: TraceContext | undefined;
+  /**
+   * Whether its credential has ended since it was let in; undefined where it was known to be good a moment
+   * ago.
+   */
+  hasEnded?(): Promise<boolean> | undefined;
+  /** To be told whose browser the request manages, so that its holder can see the call among the events. */
+  concerns?(lease: CapturingLease | Promise<CapturingLease>): void;
+}
