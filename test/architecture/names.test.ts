@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { plainWords } from "./plain-words.js";
 import { root, sources } from "./sources.js";
 
 const exported = /^export (?:abstract |async )?(?:const|function|class|interface|type) (\w+)/gm;
@@ -52,4 +53,44 @@ test("each word of the glossary is where it says", () => {
     return name !== undefined && !namesOf(readFileSync(join(root, path), "utf8")).has(name);
   });
   expect(lost.map(([, word, , path]) => `${word}: ${path}`)).toEqual([]);
+});
+
+const namedType = /^export (?:abstract )?(?:class|interface|type) (\w+)/gm;
+const partsOf = (name: string): readonly string[] =>
+  (name.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).map((word) => word.toLowerCase());
+
+/** `sealed` may come of `seal`, `stopping` of `stop`, `entries` of `entry`. */
+function rootsOf(word: string): readonly string[] {
+  const stem = word.replace(/(?:e?s|e?d|ing)$/, "");
+  const single = stem.replace(/([a-z])\1$/, "$1");
+  const ofY = word.replace(/ie[sd]$/, "y");
+  return [word, word.replace(/[sd]$/, ""), stem, `${stem}e`, single, ofY];
+}
+
+const glossaryWords = (): ReadonlySet<string> =>
+  new Set(
+    [...readFileSync(join(root, "docs/glossary.md"), "utf8").matchAll(/^\| (.+?) \|.+\]\(\.\.\//gm)].flatMap(
+      ([, word = ""]) => partsOf(word).flatMap(rootsOf),
+    ),
+  );
+
+const words: readonly (readonly [word: string, place: string])[] = sources.flatMap(({ path, code }) => [
+  ...[...code.matchAll(namedType)].flatMap(([, name = ""]) =>
+    partsOf(name).map((word) => [word, `${path}: ${name}`] as const),
+  ),
+  ...partsOf(path.replace(/\.ts$/, "")).map((word) => [word, path] as const),
+]);
+
+test("types and files are named with the glossary's words and with plain ones", () => {
+  const known = new Set([...plainWords, ...glossaryWords()]);
+  const coined = words.filter(([word]) => !rootsOf(word).some((found) => known.has(found)));
+  expect(
+    coined.map(([word, place]) => `${word} (${place}) is neither in docs/glossary.md nor plain`),
+  ).toEqual([]);
+});
+
+test("each plain word is used, and is none of the glossary's", () => {
+  const used = new Set(words.flatMap(([word]) => rootsOf(word)));
+  const ofGlossary = glossaryWords();
+  expect([...plainWords].filter((word) => !used.has(word) || ofGlossary.has(word))).toEqual([]);
 });

@@ -1,0 +1,46 @@
+/**
+ * Words that need no line in the glossary, since they mean here what they mean everywhere: in English, or in the
+ * standards and programs that are named. Of these and of the glossary's the names of exported types and of files
+ * are made (names.test.ts). A word stands for its regular forms too.
+ */
+const english = `
+  absolute access account action add address admitted all announce answer append ask assembly at attach
+  attachments attempt attested bad bare base bound bounds budget builder builtin by call candidate capacities
+  category ceiling chain check choice class classic clear code concurrently connect contents contradictions
+  count counters create creation damaged data deadline declared default delivery denied deps depth detail
+  direct directly discovery display domain done dropped durable edits entitlements environment exceeded
+  exchange exclusive exit facts failure fault field file filter find finished first foreign forget formats
+  forward given group head hierarchy hold identity in incoming info input install installable interaction
+  internal invalid is isolation issue join judgement kind known large late leftover level list listen living
+  load local location long look lookup loss machine made main major maker managed measure member memory mend
+  merge narrow nested new not note observe observer of onward options or origin out outcome pace pack page
+  pattern peer place platform preparation prepared probe process program progress public query quotas ranges
+  raw reach reader readiness reason receive refused registration rejected rejoin remote remuda repeatable
+  reply resolve resource response restore rotate rows run runner save scope search secret section seen send
+  sent served setup shape shared shown shutdown signed size small source step storage stray summary sweep
+  system table tail taken tell test text through time told too tools touch traffic trail tree type unavailable
+  unknown unsupported up update ups usage use validation value version view visit wanted weights whole
+  withdraw work write written wrong`;
+
+const programming = `
+  app args arguments assembler backend backpressure batch boot buffer byte cache chunk compile compression
+  connector controller crypto digest error executable exporters gauge id interceptor json labels leaf limiter
+  listener lock log metadata meter method metrics millis mutable parameter params parsed parser patch pump
+  queue ref references registry schedule server signature slice subscription truncate unpack unseal unzip
+  validate verifier verify worker zip`;
+
+const network = `
+  auth authorization authorize bearer body curl dial docs header http inbox multipart navigation net oidc
+  openapi opentelemetry packet path port post protocol raw security socket token tunnel upgrade upload uploads
+  url web`;
+
+const machine = `
+  aws errno frame inline mounts netlink pipe prlimit processor randr s sandbox scratch sentinels syscall uids
+  x zstd`;
+
+const browsers = `
+  bidi capabilities captcha collector console cookies crx screenshots scroll switch viewport`;
+
+export const plainWords: ReadonlySet<string> = new Set(
+  [english, programming, network, machine, browsers].join(" ").split(/\s+/).filter(Boolean),
+);
