@@ -42,7 +42,7 @@ export interface S3Settings {
 /** S3 takes parts from 5 MiB on, and at most 10,000 of them. */
 const leastPartBytes = 8 * 2 ** 20;
 const mostParts = 9000;
-/** So many parts are held in memory at once. */
+/** Each upload holds at most so many parts in memory. */
 const partsAtOnce = 2;
 /** The SDK repeats a request that was refused for the moment. */
 const attempts = 3;

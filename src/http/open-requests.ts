@@ -40,7 +40,7 @@ export class OpenRequest {
   constructor(
     readonly principal: Principal,
     private readonly parts: OpenRequestsParts,
-    /** By the monotonic clock. */
+    /** An instant of the monotonic clock. */
     private judgedAt: Millis,
   ) {}
 

@@ -7,7 +7,7 @@ import { type QueueOptions, reconnectMs, stalled } from "./queues.js";
 interface TaskKind {
   /** The queue's. */
   readonly name: string;
-  /** So many are under way here at once. */
+  /** At most so many are under way here at once. */
   readonly atOnce: number;
   /** What it is about is named by its key. `stopping` aborts when it is to end early. */
   run(key: string, stopping: AbortSignal): Promise<void>;

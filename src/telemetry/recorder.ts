@@ -28,7 +28,7 @@ interface RecorderParts {
 
 /** Events wait so long for others, so that they are stored together. */
 const batchMs: Millis = 100;
-/** So much is stored at once. */
+/** A batch that has as much is stored at once. */
 const batchBytes = 512 * 1024;
 const batchEvents = 1000;
 /** A store that is away is tried again, more and more seldom. */

@@ -10,7 +10,7 @@ export interface StoredStream extends StreamRef {
 }
 
 interface SweptStore {
-  /** In the order in which they began. */
+  /** Lists streams in the order in which they began. */
   streams(from: number, most: number): Promise<readonly StoredStream[]>;
   /** Takes its events; those that come are kept again. */
   clear(stream: StreamRef): Promise<void>;

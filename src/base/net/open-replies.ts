@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 const owed = Symbol("owed replies");
 declare module "node:stream" {
   interface Duplex {
-    /** In the order of their requests. */
+    /** Replies that are still to be sent, in the order of their requests. */
     [owed]?: Set<ServerResponse>;
   }
 }

@@ -21,7 +21,7 @@ interface StockParts {
   end(): Promise<void>;
   /** A launch that waits longer than this is refused. */
   readonly waitMs: Millis;
-  /** So many are kept ready. */
+  /** How many are kept ready. */
   readonly size: number;
   readonly clock: Clock;
   readonly log: Log;

@@ -51,7 +51,7 @@ type ErrorWord =
 
 /** The mapper's own `session.new` has an id that no client can choose. */
 const startId = -1;
-/** As many as a client may have by CDP. */
+/** A client by CDP may have as many. */
 const mostPending = 10_000;
 
 /**

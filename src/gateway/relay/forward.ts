@@ -27,7 +27,7 @@ export interface RelayRoute {
 const unreachable: GatewayRefusal = { code: "node_unreachable" };
 const silent: GatewayRefusal = { code: "node_silent" };
 
-/** And the event at which it is there for use. */
+/** Gives the socket, and names the event at which it can be used. */
 function dial(to: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
   return to.isSecure
     ? [connectSecurely(tlsTo(to)), "secureConnect"]

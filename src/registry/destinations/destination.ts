@@ -73,7 +73,7 @@ export const headerValuesParser = parserOf("the headers of an OTLP destination",
 
 /** How the deliveries stand, as the node that delivered last has noted. */
 export interface DeliveryHealth {
-  /** Since the last that did not fail. */
+  /** How many have failed since the last that did not. */
   readonly failures: number;
   readonly lastExportAt?: Millis;
   readonly lastErrorAt?: Millis;

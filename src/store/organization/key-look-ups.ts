@@ -17,7 +17,7 @@ type Found =
   | { readonly kind: "judged"; readonly key: ApiKey; readonly words: readonly string[] };
 
 interface Turn {
-  /** For each request the project that it names. */
+  /** The project that each request names, in their order. */
   readonly projects: string[];
   readonly found: Promise<Found>;
 }

@@ -68,14 +68,14 @@ const nothingGiven = new SharedArgs({});
 export interface CallParts {
   readonly keys: { readonly shared?: SharedKeys; readonly keyOf: KeyOf };
   readonly args: ScriptArgs;
-  /** For the arguments that `args` does not have. */
+  /** Gives the arguments that `args` does not have. */
   readonly sharedArgs?: SharedArgs;
 }
 
 /** A call of a script, written out. */
 export interface ScriptCall {
   readonly script: Script;
-  /** In a cluster it says which node is asked. */
+  /** The key by which a cluster finds the node that is asked. */
   readonly key: string | undefined;
   /** How many keys there are, the keys and the arguments. */
   readonly rest: string;

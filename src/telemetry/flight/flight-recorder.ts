@@ -12,7 +12,7 @@ const longestHost = 253;
 const longestMethod = 64;
 /** Samples stand so far apart; of those between them the greatest is kept. */
 const samplePeriodMs: Millis = 5000;
-/** So much of its limit is pressure. */
+/** A browser that takes this share of its limit is under pressure. */
 const pressedShare = 0.9;
 
 /** What the kernel tells of a browser's memory. */

@@ -8,7 +8,7 @@ import type { WatchedTarget } from "./watched-target.js";
 import type { EventCategory } from "../event.js";
 
 interface Reader {
-  /** Whose allowance it is read on. */
+  /** The category whose allowance it takes from. */
   readonly kind: EventCategory;
   /** Longer ones are left out; 256 KiB where it says nothing. */
   readonly longestBytes?: number;
