@@ -1,7 +1,7 @@
 /**
- * Words that need no line in the glossary, since they mean here what they mean everywhere: in English, or in the
- * standards and programs that are named. Of these and of the glossary's the names of exported types and of files
- * are made (names.test.ts). A word stands for its regular forms too.
+ * Words that need no line in the glossary, since they mean here what they mean everywhere: in English, or in
+ * the standards and programs that are named. Of these and of the glossary's the names of exported types and
+ * of files are made (names.test.ts). A word stands for its regular forms too.
  */
 const english = `
   absolute access account action add address admitted all announce answer append ask assembly at attach
