@@ -53,6 +53,8 @@ export interface TestMachine {
   readonly daemonPidInside: number;
   /** The sockets of the daemon's Redis and of its API. */
   readonly sockets: readonly string[];
+  /** The X server of another browser, and the file with its cookie. */
+  readonly display: { readonly socket: string; readonly authority: string };
   readonly port: number;
   readonly scratchDirectory: string;
   /** What the daemon has said. */

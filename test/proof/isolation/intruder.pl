@@ -17,7 +17,7 @@ my %numbers = (
   mknodat => [259, 33], keyctl => [250, 219], vmread => [310, 270], inotify_init => [294, 26], inotify_add => [254, 27],
   shmget => [29, 194], shmat => [30, 196], bpf => [321, 280], init_module => [175, 105],
   sethostname => [170, 161], pidfd_open => [434, 434], pidfd_getfd => [438, 438], prctl => [157, 167], swapon => [167, 224],
-  memfd_create => [319, 279],
+  memfd_create => [319, 279], prlimit => [302, 261],
 );
 my $arch = -e "/lib/ld-linux-aarch64.so.1" ? 1 : 0;
 sub call { my ($name, @args) = @_; return syscall($numbers{$name}[$arch], @args) }
@@ -135,6 +135,23 @@ my %attempts = (
       syswrite($socket, "INFO server\r\n");
       got("answered: ") if sysread($socket, my $text, 4096);
       got($text);
+    }
+  },
+  display => sub {
+    my ($path, $authority) = ($given{display}[0], $given{authority}[0]);
+    my $cookie = substr(slurp($authority) // "", -16);
+    did("read the cookie of another's display") if length $cookie;
+    my ($number) = $path =~ /X(\d+)$/;
+    # A browser with a display of its own finds that one at the usual places.
+    my $isOwn = grep { $_ eq $number } @{$given{own_display} || []};
+    for my $name ($isOwn ? $path : ($path, "/tmp/.X11-unix/X$number", "\0/tmp/.X11-unix/X$number")) {
+      socket(my $socket, 1, 1, 0) or next;
+      connect($socket, pack($name =~ /^\0/ ? "S a*" : "S a108", 1, $name)) or next;
+      did("reached the display of another");
+      my $kind = "MIT-MAGIC-COOKIE-1";
+      syswrite($socket, pack("a2 S5 a20 a16", "l\0", 11, 0, length $kind, length $cookie, 0, $kind, $cookie));
+      my $answer = "";
+      did("opened the display of another") if sysread($socket, $answer, 8) && ord($answer) == 1;
     }
   },
   abstract_sockets => sub {
@@ -360,6 +377,19 @@ my %attempts = (
     }
     kill("KILL", @children);
     did("has $count processes at once") if $count >= $bound;
+  },
+  many_files => sub {
+    my $most = $given{most_files}[0];
+    # RLIMIT_NOFILE, which any may raise to the hard limit, and root beyond; the second time as root of a nested namespace.
+    for my $round (1 .. 2) {
+      my $hard = slurp("/proc/self/limits") =~ /^Max open files +\d+ +(\d+)/m ? $1 : $most;
+      for my $wanted ($hard, $most + 64) { call("prlimit", 0, 7, pack("QQ", $wanted, $wanted > $hard ? $wanted : $hard), 0) }
+      my @held;
+      for (1 .. $most) { open(my $file, "<", "/dev/null") or last; push @held, $file }
+      did("has " . @held . " files open at once") if @held == $most;
+      @held = ();
+      nest(0) or last;
+    }
   },
   plant_links => sub {
     my $count = 0;

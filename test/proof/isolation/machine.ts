@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmod, chown, mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, chown, mkdir, readdir } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { directoriesOf } from "../../../src/browser/directories.js";
 import { workspaceOf } from "../../support/browser/browser-processes.js";
 import { type Daemon, startDaemon, type Tier } from "./daemon.js";
 import type { TestMachine } from "./browser-source.js";
@@ -36,7 +37,7 @@ export async function openGround(tier: Tier): Promise<OpenMachine> {
     const targets = [
       ...victims.targets,
       ...daemon.targets,
-      neighbour,
+      neighbour.target,
       { what: "the daemon's environment", path: `/proc/${inside}/environ`, words: daemon.words },
       {
         what: "the environment of another process",
@@ -59,6 +60,7 @@ export async function openGround(tier: Tier): Promise<OpenMachine> {
       daemonPid: daemon.pid,
       daemonPidInside: inside,
       sockets: daemon.sockets,
+      display: neighbour.display,
       port: daemon.port,
       log: () => daemon.log(),
       scratchDirectory: daemon.scratchDirectory,
@@ -74,13 +76,22 @@ export async function openGround(tier: Tier): Promise<OpenMachine> {
 const wordsOf = (words: ReadonlyMap<string, string>, kind: string): string =>
   [...words.keys()].find((each) => each.endsWith(`-${kind}`)) ?? kind;
 
-/** A browser beside, with something in its profile that belongs to its holder. */
-async function plantNeighbour(daemon: Daemon): Promise<TestMachine["targets"][number]> {
-  const { session_id } = await daemon.call("POST /browsers", { headless: true, timeout_seconds: 3600 });
+/** A browser beside, with windows, and with something in its profile that belongs to its holder. */
+async function plantNeighbour(
+  daemon: Daemon,
+): Promise<{ target: TestMachine["targets"][number]; display: TestMachine["display"] }> {
+  const asked = { headless: false, viewport: { width: 800, height: 600 }, timeout_seconds: 3600 };
+  const { session_id } = await daemon.call("POST /browsers", asked);
   const words = `words-${randomBytes(8).toString("hex")}-neighbour`;
-  const path = await plantIn(
-    join(workspaceOf(daemon.scratchDirectory, String(session_id)), "profile"),
-    words,
+  const { display, authority, profile } = directoriesOf(
+    daemon.scratchDirectory,
+    basename(workspaceOf(daemon.scratchDirectory, String(session_id))),
   );
-  return { what: "the profile of another browser", path, words };
+  const path = await plantIn(profile, words);
+  const [socket] = await readdir(display);
+  if (socket === undefined) throw new Error("the browser beside has no display of its own");
+  return {
+    target: { what: "the profile of another browser", path, words },
+    display: { socket: join(display, socket), authority },
+  };
 }

@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { directoriesOf } from "../../../src/browser/directories.js";
 import type { ProcessAttempt } from "./corpus/attempt.js";
 import type { Browser, TestMachine } from "./browser-source.js";
+import { mostFiles } from "./corpus/outside.js";
 import { intrude, type Place, type Told } from "./intrude.js";
 import type { Proving, Tell } from "./outcome.js";
 
@@ -50,7 +53,7 @@ export async function tryTogether(
 const firstPid = 1;
 
 function toldOf(
-  { victims, targets, sockets, port, daemonPidInside, directory }: TestMachine,
+  { victims, targets, sockets, display, port, daemonPidInside, directory }: TestMachine,
   { root }: Browser,
 ): Told {
   return {
@@ -58,6 +61,10 @@ function toldOf(
     pid: [victims.pid, ...(daemonPidInside === firstPid ? [] : [daemonPidInside])],
     own: root,
     unix: [victims.socket, ...sockets],
+    display: display.socket,
+    authority: display.authority,
+    own_display: displaysIn(root),
+    most_files: mostFiles + 1,
     abstract: [victims.abstract],
     port: [victims.tcp, port],
     datagram: [victims.udp],
@@ -66,6 +73,12 @@ function toldOf(
     into: `${root}/Downloads`,
     directory,
   };
+}
+
+/** The numbers of the displays that a browser has of its own. */
+function displaysIn(root: string): readonly string[] {
+  const { display } = directoriesOf(dirname(root), basename(root));
+  return existsSync(display) ? readdirSync(display).map((name) => name.replace(/^X/, "")) : [];
 }
 
 /** Whether the mark lies there outside too; it is removed then. */

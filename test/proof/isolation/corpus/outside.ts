@@ -56,7 +56,7 @@ const linksOf = async (pid: number): Promise<string[]> => {
 };
 
 /** The default of `browser.max_open_files`. */
-const mostFiles = 4096;
+export const mostFiles = 4096;
 
 export const outside: readonly ClientAttempt[] = [
   seen(
