@@ -4,6 +4,7 @@ import { CdpFailure, until } from "./chromium-until.js";
 
 interface Message {
   readonly id?: number;
+  readonly sessionId?: string;
   readonly method?: string;
   readonly params?: Record<string, unknown>;
   readonly result?: Record<string, unknown>;
