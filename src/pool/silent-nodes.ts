@@ -24,18 +24,23 @@ interface SilentNodePorts {
 
 const partitionsAtOnce = 32;
 
+/** A node that has answered is not asked again within this time because of a lease that nobody used. */
+const trustedMs: Millis = 250;
+
 type Address = Pick<LivingNode, "host" | "port">;
 const placeOf = ({ host, port }: Address): string => `${host} ${port}`;
 
 /**
  * Finds nodes that do not answer, whose browsers are lent to nobody until they do. A node is suspected where
- * a client could not be sent on to it, or where its beat is late; only the time after which it is lost ends
- * its leases.
+ * a client could not be sent on to it, where a lease ended that no client had used, or where its beat is
+ * late; only the time after which it is lost ends its leases.
  */
 export class SilentNodes {
   /** The instant (monotonic) at which each was last marked as silent. */
   readonly #silent = new Map<NodeId, Millis>();
-  /** The nodes to which clients could not be sent on since the last look began. */
+  /** The instant (monotonic) at which each that was asked has last answered. */
+  readonly #heardAt = new Map<NodeId, Millis>();
+  /** The nodes, by id or by place, that have become suspected since the last look began. */
   #suspects = new Set<string>();
   #looking: Promise<void> = Promise.resolve();
   /** The living nodes that the last look found. */
@@ -57,7 +62,20 @@ export class SilentNodes {
 
   /** A client could not be sent on to whoever has this address. */
   suspect(address: Address): void {
-    this.#suspects.add(placeOf(address));
+    this.#suspect(placeOf(address));
+  }
+
+  /**
+   * A lease on it has ended that no client had used. Its browser may be lent again without a word from the
+   * node, which says nothing where it is gone.
+   */
+  suspectUnused(node: NodeId): void {
+    const heardAt = this.#heardAt.get(node);
+    if (heardAt === undefined || this.ports.clock.monotonic() - heardAt >= trustedMs) this.#suspect(node);
+  }
+
+  #suspect(who: string): void {
+    this.#suspects.add(who);
     void this.look();
   }
 
@@ -76,7 +94,10 @@ export class SilentNodes {
     this.#next = undefined;
     this.#suspects = new Set();
     try {
-      await this.#lookAt((node) => node.isLate || this.#silent.has(node.id) || suspects.has(placeOf(node)));
+      await this.#lookAt(
+        (node) =>
+          node.isLate || this.#silent.has(node.id) || suspects.has(node.id) || suspects.has(placeOf(node)),
+      );
     } catch (error) {
       this.ports.log.warn({ error: textOf(error) }, "silent nodes could not be looked for");
     }
@@ -85,7 +106,8 @@ export class SilentNodes {
   async #lookAt(isMeant: (node: LivingNode) => boolean): Promise<void> {
     const living = await this.ports.nodes.living();
     this.#living = new Map(living.map((node) => [node.id, node]));
-    for (const id of this.#silent.keys()) if (!this.#living.has(id)) this.#silent.delete(id);
+    this.#forgetLost(this.#silent);
+    this.#forgetLost(this.#heardAt);
     await Promise.all(
       living.filter(isMeant).map(async (node) => {
         const isHeard = node.isLate ? false : await this.ports.answers(node);
@@ -95,17 +117,24 @@ export class SilentNodes {
     );
   }
 
+  #forgetLost(kept: Map<NodeId, Millis>): void {
+    for (const id of kept.keys()) if (!this.#living.has(id)) kept.delete(id);
+  }
+
   async #silenced({ id, isLate }: LivingNode): Promise<void> {
     const { clock, log, keptMs } = this.ports;
     const markedAt = this.#silent.get(id);
     if (markedAt === undefined)
       log.warn({ node: id, isLate }, "node does not answer: its browsers are not lent");
     if (markedAt !== undefined && clock.monotonic() - markedAt < keptMs / 3) return;
+    // Where a pool cannot be told of it, the next look tells all of them.
+    this.#silent.set(id, -Infinity);
     await this.#silence(id, keptMs);
     this.#silent.set(id, clock.monotonic());
   }
 
   async #heard({ id }: LivingNode): Promise<void> {
+    this.#heardAt.set(id, this.ports.clock.monotonic());
     if (!this.#silent.has(id)) return;
     await this.#silence(id, 0);
     this.#silent.delete(id);

@@ -19,6 +19,7 @@ const Effects = Type.Object({
   ended: some(
     Type.Object({
       lease: LeaseId,
+      node: NodeId,
       why: Type.String(),
       hadClient: Type.Boolean(),
       heldMs: Type.Number(),
@@ -106,8 +107,8 @@ export class EffectRunner {
 
 const endOf = (
   partition: Partition,
-  { lease, why, hadClient, heldMs }: NonNullable<Effects["ended"]>[number],
-): PoolSignals["lease.ended"] => ({ partition, lease, why, hadClient, heldMs });
+  { lease, node, why, hadClient, heldMs }: NonNullable<Effects["ended"]>[number],
+): PoolSignals["lease.ended"] => ({ partition, lease, node, why, hadClient, heldMs });
 
 const jobsOf = (effects: Effects): readonly Job[] => [
   ...list(effects.retire).map((job) => ({ kind: "retire" as const, ...job })),

@@ -61,6 +61,22 @@ fault(
   },
 );
 
+fault(
+  "once a lease of a dead node was released that nobody had used, none of its browsers is lent, long before the node is lost",
+  async (tell) => {
+    const { control, a } = await twoNodes(slowBeats);
+    const before = await lendable(control);
+    expect(Object.keys(before).toSorted()).toEqual(["a", "b"]);
+    await fleet.kill(a);
+    // Nobody connects: what tells of the node is that its browsers are given back unused.
+    await lendable(control);
+    await until("the node taken for silent", () => control.log.includes("its browsers are not lent"), 60_000);
+    await until("nothing lent of it", async () => Object.keys(await lendable(control)).join() === "b");
+    expect(await fleet.again(a)).toBeDefined();
+    tell({ saw: "a lease of it that nobody could use; then only browsers of other nodes" });
+  },
+);
+
 /** Keeps the first lease of that node, and gives back what came before it. */
 async function acquireOn(control: DaemonProcess, node: string): Promise<Lease> {
   const leases: Lease[] = [];

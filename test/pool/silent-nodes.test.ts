@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { SilentNodes } from "../../src/pool/silent-nodes.js";
+import { DrivenClock } from "../support/driven-clock.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { nodeFacts } from "../support/store/node-facts.js";
 import { onBoth } from "../support/store/on-both.js";
@@ -49,6 +50,38 @@ onBoth("silent nodes", ({ bed }) => {
     await last;
     expect(asked).toHaveLength(2);
     expect(await pool.counts()).toMatchObject({ leased: 1, waiting: 0 });
+  });
+
+  test("a node of which a lease ends that nobody has used is asked, and its browser is not lent again where it does not answer", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await bed().nodes.beat(nodeFacts(nodeA, address));
+    const clock = new DrivenClock();
+    const asked: string[] = [];
+    let answer = true;
+    const silentNodes = silentNodesOf(pool, {
+      clock,
+      answers: ({ id }) => {
+        asked.push(id);
+        return Promise.resolve(answer);
+      },
+    });
+    const releasedUnused = async (): Promise<void> => {
+      const from = bed().ended.length;
+      await pool.release(await pool.lend());
+      for (const { node, hadClient } of bed().ended.slice(from))
+        if (!hadClient) silentNodes.suspectUnused(node);
+      await silentNodes.look();
+    };
+    await releasedUnused();
+    expect(asked).toEqual([nodeA]);
+    // It has answered just now.
+    await releasedUnused();
+    expect(asked).toEqual([nodeA]);
+    await clock.advance(1000);
+    answer = false;
+    await releasedUnused();
+    expect(asked).toEqual([nodeA, nodeA]);
+    expect((await pool.ask()).reply.kind).toBe("waiting");
   });
 
   test("a node that could not be asked stays what it was, and where it is stays known without Redis", async () => {

@@ -78,6 +78,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
   const begin = async (): Promise<void> => {
     stops.add("fills out of turn", fillWhereLacking(stores, fillSoon));
     stops.add("silent nodes", parts.silentNodes.begin());
+    stops.add("leases that nobody used", suspectUnused(stores, parts.silentNodes));
     const listener = await listenAsControl(stores.listenerParts, lending.control, lending);
     stops.add("messages", () => listener.close());
     if (config.projects.enabled) await stores.directory.create({ ...firstProject, most: 1 });
@@ -94,6 +95,12 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
   };
   return { port, pools, stops, begin, dismiss };
 }
+
+/** A node is asked whether it is there where nothing that was lent of it was used. */
+const suspectUnused = ({ signals }: Stores, silentNodes: SilentNodes): (() => void) =>
+  signals.on("lease.ended", ({ node, hadClient }) => {
+    if (!hadClient) silentNodes.suspectUnused(node);
+  });
 
 /**
  * What runs in this process need not wait for a tick: a browser is replaced as soon as it is over, or as

@@ -7,6 +7,7 @@ export interface PoolSignals {
   "lease.ended": {
     readonly partition: Partition;
     readonly lease: LeaseId;
+    readonly node: NodeId;
     readonly why: string;
     readonly hadClient: boolean;
     readonly heldMs: Millis;

@@ -42,7 +42,9 @@ local function dropLease(browser, why)
   if why ~= "undone" then browser.served = browser.served + 1 end
   browser.lease = nil
   local heldMs = now - lease.grantedAt
-  local ended = { lease = lease.id, why = why, hadClient = lease.registrations > 0, heldMs = heldMs }
+  local ended = {
+    lease = lease.id, node = browser.node, why = why, hadClient = lease.registrations > 0, heldMs = heldMs,
+  }
   -- What it has captured is found by these, once the record no longer has the lease.
   if lease.telemetry or browser.facts and browser.facts:find('"captures":true', 1, true) then
     ended.captured = { config = browser.config, telemetry = lease.telemetry }
