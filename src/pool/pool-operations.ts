@@ -142,22 +142,44 @@ export async function findOne(ports: PoolPorts, ref: string): Promise<Done<Pool>
   return pool ? done(pool) : refusal("pool_not_found");
 }
 
-/** GET /browser_pools, newest first. Configurations, which may have megabytes, are read of the page only. */
+type ListPorts = Pick<PoolPorts, "poolStore" | "projects">;
+
+/** GET /browser_pools, newest first. Reads the pools of the page, and no others where there is no filter. */
 export const makeListPools =
-  ({ poolStore, projects, region }: Pick<PoolPorts, "poolStore" | "projects" | "region">) =>
+  ({ region, ...ports }: ListPorts & Pick<PoolPorts, "region">) =>
   async (query: PoolListQuery): Promise<Page<Pool>> => {
+    const { limit, offset } = query;
     if (query.region !== undefined && query.region !== region) return pageOf<Pool>([], query);
-    const all = (
-      await Promise.all((await projects.pools()).map((id) => poolStore.findTerms(partitionOf(id))))
-    ).flatMap((terms) => terms ?? []);
-    const wanted = all
-      .filter((terms) => isWanted(terms, query))
-      .toSorted((one, other) => other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1));
-    const page = pageOf(wanted, query);
-    const pools = await Promise.all(page.items.map(({ id }) => poolStore.findPool(partitionOf(id))));
+    const hasFilter = query.name !== undefined || query.query !== undefined;
+    const ids = hasFilter
+      ? await wantedPools(ports, query)
+      : await ports.projects.newestPools(offset, limit + 1);
+    const pools = await Promise.all(
+      ids.slice(0, limit).map((id) => ports.poolStore.findPool(partitionOf(id))),
+    );
     const items = pools.flatMap((pool) => pool ?? []);
-    return { ...page, items, nextOffset: query.offset + items.length };
+    return { items, hasMore: ids.length > limit, nextOffset: offset + items.length };
   };
+
+/** A filter looks at so many pools at a time, and no further than the page goes. */
+const searchedAtOnce = 100;
+
+/** The pools of the page and one more, which tells that there are more. */
+async function wantedPools(
+  { poolStore, projects }: ListPorts,
+  query: PoolListQuery,
+): Promise<readonly PoolId[]> {
+  const wanted: PoolId[] = [];
+  const end = query.offset + query.limit + 1;
+  for (let from = 0; wanted.length < end; from += searchedAtOnce) {
+    const ids = await projects.newestPools(from, searchedAtOnce);
+    // Configurations, which may have megabytes, are read of the page only.
+    const found = await Promise.all(ids.map((id) => poolStore.findTerms(partitionOf(id))));
+    wanted.push(...ids.filter((_, place) => found[place] && isWanted(found[place], query)));
+    if (ids.length < searchedAtOnce) break;
+  }
+  return wanted.slice(query.offset, end);
+}
 
 export const makeGetPool =
   (ports: PoolPorts) =>

@@ -95,6 +95,8 @@ export interface ProjectStore {
   /** The same where no more is known than the partition: reads the ids of all pools. */
   settlePartition(partition: Partition): Promise<boolean>;
   pools(): Promise<readonly PoolId[]>;
+  /** Open pools, newest first: `count` of them after the first `from`. Reads no others. */
+  newestPools(from: number, count: number): Promise<readonly PoolId[]>;
   /** Every partition with anything in it: open pools, deleted ones not yet empty, on-demand. */
   partitions(): Promise<readonly Partition[]>;
   /** An answer kept under an idempotency key, or the place to keep it. */

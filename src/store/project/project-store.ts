@@ -15,6 +15,7 @@ import type { Tombstone } from "../../pool/session.js";
 import { type StoredRecording, storedRecordingParser } from "../../spec/flight-recording.js";
 import type { StoreLimits } from "../limits.js";
 import { isPending } from "../pending.js";
+import { RedisPoolOrder } from "./pool-order.js";
 import { fieldOf, RedisProjectNames } from "./project-names.js";
 import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { partitionParts, projectParts } from "../redis/keys.js";
@@ -27,6 +28,7 @@ const partitionsAtOnce = 64;
 /** What spans the partitions of one project, in a slot of its own. */
 export class RedisProjectStore implements ProjectStore {
   readonly #scripts: ProjectScripts;
+  readonly #order: RedisPoolOrder;
   readonly #names: RedisProjectNames;
   readonly #tombstones: RedisTombstones;
   readonly #recordings: RedisRecordings;
@@ -38,6 +40,7 @@ export class RedisProjectStore implements ProjectStore {
     private readonly limits: StoreLimits,
   ) {
     this.#scripts = new ProjectScripts(store, project);
+    this.#order = new RedisPoolOrder(this.#scripts);
     this.#names = new RedisProjectNames(this.#scripts);
     this.#tombstones = new RedisTombstones(this.#scripts, limits);
     this.#recordings = new RedisRecordings(this.#scripts, limits);
@@ -77,7 +80,7 @@ export class RedisProjectStore implements ProjectStore {
   }
 
   async openPool(pool: PoolId): Promise<void> {
-    await this.#scripts.ask((redis) => redis.hset(this.#scripts.key("pools"), pool, "open"));
+    await this.#scripts.run("open-pool", { pool });
   }
 
   async dropPool(pool: PoolId, name?: string): Promise<void> {
@@ -96,6 +99,8 @@ export class RedisProjectStore implements ProjectStore {
     return Object.entries(all).flatMap(([id, state]) => (state === "open" ? (findPoolId(id) ?? []) : []));
   }
 
+  newestPools: ProjectStore["newestPools"] = (...given) => this.#order.newest(...given);
+
   async partitions(): Promise<readonly Partition[]> {
     const all = await this.#scripts.ask((redis) => redis.hkeys(this.#scripts.key("pools")));
     return [onDemandIn(this.project), ...all.flatMap((id) => findPoolId(id) ?? []).map(partitionOf)];
@@ -110,6 +115,7 @@ export class RedisProjectStore implements ProjectStore {
       const pool = findPoolId(id);
       if (pool && state !== "open") await this.#settleNote(pool, noted, mayCome);
     }
+    await this.#order.mend(await this.pools());
   }
 
   async settlePartition(partition: Partition): Promise<boolean> {

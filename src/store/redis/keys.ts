@@ -76,6 +76,7 @@ export const telemetryKey = (part: TelemetryPart): string => `${root}:{telemetry
 
 export const projectParts = [
   "pools",
+  "poolOrder",
   "names",
   "tombstones",
   "tombstoneOrder",

@@ -85,6 +85,7 @@ export const replyWords = {
   "create-profile": ["created", "taken", "many"],
   "create-proxy": ["created", "many"],
   "drop-pool": ["dropped"],
+  "open-pool": ["opened"],
   "free-name": ["freed", "kept"],
   "note-otlp-delivery": ["noted", "missing"],
   "keep-recording": ["kept"],

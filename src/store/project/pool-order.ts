@@ -1,0 +1,38 @@
+import { findPoolId, partitionOf, type PoolId } from "../../base/ids.js";
+import type { ProjectScripts } from "./project-scripts.js";
+
+/** The open pools of one project in the order in which they were opened, so that a page of them can be read. */
+export class RedisPoolOrder {
+  constructor(private readonly scripts: ProjectScripts) {}
+
+  /** Newest first: `count` of them after the first `from`. */
+  async newest(from: number, count: number): Promise<readonly PoolId[]> {
+    const ids = await this.scripts.ask((redis) => redis.zrevrange(this.#key, from, from + count - 1));
+    return ids.flatMap((id) => findPoolId(id) ?? []);
+  }
+
+  /** Makes it what the notes of pools say, where a release that keeps no order has written them. */
+  async mend(open: readonly PoolId[]): Promise<void> {
+    if ((await this.scripts.ask((redis) => redis.zcard(this.#key))) === open.length) return;
+    const listed = new Set<string>(await this.scripts.ask((redis) => redis.zrange(this.#key, "0", "-1")));
+    for (const pool of open.filter((id) => !listed.delete(id))) await this.#add(pool);
+    for (const pool of listed) await this.#drop(pool);
+  }
+
+  /** Others may have opened it since the notes were read. */
+  async #drop(pool: string): Promise<void> {
+    const noted = await this.scripts.ask((redis) => redis.hget(this.scripts.key("pools"), pool));
+    if (noted !== "open") await this.scripts.ask((redis) => redis.zrem(this.#key, pool));
+  }
+
+  async #add(pool: PoolId): Promise<void> {
+    const record = this.scripts.partitionKey(partitionOf(pool), "pool");
+    const createdAt = Number((await this.scripts.ask((redis) => redis.hget(record, "createdAt"))) ?? 0);
+    // Places are in microseconds.
+    await this.scripts.ask((redis) => redis.zadd(this.#key, "NX", createdAt * 1000, pool));
+  }
+
+  get #key(): string {
+    return this.scripts.key("poolOrder");
+  }
+}
