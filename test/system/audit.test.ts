@@ -12,8 +12,11 @@ import { startRedis, type TestRedis } from "../support/store/redis.js";
 
 /** The whole size of the proof is 50,000 (CONTRIBUTING.md). */
 const requests = Number(process.env["AUDIT_REQUESTS"] ?? 1200);
+/** At least so many daemons are killed, and as many more as it takes until so many requests are answered. */
 const kills = 3;
 const callers = 8;
+/** All tests here read what the flood has left. */
+const limitMs = 120_000 + requests * 40;
 /** By then what was answered is on record (docs/audit.md#when-an-entry-is-on-record). */
 const writtenMs = 50;
 /**
@@ -49,7 +52,7 @@ interface Answer {
  * Callers that ask as fast as they are answered, until the daemon is gone or each has asked so often: what
  * each was answered, one after the other. Each path is asked for once.
  */
-function flood(daemon: DaemonProcess, run: number, each: number): Promise<(readonly Answer[])[]> {
+function flood(daemon: DaemonProcess, run: number | string, each: number): Promise<(readonly Answer[])[]> {
   const call = async (caller: number): Promise<readonly Answer[]> => {
     const own: Answer[] = [];
     for (let count = 0; count < each; count += 1) {
@@ -88,29 +91,60 @@ async function downloaded(kernel: Kernel, query: ReturnType<typeof range> & { se
   return text.split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
+/** What one caller was answered, and when the daemon that answered was killed. */
+interface Flooded {
+  readonly own: readonly Answer[];
+  readonly killedAt: number;
+}
+const answeredIn = (all: readonly Flooded[]): number => all.reduce((sum, { own }) => sum + own.length, 0);
+
+/** Kills one daemon after the other amid a flood, until so many requests were answered as there are to be. */
+async function floodAndKill(): Promise<readonly Flooded[]> {
+  const all: Flooded[] = [];
+  for (let run = 0; run < kills || answeredIn(all) < requests; run += 1) {
+    const daemon = await spawnDaemon(place);
+    const each = Math.ceil(requests / kills / callers);
+    const flooding = flood(daemon, run, each);
+    // At some moment of the flood: what is asked then fails.
+    const before = await flood(daemon, `${run}-before`, 1 + Math.floor(Math.random() * each));
+    const killedAt = performance.now();
+    await daemon.end("SIGKILL");
+    all.push(...[...before, ...(await flooding)].map((own) => ({ own, killedAt })));
+  }
+  return all;
+}
+
+/** The figures of the whole proof, for whoever runs it. */
+function tell(told: {
+  readonly all: readonly Flooded[];
+  readonly found: readonly string[];
+  readonly lostAges: readonly number[];
+}): void {
+  if (!process.env["AUDIT_REQUESTS"]) return;
+  const { all, found, lostAges } = told;
+  const there = new Set(found);
+  const missing = all.flatMap(({ own }) => own.filter(({ path }) => !there.has(path)));
+  const daemons = new Set(all.map(({ killedAt }) => killedAt)).size;
+  console.log(
+    [
+      `${answeredIn(all)} requests answered, ${daemons} kills (SIGKILL)`,
+      `${found.length} entries, ${found.length - there.size} of them double`,
+      `${missing.length} answered and missing, the oldest answered ${Math.max(0, ...lostAges).toFixed(1)} ms before a kill`,
+    ].join("; "),
+  );
+}
+
 test(
   "of what a daemon has answered, a kill takes only the last from the log, and nothing is there twice",
   async () => {
-    const all: { own: readonly Answer[]; killedAt: number }[] = [];
-    const lostAges: number[] = [];
-    for (let run = 0; run < kills; run += 1) {
-      const daemon = await spawnDaemon(place);
-      const each = Math.ceil(requests / kills / callers);
-      const flooding = flood(daemon, run, each);
-      // At some moment of the flood: what is asked then fails.
-      const before = await flood(daemon, run + kills, 1 + Math.floor(Math.random() * each));
-      const killedAt = performance.now();
-      await daemon.end("SIGKILL");
-      all.push(...[...before, ...(await flooding)].map((own) => ({ own, killedAt })));
-    }
-
+    const all = await floodAndKill();
     const daemon = await spawnDaemon(place);
     const kernel = daemon.kernel();
     const query = { ...range(), search: "/browser_pools/run" };
     const entries = await listed(kernel, query);
     const found = pathsOf(entries);
-    expect(new Set(found).size).toBe(found.length);
     const there = new Set(found);
+    const lostAges: number[] = [];
     for (const { own, killedAt } of all) {
       const lost = own.findIndex(({ path }) => !there.has(path));
       if (lost < 0) continue;
@@ -118,10 +152,8 @@ test(
       expect(own.slice(lost).filter(({ path }) => there.has(path))).toEqual([]);
       lostAges.push(killedAt - (own[lost]?.at ?? 0));
     }
-    if (process.env["AUDIT_REQUESTS"])
-      console.log(
-        `${found.length} entries; answered before a kill and lost: ${Math.max(0, ...lostAges).toFixed(1)} ms at most`,
-      );
+    tell({ all, found, lostAges });
+    expect(there.size).toBe(found.length);
     expect(lostAges.filter((age) => age > writtenMs + lateMs)).toEqual([]);
 
     const rows = await downloaded(kernel, query);
@@ -138,7 +170,7 @@ test(
     expect(new Set(seen).size).toBe(seen.length);
     await daemon.end("SIGTERM");
   },
-  120_000 + requests * 20,
+  limitMs,
 );
 
 async function newestSegment(): Promise<{ rows: string }> {
@@ -152,89 +184,97 @@ async function newestSegment(): Promise<{ rows: string }> {
 function verify(...args: string[]): Promise<{ code: number; stdout: string }> {
   const [program = "", ...rest] = bound(process.execPath, join(compiled, "src/main.js"), "verify-audit");
   return new Promise((resolve) => {
-    execFile(program, [...rest, ...args], { env: place.environment, timeout: 100_000 }, (error, stdout) =>
+    execFile(program, [...rest, ...args], { env: place.environment, timeout: limitMs }, (error, stdout) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout }),
     );
   });
 }
 
-test("the command tells beside a sealing daemon that the log is whole, and afterwards what is lost of it", async () => {
-  const daemon = await spawnDaemon(place);
-  await flood(daemon, 98, 30);
-  const [whole] = await Promise.all([verify(), flood(daemon, 97, 30)]);
-  expect(whole).toMatchObject({ code: 0, stdout: expect.stringMatching(/ 0 faults\n.*\nhead: \d+:/) });
-  await daemon.end("SIGTERM");
-  const head = /^head: (.*)$/m.exec(whole.stdout)?.[1] ?? "";
-  expect(await verify(`--head=${head}`)).toMatchObject({ code: 0 });
-  const other = head.slice(0, -1) + (head.endsWith("0") ? "1" : "0");
-  expect(await verify(`--head=${other}`, "--from=2020-01-01T00:00:00Z", "--to=2020-01-02T00:00:00Z")).toEqual(
-    {
+test(
+  "the command tells beside a sealing daemon that the log is whole, and afterwards what is lost of it",
+  async () => {
+    const daemon = await spawnDaemon(place);
+    await flood(daemon, 98, 30);
+    const [whole] = await Promise.all([verify(), flood(daemon, 97, 30)]);
+    expect(whole).toMatchObject({ code: 0, stdout: expect.stringMatching(/ 0 faults\n.*\nhead: \d+:/) });
+    await daemon.end("SIGTERM");
+    const head = /^head: (.*)$/m.exec(whole.stdout)?.[1] ?? "";
+    expect(await verify(`--head=${head}`)).toMatchObject({ code: 0 });
+    const other = head.slice(0, -1) + (head.endsWith("0") ? "1" : "0");
+    expect(
+      await verify(`--head=${other}`, "--from=2020-01-01T00:00:00Z", "--to=2020-01-02T00:00:00Z"),
+    ).toEqual({
       code: 1,
       stdout: expect.stringMatching(
         /^segment \d+: is not the one that was noted down[^]*\n0 segments/,
       ) as string,
-    },
-  );
-  const { rows } = await newestSegment();
-  const archive = join(place.dataDir, "archives", rows.slice(0, 2), rows.slice(2, 4), rows);
-  await rename(archive, `${archive}.lost`);
-  expect(await verify()).toEqual({
-    code: 1,
-    stdout: expect.stringMatching(
-      /^segment \d+: cannot be read: An archive .* is not in the store\n/,
-    ) as string,
-  });
-  await rename(`${archive}.lost`, archive);
-  expect(await verify("--since=yesterday")).toMatchObject({ code: 2 });
-});
+    });
+    const { rows } = await newestSegment();
+    const archive = join(place.dataDir, "archives", rows.slice(0, 2), rows.slice(2, 4), rows);
+    await rename(archive, `${archive}.lost`);
+    expect(await verify()).toEqual({
+      code: 1,
+      stdout: expect.stringMatching(
+        /^segment \d+: cannot be read: An archive .* is not in the store\n/,
+      ) as string,
+    });
+    await rename(`${archive}.lost`, archive);
+    expect(await verify("--since=yesterday")).toMatchObject({ code: 2 });
+  },
+  limitMs,
+);
 
-test("the official client reads every field, page by page, and is told what is wrong with a range", async () => {
-  const daemon = await spawnDaemon(place);
-  await daemon.call(
-    "DELETE /browser_pools/fields?token=secret",
-    { force: true },
-    { "user-agent": "tester/1" },
-  );
-  await fetch(`${daemon.url}/browser_pools/fields`, { headers: { authorization: "Bearer nobody" } });
-  await daemon.end("SIGTERM");
-
-  const next = await spawnDaemon(place);
-  const client = next.kernel({ maxRetries: 0 });
-  const page = await client.auditLogs.list({ ...range(), search: "POOLS/fields", limit: 1 });
-  expect(page.getPaginatedItems()).toMatchObject([
-    { auth_strategy: "none", user_id: "", email: "", status: 401 },
-  ]);
-  expect(page.hasNextPage()).toBe(true);
-  const [entry] = (await page.getNextPage()).getPaginatedItems();
-  expect(entry).toEqual({
-    timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
-    auth_strategy: "api_key",
-    user_id: "root",
-    email: "root@remuda.invalid",
-    status: 404,
-    method: "DELETE",
-    path: "/browser_pools/fields",
-    route: "/browser_pools/{id_or_name}",
-    domain: "127.0.0.1",
-    duration_ms: expect.any(Number) as number,
-    client_ip: "127.0.0.1",
-    user_agent: "tester/1",
-  });
-  const found = await client.auditLogs.list({
-    ...range(),
-    search: "fields",
-    exclude_method: ["GET", "HEAD"],
-  });
-  expect(found.getPaginatedItems().map(({ method }) => method)).toEqual(["DELETE"]);
-  const wrong = async (query: object): Promise<unknown> =>
-    await client.auditLogs.list({ ...range(), ...query }).then(
-      () => "answered",
-      (error: { status: number }) => error.status,
+test(
+  "the official client reads every field, page by page, and is told what is wrong with a range",
+  async () => {
+    const daemon = await spawnDaemon(place);
+    await daemon.call(
+      "DELETE /browser_pools/fields?token=secret",
+      { force: true },
+      { "user-agent": "tester/1" },
     );
-  expect(await wrong({ start: "2020-01-01T00:00:00Z" })).toBe(400);
-  expect(await wrong({ start: "yesterday" })).toBe(400);
-  expect(await wrong({ page_token: "nonsense" })).toBe(400);
-  expect(await wrong({ limit: 101 })).toBe(400);
-  expect((await next.call("GET /metrics")).text).toMatch(/remuda_audit_entries_total [1-9]/);
-  await next.end("SIGTERM");
-});
+    await fetch(`${daemon.url}/browser_pools/fields`, { headers: { authorization: "Bearer nobody" } });
+    await daemon.end("SIGTERM");
+
+    const next = await spawnDaemon(place);
+    const client = next.kernel({ maxRetries: 0 });
+    const page = await client.auditLogs.list({ ...range(), search: "POOLS/fields", limit: 1 });
+    expect(page.getPaginatedItems()).toMatchObject([
+      { auth_strategy: "none", user_id: "", email: "", status: 401 },
+    ]);
+    expect(page.hasNextPage()).toBe(true);
+    const [entry] = (await page.getNextPage()).getPaginatedItems();
+    expect(entry).toEqual({
+      timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
+      auth_strategy: "api_key",
+      user_id: "root",
+      email: "root@remuda.invalid",
+      status: 404,
+      method: "DELETE",
+      path: "/browser_pools/fields",
+      route: "/browser_pools/{id_or_name}",
+      domain: "127.0.0.1",
+      duration_ms: expect.any(Number) as number,
+      client_ip: "127.0.0.1",
+      user_agent: "tester/1",
+    });
+    const found = await client.auditLogs.list({
+      ...range(),
+      search: "fields",
+      exclude_method: ["GET", "HEAD"],
+    });
+    expect(found.getPaginatedItems().map(({ method }) => method)).toEqual(["DELETE"]);
+    const wrong = async (query: object): Promise<unknown> =>
+      await client.auditLogs.list({ ...range(), ...query }).then(
+        () => "answered",
+        (error: { status: number }) => error.status,
+      );
+    expect(await wrong({ start: "2020-01-01T00:00:00Z" })).toBe(400);
+    expect(await wrong({ start: "yesterday" })).toBe(400);
+    expect(await wrong({ page_token: "nonsense" })).toBe(400);
+    expect(await wrong({ limit: 101 })).toBe(400);
+    expect((await next.call("GET /metrics")).text).toMatch(/remuda_audit_entries_total [1-9]/);
+    await next.end("SIGTERM");
+  },
+  limitMs,
+);
