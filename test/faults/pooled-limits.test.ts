@@ -3,6 +3,7 @@ import { organizationKey } from "../../src/store/redis/keys.js";
 import { Random } from "../simulation/random.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
+import { openRedisProxy } from "../support/store/redis-proxy.js";
 import { ageKeys } from "../support/store/age.js";
 import { fault, startWatch } from "./fault.js";
 
@@ -109,6 +110,16 @@ async function passDeadlines(): Promise<void> {
   );
 }
 
+const reserved = async (): Promise<number> =>
+  Number((await redis.hget(organizationKey("usage"), "pool")) ?? 0);
+
+/** What is reserved beyond what there is comes to be given back. */
+async function expectGivenBack(control: DaemonProcess, message: string): Promise<void> {
+  await expect
+    .poll(async () => (await reserved()) - sizeOf(await allPools(control)), { timeout: 30_000, message })
+    .toBe(0);
+}
+
 /** Takes all there is, one after the other: nothing of the limit may be left unused. */
 async function takeAll(control: DaemonProcess): Promise<void> {
   const one = { size: 1, headless: true, fill_rate_per_minute: 0 };
@@ -134,14 +145,7 @@ fault(
       expect(sizeOf(pools), `seed ${seed}`).toBeLessThanOrEqual(most.pooled);
       await passDeadlines();
       const watch = startWatch();
-      const reserved = async (): Promise<number> =>
-        Number((await redis.hget(organizationKey("usage"), "pool")) ?? 0);
-      await expect
-        .poll(async () => (await reserved()) - sizeOf(await allPools(other)), {
-          timeout: 30_000,
-          message: `seed ${seed}: what is reserved beyond what there is`,
-        })
-        .toBe(0);
+      await expectGivenBack(other, `seed ${seed}: what is reserved beyond what there is`);
       recoveryMs = Math.max(recoveryMs, watch.since());
       await takeAll(other);
       await expectWithin();
@@ -150,6 +154,43 @@ fault(
       controls[0] = await fleet.again(before);
     }
     tell({ saw: "403 beyond the limit, or no answer; never over it, and all of it used after", recoveryMs });
+  },
+  300_000,
+);
+
+/**
+ * A control is killed once it has reserved a size, before that is in the pool's record, which has this width
+ * of a viewport.
+ */
+async function killedBeforeTheRecord(operation: string, body: object, width: number): Promise<void> {
+  const proxy = await openRedisProxy(fleet.redis.url);
+  const dying = await fleet.control(file, proxy.url);
+  const atTheRecord = proxy.freezeAt(`"width":${width}`);
+  const unanswered = dying
+    .call(operation, { ...body, viewport: { width, height: 700 } })
+    .catch(() => undefined);
+  await atTheRecord;
+  await fleet.kill(dying);
+  await unanswered;
+  await proxy.close();
+}
+
+fault(
+  "controls die (SIGKILL) between reserving the size of a pool and recording it, in a creation and in a change",
+  async (tell) => {
+    const pool = { headless: true, fill_rate_per_minute: 0 };
+    const { body } = await at(1).call("POST /browser_pools", { ...pool, size: 1 });
+    await killedBeforeTheRecord(`PATCH /browser_pools/${body.id}`, { size: 4 }, 1111);
+    await killedBeforeTheRecord("POST /browser_pools", { ...pool, size: 3 }, 1112);
+    expect([await reserved(), sizeOf(await allPools(at(1)))]).toEqual([7, 1]);
+    // What nobody has is held until then.
+    expect(await at(1).call("POST /browser_pools", { ...pool, size: 2 })).toMatchObject({ status: 403 });
+    await passDeadlines();
+    const watch = startWatch();
+    await expectGivenBack(at(1), "what two controls had reserved and not recorded");
+    expect(await reserved()).toBe(1);
+    tell({ saw: "403 for what is held; after two minutes all of it may be used", recoveryMs: watch.since() });
+    await takeAll(at(1));
   },
   300_000,
 );
