@@ -13,7 +13,7 @@ const english = `
   forward given group head hierarchy hold identity in incoming info input install installable interaction
   internal invalid is isolation issue join judgement kind known large late leftover level list listen living
   load local location long look lookup loss machine made main major maker managed measure member memory mend
-  merge narrow nested new not note observe observer of onward options or origin out outcome pace pack page
+  merge narrow nested new not note observe observer of onward options or order origin out outcome pace pack page
   pattern peer place platform preparation prepared probe process program progress public query quotas ranges
   raw reach reader readiness reason receive refused registration rejected rejoin remote remuda repeatable
   reply resolve resource response restore rotate rows run runner save scope search secret section seen send

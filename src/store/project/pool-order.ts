@@ -1,7 +1,7 @@
 import { findPoolId, partitionOf, type PoolId } from "../../base/ids.js";
 import type { ProjectScripts } from "./project-scripts.js";
 
-/** The open pools of one project in the order in which they were opened, so that a page of them can be read. */
+/** The open pools of one project in the order in which they were opened, to be read page by page. */
 export class RedisPoolOrder {
   constructor(private readonly scripts: ProjectScripts) {}
 

@@ -51,8 +51,8 @@ async function expectWithin(): Promise<void> {
 }
 
 /**
- * Everything that is asked for at once; what is refused, or answered by nobody, is no fault. Where the project
- * stays open, only the limits are in the way.
+ * Everything that is asked for at once; what is refused, or answered by nobody, is no fault. Where the
+ * project stays open, only the limits are in the way.
  */
 async function contend(round: number, key: DaemonClient, closes: boolean): Promise<readonly number[]> {
   const pool = { name: `herd-${round}`, size: 2, headless: true };
