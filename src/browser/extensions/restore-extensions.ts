@@ -30,11 +30,12 @@ const quietMs: Millis = 150;
 export async function restoreInstalled(cdp: Cdp, clock: Clock, before: Installed): Promise<void> {
   const startedAt = clock.monotonic();
   const strangers = new Set<string>();
+  const mostMs = (): Millis => limitMs + limitOfEachMs * strangers.size;
+  const leftMs = (): Millis => startedAt + mostMs() - clock.monotonic();
   for (let quietSince = clock.monotonic(); clock.monotonic() - quietSince < quietMs;) {
-    const mostMs = limitMs + limitOfEachMs * strangers.size;
-    if (clock.monotonic() - startedAt > mostMs) throw new TimeLimitReached("taking extensions back", mostMs);
+    if (leftMs() <= 0) throw new TimeLimitReached("taking extensions back", mostMs());
     const changes = await Promise.all([
-      restoreExtensions({ cdp, clock, before }, strangers),
+      restoreExtensions({ cdp, clock, before, strangers, leftMs }),
       closeTargets(cdp, strangers),
     ]);
     if (changes.some((count) => count > 0)) quietSince = clock.monotonic();
@@ -46,10 +47,15 @@ interface Restoring {
   readonly cdp: Cdp;
   readonly clock: Clock;
   readonly before: Installed;
+  /** Those that came since, as far as they are known. */
+  readonly strangers: Set<string>;
+  /** Chromium answers one uninstalling after the other, so each may take as long as all of them. */
+  readonly leftMs: () => Millis;
 }
 
 /** Restores them once, and gives how many were not as before. */
-async function restoreExtensions({ cdp, clock, before }: Restoring, strangers: Set<string>): Promise<number> {
+async function restoreExtensions(restoring: Restoring): Promise<number> {
+  const { cdp, before, strangers } = restoring;
   const now = await installedIn(cdp);
   const added = [...now].filter(([id]) => !before.has(id));
   const changed = [...before].filter(([id, { path, isEnabled }]) => isEnabled && now.get(id)?.path !== path);
@@ -57,7 +63,7 @@ async function restoreExtensions({ cdp, clock, before }: Restoring, strangers: S
   // So many that look at once would keep Chromium from starting the workers that they wait for.
   const looksEveryMs = pauseMs * added.length;
   await Promise.all([
-    ...added.map(([id, { path }]) => uninstall(cdp, clock, { id, path, looksEveryMs })),
+    ...added.map(([id, { path }]) => uninstall(restoring, { id, path, looksEveryMs })),
     ...changed.map(([, { path }]) => cdp.send("Extensions.loadUnpacked", { path, enableInIncognito: true })),
   ]);
   return added.length + changed.length;
@@ -72,8 +78,7 @@ const mostManifestBytes = 2 ** 20;
  * docs/chromium.md#extensions).
  */
 async function uninstall(
-  cdp: Cdp,
-  clock: Clock,
+  { cdp, clock, leftMs }: Restoring,
   { id, path, looksEveryMs }: { id: string; path: string; looksEveryMs: Millis },
 ): Promise<void> {
   // The browser has said this path, so the file there is not trusted.
@@ -84,7 +89,8 @@ async function uninstall(
     isReady = await hasRunningWorker(cdp, id);
     if (!isReady) await pause(clock, looksEveryMs);
   }
-  await cdp.send("Extensions.uninstall", { id }).catch(ignoreRefusal);
+  const limit = { limitMs: Math.max(1, leftMs()) };
+  await cdp.send("Extensions.uninstall", { id }, limit).catch(ignoreRefusal);
 }
 
 async function hasRunningWorker(cdp: Cdp, id: string): Promise<boolean> {
