@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { type BrowserId, partitionOf } from "../../src/base/ids.js";
 import { type Lease } from "../support/daemon/daemon.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
@@ -20,6 +21,21 @@ async function sizeSeenIn({ cdp_ws_url }: Lease): Promise<string> {
   await client.close();
   return String(size);
 }
+
+/** The moves of a browser since it was first lent. */
+async function movesOf(browser: string): Promise<readonly string[]> {
+  const redis = bed.redis.client();
+  const [key = ""] = await redis.keys(`remuda:*:{${partitionOf(browser as BrowserId)}}:events`);
+  const entries = await redis.xrange(key, "-", "+");
+  redis.disconnect();
+  const moves = entries
+    .map(([, fields]) => Object.fromEntries(pairsOf(fields)))
+    .filter((move) => move["browser"] === browser)
+    .map(({ from, to, why }) => `${from} to ${to}: ${why}`);
+  return moves.slice(moves.indexOf("idle to leased: granted") + 1);
+}
+const pairsOf = (fields: readonly string[]): [string, string][] =>
+  fields.flatMap((name, place) => (place % 2 === 0 ? [[name, fields[place + 1] ?? ""]] : []));
 
 fault(
   "a control dies after a PATCH has resized a browser and before that is in its record (pool without resets)",
@@ -47,6 +63,13 @@ fault(
     const next = await acquire(control);
     expect(next).toMatchObject({ viewport });
     expect(await sizeSeenIn(next)).toBe("1000,700");
+    // A node that is told of a lease which it has not heard to be over puts its browser right as well. The
+    // mark has it put right before anybody is given it.
+    expect(await movesOf(next.session_id)).toEqual([
+      "leased to resetting: released",
+      "resetting to idle: fenced",
+      "idle to leased: granted",
+    ]);
     tell({ saw: "no answer; the next holder has the pool's viewport", recoveryMs: watch.since() });
   },
 );
