@@ -41,4 +41,9 @@ test("a page of pools reads the pools that it shows, however many there are", as
   await control.bed.redis.zadd(orderKey, 1, newPoolId());
   await own.sweepPools();
   expect((await idsOf({ limit: 100, offset: 0 })).ids.toSorted()).toEqual(ids.toSorted());
+  // It has deleted one and opened another: as many as before.
+  await control.bed.redis.zrem(orderKey, ids[7] ?? "");
+  await control.bed.redis.zadd(orderKey, 1, newPoolId());
+  await own.sweepPools();
+  expect((await idsOf({ limit: 100, offset: 0 })).ids.toSorted()).toEqual(ids.toSorted());
 });

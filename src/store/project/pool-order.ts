@@ -13,7 +13,6 @@ export class RedisPoolOrder {
 
   /** Makes it what the notes of pools say, where a release that keeps no order has written them. */
   async mend(open: readonly PoolId[]): Promise<void> {
-    if ((await this.scripts.ask((redis) => redis.zcard(this.#key))) === open.length) return;
     const listed = new Set<string>(await this.scripts.ask((redis) => redis.zrange(this.#key, "0", "-1")));
     for (const pool of open.filter((id) => !listed.delete(id))) await this.#add(pool);
     for (const pool of listed) await this.#drop(pool);
