@@ -68,8 +68,8 @@ fault(
     const before = await lendable(control);
     expect(Object.keys(before).toSorted()).toEqual(["a", "b"]);
     await fleet.kill(a);
-    // Nobody connects: what tells of the node is that its browsers are given back unused. It may have answered
-    // just before it died, and is then not asked at once.
+    // Nobody connects: what tells of the node is that its browsers are given back unused. It may have
+    // answered just before it died, and is then not asked at once.
     const isTakenForSilent = async (): Promise<boolean> => {
       await lendable(control);
       return control.log.includes("its browsers are not lent");
