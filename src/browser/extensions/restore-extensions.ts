@@ -12,9 +12,9 @@ export async function installedIn(cdp: Cdp, within: { limitMs?: Millis } = {}): 
   return new Map(extensions.map(({ id, path, enabled }) => [id, { path, isEnabled: enabled }]));
 }
 
-const limitMs: Millis = 15_000;
+const limitMs: Millis = 30_000;
 /** More for each extension that is taken back: Chromium starts the workers of all of them first. */
-const limitOfEachMs: Millis = 1_000;
+const limitOfEachMs: Millis = 2_000;
 const pauseMs: Millis = 10;
 /**
  * The worker of an uninstalled extension may still be starting, and goes on until it is closed too (Chromium
@@ -25,7 +25,7 @@ const quietMs: Millis = 150;
 /**
  * Brings a browser's extensions back to those it had: uninstalls what came since, closes its workers and
  * pages, and loads again what was replaced. Throws `TimeLimitReached` where that does not come to rest within
- * 15 s and a second for each.
+ * 30 s and 2 s for each.
  */
 export async function restoreInstalled(cdp: Cdp, clock: Clock, before: Installed): Promise<void> {
   const startedAt = clock.monotonic();
@@ -69,13 +69,14 @@ async function restoreExtensions(restoring: Restoring): Promise<number> {
   return added.length + changed.length;
 }
 
-const workerLimitMs: Millis = 4_000;
+/** A worker that does not answer within this is looked for once more: it may have ended meanwhile. */
+const answerLimitMs: Millis = 1_000;
 const mostManifestBytes = 2 ** 20;
 
 /**
- * Uninstalls an extension after its worker, if it has one, has started. A worker that is still starting would
- * leave a target behind that stays in every list, cannot be closed and is nowhere else (Chromium 156,
- * docs/chromium.md#extensions).
+ * Uninstalls an extension after its worker, if it has one, has started, or was seen and is gone. A worker that
+ * is still starting would leave a target behind that stays in every list, cannot be closed and is nowhere else
+ * (Chromium 156, docs/chromium.md#extensions).
  */
 async function uninstall(
   { cdp, clock, leftMs }: Restoring,
@@ -83,32 +84,37 @@ async function uninstall(
 ): Promise<void> {
   // The browser has said this path, so the file there is not trusted.
   const manifest = (await findForeignText(join(path, "manifest.json"), mostManifestBytes)) ?? "";
-  const deadline = clock.monotonic() + workerLimitMs;
-  let isReady = !manifest.includes('"service_worker"');
-  while (!isReady && clock.monotonic() < deadline) {
-    isReady = await hasRunningWorker(cdp, id);
-    if (!isReady) await pause(clock, looksEveryMs);
+  const deadline = clock.monotonic() + leftMs() / 2;
+  let isAwaited = manifest.includes('"service_worker"');
+  for (let wasSeen = false; isAwaited && clock.monotonic() < deadline;) {
+    const state = await findWorkerState(cdp, id);
+    isAwaited = state === "silent" || (state === "none" && !wasSeen);
+    wasSeen ||= state === "silent";
+    if (isAwaited) await pause(clock, looksEveryMs);
   }
   const limit = { limitMs: Math.max(1, leftMs()) };
   await cdp.send("Extensions.uninstall", { id }, limit).catch(ignoreRefusal);
 }
 
-async function hasRunningWorker(cdp: Cdp, id: string): Promise<boolean> {
+/** Whether an extension has a worker, and whether that answers: it does not while it is still starting. */
+async function findWorkerState(cdp: Cdp, id: string): Promise<"none" | "silent" | "running"> {
   const { targetInfos } = await cdp.send("Target.getTargets", {});
   const worker = targetInfos.find(
     ({ type, url }) => type === "service_worker" && url.startsWith(`chrome-extension://${id}/`),
   );
-  if (worker === undefined) return false;
+  if (worker === undefined) return "none";
   try {
-    const { sessionId: session } = await cdp.send("Target.attachToTarget", {
+    const { sessionId } = await cdp.send("Target.attachToTarget", {
       targetId: worker.targetId,
       flatten: true,
     });
-    await cdp.send("Runtime.evaluate", { expression: "0" }, { session, limitMs: workerLimitMs });
-    await cdp.send("Target.detachFromTarget", { sessionId: session });
-    return true;
+    const within = { session: sessionId, limitMs: answerLimitMs };
+    await cdp
+      .send("Runtime.evaluate", { expression: "0" }, within)
+      .finally(() => cdp.send("Target.detachFromTarget", { sessionId }).catch(ignoreRefusal));
+    return "running";
   } catch (error) {
-    if (error instanceof CdpRefused || error instanceof TimeLimitReached) return false;
+    if (error instanceof CdpRefused || error instanceof TimeLimitReached) return "silent";
     throw error;
   }
 }
