@@ -74,9 +74,9 @@ const answerLimitMs: Millis = 1_000;
 const mostManifestBytes = 2 ** 20;
 
 /**
- * Uninstalls an extension after its worker, if it has one, has started, or was seen and is gone. A worker that
- * is still starting would leave a target behind that stays in every list, cannot be closed and is nowhere else
- * (Chromium 156, docs/chromium.md#extensions).
+ * Uninstalls an extension after its worker, if it has one, has started, or was seen and is gone. A worker
+ * that is still starting would leave a target behind that stays in every list, cannot be closed and is
+ * nowhere else (Chromium 156, docs/chromium.md#extensions).
  */
 async function uninstall(
   { cdp, clock, leftMs }: Restoring,
