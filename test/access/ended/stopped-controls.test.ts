@@ -54,7 +54,8 @@ async function deleteBehindItsBack(id: string, meanwhile: () => Promise<unknown>
 const statusOf = async (answer: Promise<{ status: number }>): Promise<number> =>
   (await answer.catch(() => ({ status: 0 }))).status;
 
-const refused = [401, 0];
+/** 503: its command stood still on a dead connection for as long as commands may take. */
+const refused = [401, 503, 0];
 const idle = () =>
   controls[0].poolWhen(
     "herd",
