@@ -1,6 +1,8 @@
 import type { BrowserId } from "../base/ids.js";
 import type { Millis } from "../base/clock.js";
 import type { RungName } from "../spec/bodies.js";
+import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
+import type { FillContext } from "./fill/fill-page.js";
 import type { Attestation, AttestationParts } from "./attestation.js";
 import type { Sandbox } from "./isolation/sandbox.js";
 import type { MemoryUse } from "./resources/cgroup.js";
@@ -189,6 +191,8 @@ export interface Chromium {
    * (2560 × 1440, or its first size).
    */
   resize(viewport: { readonly width: number; readonly height: number }): Promise<void>;
+  /** Writes values into inputs of a page. Never throws. */
+  fillPage(fill: PageFill, around: FillContext): Promise<PageFillOutcome>;
   /** The loaded extensions, in load order. */
   readonly extensions: readonly ExtensionDirectory[];
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */

@@ -24,6 +24,8 @@ import {
 import type { Display } from "./display/display.js";
 import type { BrowserExtensions } from "./extensions/extensions.js";
 import type { LaunchExtensions } from "./extensions/forced-extensions.js";
+import { fillPage, type FillContext } from "./fill/fill-page.js";
+import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
 import { flushStorage } from "./profile/flush-storage.js";
 import type { StartedProcess } from "./isolation/syscall-filter.js";
 import type { Fingerprint } from "./reset/fingerprint.js";
@@ -154,6 +156,11 @@ export class RunningChromium implements Chromium {
     await display?.resize(viewport);
     const page = pages.oldest();
     if (page !== undefined) await placeWindow(cdp, page, { ...spec, viewport });
+  }
+
+  fillPage(fill: PageFill, around: FillContext): Promise<PageFillOutcome> {
+    const { cdp, clock } = this.launched;
+    return fillPage(fill, { cdp, clock, ...around });
   }
 
   get extensions(): readonly ExtensionDirectory[] {

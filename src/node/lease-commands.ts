@@ -12,6 +12,7 @@ import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 import type { LeaseHandover } from "./lease-handover.js";
 import type { ExtensionUploads } from "./extension-uploads.js";
+import type { PageFills } from "./page-fills.js";
 import { runAsVisitor } from "./exclusive.js";
 
 type AskMessage = Extract<NodeMessage, { kind: "ask" }>;
@@ -25,6 +26,7 @@ export interface LeaseCommandPorts {
   readonly handover: LeaseHandover;
   readonly uploads: ExtensionUploads;
   readonly changeSession: ChangeSession;
+  readonly pageFills: PageFills;
   readonly resetLimitMs: Millis;
   answer(message: AskMessage, commandResult: CommandResult): Promise<void>;
 }
@@ -156,6 +158,8 @@ export class LeaseCommands {
         return succeeded;
       case "change":
         return await this.ports.changeSession.change(slot, lease, what);
+      case "fill":
+        return await this.ports.pageFills.fill(slot, lease, what.sealed);
     }
   }
 

@@ -5,6 +5,7 @@ import { Drain } from "../../node/drain.js";
 import { LeaseCommands } from "../../node/lease-commands.js";
 import { LeaseHandover } from "../../node/lease-handover.js";
 import { NetworkSync } from "../../node/network-sync.js";
+import { PageFills } from "../../node/page-fills.js";
 import { Reconciler } from "../../node/reconciler.js";
 import type { Slots } from "../../node/slots.js";
 import type { NameOwnership } from "../../node/name-ownership.js";
@@ -23,7 +24,7 @@ export interface LeaseWork {
 }
 
 export function openLeaseWork(
-  { config, clock, log, stores }: DaemonParts,
+  { config, clock, log, stores, keys }: DaemonParts,
   {
     node,
     nameOwnership,
@@ -42,6 +43,7 @@ export function openLeaseWork(
     handover,
     log,
     ...assets.changing(slots, networkSync),
+    pageFills: new PageFills(keys.seal),
     resetLimitMs: config.node.resetLimitMs,
     answer: ({ control, question }, { isDone: ok, ...why }) =>
       messages.toControl(control, { kind: "answer", question, ok, ...why }),

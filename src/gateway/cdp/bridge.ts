@@ -3,6 +3,7 @@ import { firstClientId, type Frame, summarize } from "../../browser/cdp/frame.js
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import { PendingCalls } from "./pending-calls.js";
 import { ClosedTargets } from "./closed-targets.js";
+import { TargetHolds } from "./target-holds.js";
 import { codes, type Command, errorReply } from "./command.js";
 import { written } from "../gates/judge.js";
 import { ControlSession, type BridgeCommand } from "./control-session.js";
@@ -55,6 +56,7 @@ interface BridgeOptions {
  * All of them hang below one control session.
  */
 export class Bridge {
+  readonly holds: TargetHolds<BridgeClient>;
   readonly #sessions = new CdpSessions<BridgeClient>();
   readonly #calls = new PendingCalls<BridgeCommand | ClientCall>();
   readonly #shares: SessionQuotas<BridgeClient>;
@@ -72,6 +74,7 @@ export class Bridge {
     this.#control = new ControlSession(pipe, clock, this.#calls);
     this.#shares = new SessionQuotas(this.#sessions, sessions);
     this.#recorder = recorder;
+    this.holds = new TargetHolds(clock);
     this.#stops = [
       pipe.onFrame((frame) => this.#receive(frame)),
       pipe.onClosed(() => this.close()),
@@ -120,6 +123,7 @@ export class Bridge {
     for (const session of gone) for (const id of session.calls) this.#calls.take(id);
     this.#shares.forget(root.owner);
     this.#waiting.delete(root.owner);
+    this.holds.forget(root.owner);
     await this.#control.detach(root.id);
   }
 
@@ -131,6 +135,7 @@ export class Bridge {
       );
       return false;
     }
+    if (this.holds.keeps(session, command.method, () => void this.#send(root, command))) return true;
     const body = command.written ?? written(command);
     const tooLong = isTooLong(body) ? "The message is longer than Chromium accepts" : undefined;
     const refused =

@@ -23,7 +23,8 @@ const signatureHeader = "x-remuda-signature";
 const clockHeader = "x-remuda-clock";
 /** What a node signs to tell the time: it is good for this one message. */
 const clockText = (signature: string): string => `clock\n${signature}`;
-const longestBytes = 256 * 1024;
+/** A fill of 32 fields that are as long as they may be comes to some 900 KiB. */
+const longestBytes = 1024 * 1024;
 
 interface DirectMessagePorts {
   readonly secret: Secret;

@@ -113,6 +113,8 @@ const NodeRequest = Type.Union([
    * `network` will ask for is made ready.
    */
   Type.Object({ kind: Type.Literal("change"), ...runningChange }),
+  /** Has a node write values into a page, once: a sealed `PageFill`. Asks for the JSON of its outcome. */
+  Type.Object({ kind: Type.Literal("fill"), sealed: Type.String() }),
 ]);
 export type NodeRequest = Readonly<Static<typeof NodeRequest>>;
 

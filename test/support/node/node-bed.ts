@@ -15,6 +15,9 @@ import { AttachProfile } from "../../../src/node/attach-profile.js";
 import { RedisContact } from "../../../src/node/redis-contact.js";
 import { BrowserEgress } from "../../../src/node/browser-egress.js";
 import { NetworkSync } from "../../../src/node/network-sync.js";
+import { PageFills } from "../../../src/node/page-fills.js";
+import { Seal } from "../../../src/base/crypto/seal.js";
+import { Secret } from "../../../src/base/crypto/secret.js";
 import { Reconciler } from "../../../src/node/reconciler.js";
 import { LeaseCommands } from "../../../src/node/lease-commands.js";
 import { LeaseHandover } from "../../../src/node/lease-handover.js";
@@ -36,6 +39,9 @@ import { nodeA } from "../store/pool-bed.js";
 import { startRedis, type TestRedis } from "../store/redis.js";
 import { claimOf, openStoreBed, type StoreBed } from "../store/store-bed.js";
 import { unstoredTelemetry } from "../telemetry/recorder.js";
+
+/** Seals what nodes of the tests are asked to fill. */
+export const bedSeal = new Seal(new Secret("a secret of the node's bed"));
 
 /**
  * A node's slots over a real store and fake Chromium processes, unless real ones are asked for; a test says
@@ -199,6 +205,7 @@ export async function openNodeBed(
     handover,
     uploads,
     changeSession,
+    pageFills: new PageFills(bedSeal),
     resetLimitMs: 5000,
     answer: async () => {},
   });

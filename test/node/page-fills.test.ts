@@ -1,0 +1,94 @@
+import { afterEach, expect, test } from "vitest";
+import { newLeaseId, newRequestId, type BrowserId, type LeaseId } from "../../src/base/ids.js";
+import type { Slot } from "../../src/node/slot.js";
+import { fillOwner, type PageFill } from "../../src/spec/page-fill.js";
+import { PipeClient } from "../support/browser/chromium-client.js";
+import { fillOf, type FillSite, openFillSite, valuesOf } from "../support/browser/fill/fill-bed.js";
+import { login } from "../support/browser/fill/fill-case.js";
+import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+
+let node: NodeBed | undefined;
+let site: FillSite | undefined;
+afterEach(async () => {
+  await site?.close();
+  await node?.close();
+  node = site = undefined;
+});
+
+const control = "control" as never;
+const given = fillOf({
+  fields: [
+    ["#user", "secret-1"],
+    ["#password", "secret-2"],
+  ],
+});
+
+async function lent(): Promise<{ bed: NodeBed; slot: Slot; lease: LeaseId; client: PipeClient }> {
+  const bed = (node = await openNodeBed("pagefills", { isReal: true }));
+  const pool = await PoolBed.create(bed.bed, { size: 1 });
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  await bed.launch(browser);
+  const held = await pool.lend();
+  const slot = bed.slots.find(held.id);
+  if (!slot) throw new Error("no slot");
+  return { bed, slot, lease: held.lease, client: new PipeClient(slot.chromium) };
+}
+
+const ask = (
+  { leaseCommands }: NodeBed,
+  { browser, lease, sealed }: { browser: BrowserId; lease: LeaseId; sealed: string },
+  question = newRequestId(),
+) =>
+  leaseCommands.receiveDirectly({
+    kind: "ask",
+    question,
+    control,
+    browser,
+    lease,
+    what: { kind: "fill", sealed },
+  });
+const sealedFor = (slot: Slot, lease: LeaseId, fill: PageFill = given): string =>
+  bedSeal.close(JSON.stringify(fill), fillOwner(slot.id, lease));
+
+test("a node fills for the lease that a fill was sealed for, and once, however often it is asked", async () => {
+  const { bed, slot, lease, client } = await lent();
+  site = await openFillSite();
+  site.serve({ body: login });
+  const session = await client.attach();
+  // The bed's egress lets no page out.
+  await client.send(
+    "Page.setDocumentContent",
+    { frameId: (await client.targets())[0]?.targetId, html: login },
+    session,
+  );
+  const asked = { browser: slot.id, lease, sealed: sealedFor(slot, lease) };
+  const question = newRequestId();
+  const [first, second] = await Promise.all([ask(bed, asked, question), ask(bed, asked, question)]);
+  expect(first).toBe(second);
+  const payload = first?.isDone === true ? (first.payload ?? "") : "";
+  expect(JSON.parse(payload)).toMatchObject({ kind: "ended", status: "completed" });
+  expect(await valuesOf(client)).toEqual({ user: "secret-1", password: "secret-2" });
+});
+
+test("one that was sealed for another lease, with another secret, or is damaged is not opened", async () => {
+  const { bed, slot, lease, client } = await lent();
+  const session = await client.attach();
+  await client.send(
+    "Page.setDocumentContent",
+    { frameId: (await client.targets())[0]?.targetId, html: login },
+    session,
+  );
+  for (const sealed of [
+    sealedFor(slot, newLeaseId()),
+    sealedFor(slot, lease).slice(0, -3),
+    "v1.00000000.AAAA",
+    "",
+  ])
+    expect(await ask(bed, { browser: slot.id, lease, sealed })).toMatchObject({ isDone: false });
+  expect(
+    await ask(bed, { browser: slot.id, lease: newLeaseId(), sealed: sealedFor(slot, lease) }),
+  ).toMatchObject({ isDone: false });
+  expect(await valuesOf(client)).toEqual({});
+});
