@@ -54,12 +54,12 @@ const fillErrorCodes = [
 export type FillErrorCode = (typeof fillErrorCodes)[number];
 
 /** What became of one field. `unknown`: the value may be on the page, or may not. */
-const FilledField = Type.Object({
+const WrittenField = Type.Object({
   index: Type.Integer({ minimum: 0 }),
   status: Type.Enum(["filled", "failed", "not_attempted", "unknown"]),
   error_code: Type.Optional(Type.Enum(fillErrorCodes)),
 });
-export type FilledField = Readonly<Static<typeof FilledField>>;
+export type WrittenField = Readonly<Static<typeof WrittenField>>;
 
 /** Why nothing was written, before any field was looked at on its own. */
 const refusals = [
@@ -77,7 +77,7 @@ const PageFillOutcome = Type.Union([
   Type.Object({
     kind: Type.Literal("ended"),
     status: Type.Enum(["completed", "failed", "unknown"]),
-    fields: readonlyList(FilledField),
+    fields: readonlyList(WrittenField),
   }),
 ]);
 export type PageFillOutcome = Readonly<Static<typeof PageFillOutcome>>;

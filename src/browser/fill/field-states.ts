@@ -1,7 +1,7 @@
-import type { FilledField, FillErrorCode, PageFillOutcome } from "../../spec/page-fill.js";
+import type { WrittenField, FillErrorCode, PageFillOutcome } from "../../spec/page-fill.js";
 
 interface FieldState {
-  status: FilledField["status"];
+  status: WrittenField["status"];
   code?: FillErrorCode;
 }
 
