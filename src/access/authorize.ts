@@ -36,7 +36,7 @@ const missing: Readonly<Record<Kind, ErrorCode>> = {
   browsers: "browser_not_found",
   profiles: "profile_not_found",
   proxies: "proxy_not_found",
-  vaults: "not_found",
+  vaults: "vault_not_found",
 };
 
 /** What no policy opens is closed to whoever has one, and administration to members too. */

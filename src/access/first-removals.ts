@@ -2,7 +2,14 @@ import { createHash } from "node:crypto";
 import { type Principal, projectOfRequest, whoIs } from "./principal.js";
 
 /** Kinds of things that are deleted by a name, which another may bear afterwards. */
-export type NamedKind = "pools" | "browsers" | "extensions" | "profiles" | "otlpDestinations" | "projects";
+export type NamedKind =
+  | "pools"
+  | "browsers"
+  | "extensions"
+  | "profiles"
+  | "otlpDestinations"
+  | "vaults"
+  | "projects";
 
 /** A request to delete something. */
 export interface Removal {

@@ -89,6 +89,19 @@ export const operationRules = {
   updateTelemetryDestination: unrestricted,
   deleteTelemetryDestination: unrestricted,
 
+  listVaults: list("vaults", "vaults:read"),
+  createVault: inProject("vaults:create"),
+  getVault: on("vaults", "vaults:read"),
+  deleteVault: on("vaults", "vaults:delete"),
+  getVaultEncryptionKey: on("vaults", "vaults:read"),
+  listVaultItems: on("vaults", "vaults:read"),
+  getVaultItem: on("vaults", "vaults:read"),
+  listVaultItemEvents: on("vaults", "vaults:read"),
+  putVaultItem: on("vaults", "vaults:write"),
+  updateVaultItem: on("vaults", "vaults:write"),
+  deleteVaultItem: on("vaults", "vaults:write"),
+  operateVaultItem: on("vaults", "vaults:use"),
+
   // They show what `projects:read` allows.
   listProjects: everybody,
   getProject: everybody,

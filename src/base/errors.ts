@@ -43,6 +43,13 @@ export const errors = {
     retry: false,
     message: "A key cannot delete itself; use another one",
   },
+  encryption_key_mismatch: {
+    status: 400,
+    retry: false,
+    message: "The value was encrypted for another vault's key",
+  },
+  invalid_request: { status: 400, retry: false, message: "An encrypted value cannot be opened" },
+  field_unavailable: { status: 400, retry: false, message: "The item has no value for this field" },
   unauthorized: {
     status: 401,
     retry: false,
@@ -59,6 +66,8 @@ export const errors = {
   profile_not_found: { status: 404, retry: false, message: "There is no such profile" },
   proxy_not_found: { status: 404, retry: false, message: "There is no such proxy" },
   otlp_destination_not_found: { status: 404, retry: false, message: "There is no such OTLP destination" },
+  vault_not_found: { status: 404, retry: false, message: "There is no such vault" },
+  vault_item_not_found: { status: 404, retry: false, message: "The vault has no such item" },
   projects_disabled: { status: 404, retry: false, message: "Projects are not enabled" },
   project_not_found: { status: 404, retry: false, message: "There is no such project" },
   method_not_allowed: { status: 404, retry: false, message: "There is no such operation on this path" },
@@ -79,6 +88,15 @@ export const errors = {
     retry: false,
     message: "The network configuration has changed since it was read",
   },
+  stale_version: { status: 409, retry: false, message: "The item has changed since it was read" },
+  item_mismatch: { status: 409, retry: false, message: "The key names another item than is meant" },
+  item_exists: { status: 409, retry: false, message: "The key has an item of another specification" },
+  operation_unavailable: {
+    status: 409,
+    retry: false,
+    message: "The item does not offer this now: see its available_operations",
+  },
+  vault_not_attached: { status: 409, retry: false, message: "The browser was not created with this vault" },
   lease_ended: { status: 409, retry: false, message: "The lease this idempotency key was given is over" },
   lease_superseded: { status: 409, retry: false, message: "The browser is no longer held by that lease" },
   profile_loaded: {

@@ -35,6 +35,9 @@ export type ApiKeyId = Branded<"ApiKeyId">;
 export type DestinationId = Branded<"DestinationId">;
 /** Names a collector that telemetry is sent to; a `DestinationId` names a bucket that has the audit log. */
 export type OtlpDestinationId = Branded<"OtlpDestinationId">;
+/** 24 lower-case alphanumerics after those of its project. */
+export type VaultId = Branded<"VaultId">;
+export type VaultItemId = Branded<"VaultItemId">;
 /** SHA-256 of an archive's bytes, 64 lower-case hexadecimal digits: what an archive is called. */
 export type Digest = Branded<"Digest">;
 
@@ -96,6 +99,8 @@ export const newExtensionId = (project = defaultProject): ExtensionId => newIdIn
 export const newProfileId = (project = defaultProject): ProfileId => newIdIn(project) as ProfileId;
 export const newOtlpDestinationId = (project = defaultProject): OtlpDestinationId =>
   newIdIn(project) as OtlpDestinationId;
+export const newVaultId = (project = defaultProject): VaultId => newIdIn(project) as VaultId;
+export const newVaultItemId = (project = defaultProject): VaultItemId => newIdIn(project) as VaultItemId;
 const newIdIn = (project: ProjectId): string => idPrefixOf(project) + randomText(idLength);
 export const newApiKeyId = (): ApiKeyId => randomText(idLength) as ApiKeyId;
 export const newDestinationId = (): DestinationId => randomText(idLength) as DestinationId;
@@ -143,6 +148,8 @@ export const findDestinationId = (text: string): DestinationId | undefined =>
   isPlainId(text) ? (text as DestinationId) : undefined;
 export const findOtlpDestinationId = (text: string): OtlpDestinationId | undefined =>
   isId(text) ? (text as OtlpDestinationId) : undefined;
+export const findVaultId = (text: string): VaultId | undefined =>
+  isId(text) ? (text as VaultId) : undefined;
 export const findDigest = (text: string): Digest | undefined =>
   /^[0-9a-f]{64}$/.test(text) ? (text as Digest) : undefined;
 export const findLeaseId = (text: string): LeaseId | undefined =>
@@ -164,6 +171,8 @@ export const ProfileId = idText<ProfileId>(inProject);
 export const ExtensionId = idText<ExtensionId>(inProject);
 export const ApiKeyId = idText<ApiKeyId>(inNone);
 export const DestinationId = idText<DestinationId>(inNone);
+export const VaultId = idText<VaultId>(inProject);
+export const VaultItemId = idText<VaultItemId>(inProject);
 export const NodeId = idText<NodeId>("^[0-9a-z-]{1,63}$");
 export const ControlId = idText<ControlId>("^[0-9a-z]{12}$");
 export const Partition = idText<Partition>("^(?:[0-9a-z]{12}){1,2}$");

@@ -8,6 +8,7 @@ import { nodeSection, browserSection, drainSection } from "./sections/browsers.j
 import { serverSection, redisSection, logSection, stopSection } from "./sections/daemon.js";
 import { gatewaySection, egressSection } from "./sections/network.js";
 import { telemetrySection } from "./sections/telemetry.js";
+import { vaultSection } from "./sections/vault.js";
 import {
   fillSection,
   acquireSection,
@@ -61,6 +62,7 @@ export const ConfigFile = Type.Object({
   telemetry: telemetrySection,
   extensions: extensionsSection,
   profiles: profilesSection,
+  vault: vaultSection,
   periods: periodsSection,
   tombstones: tombstonesSection,
   limits: limitsSection,

@@ -30,6 +30,8 @@ import { addSessionExtensions } from "./routes/session-extensions.js";
 import { addSessions } from "./routes/sessions.js";
 import { addTelemetry } from "./routes/telemetry.js";
 import { addTelemetryDestinations } from "./routes/telemetry-destinations.js";
+import { addVaultItems } from "./routes/vault-items.js";
+import { addVaults } from "./routes/vaults.js";
 import { components } from "./schemas/replies.js";
 import { makeValidatorCompiler } from "./validation.js";
 
@@ -89,6 +91,8 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addProfiles(admitted, given);
     addTelemetry(admitted, given);
     addTelemetryDestinations(admitted, given);
+    addVaults(admitted, given);
+    addVaultItems(admitted, given);
     addApiKeys(admitted, deps);
     addLimits(admitted, deps);
     addAudit(admitted, deps);

@@ -19,6 +19,9 @@ import type { OtlpDestinationOperations } from "../registry/destinations/destina
 import type { ExtensionOperations } from "../registry/extensions/extension.js";
 import type { ProfileOperations } from "../registry/profiles/profile.js";
 import type { ProxyOperations } from "../registry/proxies/proxy.js";
+import type { ItemOperations } from "../vault/items.js";
+import type { VaultOperations } from "../vault/vault.js";
+import type { WireNames } from "../vault/wire-names.js";
 import type { EventOperations } from "../telemetry/read-events.js";
 import type { TellPlatformCall } from "../telemetry/platform-calls.js";
 import type { RequestInterceptor } from "./request-interceptor.js";
@@ -79,6 +82,8 @@ export interface OperationsInProject {
   readonly profiles: ProfileOperations;
   readonly events: EventOperations;
   readonly otlpDestinations: OtlpDestinationOperations;
+  readonly vaults: VaultOperations;
+  readonly vaultItems: ItemOperations;
 }
 
 export interface HttpDeps {
@@ -106,6 +111,8 @@ export interface HttpDeps {
   readonly audit: AuditRecorder;
   readonly auditLog: AuditReader;
   readonly destinations: DestinationOperations;
+  /** What providers and operations of vaults are called in answers. */
+  readonly wireNames: WireNames;
   readonly tellPlatformCall: TellPlatformCall;
   readonly links: ViewContext["links"];
   readonly readiness: Readiness;

@@ -2,6 +2,7 @@ import type { ErrorObject } from "ajv";
 import type { Detail } from "../base/errors.js";
 import { bounds } from "../spec/bodies.js";
 import { curlPatterns } from "../spec/curl.js";
+import { credentialBounds } from "../vault/credential.js";
 
 /** What Ajv found, in words for a person who does not know JSON Schema; nothing of a value is repeated. */
 export function faultsOf(found: readonly ErrorObject[]): Detail[] {
@@ -61,10 +62,13 @@ function wordsOf({ keyword, params }: ErrorObject): string {
     case "maxLength":
       return `must have at most ${count(limit, "character")}`;
     case "minItems":
+    case "minProperties":
       return `must have at least ${count(limit, "entry")}`;
     case "maxItems":
     case "maxProperties":
       return `must have at most ${count(limit, "entry")}`;
+    case "uniqueItems":
+      return "must have no entry twice";
     case "pattern":
       return patternWords.get(String(params["pattern"])) ?? "does not have the form that is expected";
     default:
@@ -79,6 +83,7 @@ const patternWords: ReadonlyMap<string, string> = new Map([
     "must have no characters but those of a header: no line breaks, none beyond Latin-1",
   ],
   [curlPatterns.headerName, "must be 1 to 256 of the characters that RFC 9110 (5.6.2) has in names"],
+  [credentialBounds.fieldName, "must be a letter and up to 63 letters, digits and underscores after it"],
   [bounds.namePattern, "must be 1 to 255 letters, digits, dots, underscores or hyphens"],
   [bounds.clearableNamePattern, "must be at most 255 letters, digits, dots, underscores or hyphens"],
   [bounds.tagValuePattern, "must be at most 256 letters, digits, spaces or characters of _.:/=+@-"],

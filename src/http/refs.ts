@@ -11,7 +11,8 @@ function parseRef(
     | "browser_not_found"
     | "extension_not_found"
     | "profile_not_found"
-    | "otlp_destination_not_found",
+    | "otlp_destination_not_found"
+    | "vault_not_found",
 ): string {
   if (!pattern.test(text)) throw new RemudaError(missing);
   return text;
@@ -26,3 +27,5 @@ export const parseProfileRef = ({ id_or_name }: { id_or_name: string }): string 
   parseRef(id_or_name, "profile_not_found");
 export const parseOtlpDestinationRef = ({ id_or_name }: { id_or_name: string }): string =>
   parseRef(id_or_name, "otlp_destination_not_found");
+export const parseVaultRef = ({ id_or_name }: { id_or_name: string }): string =>
+  parseRef(id_or_name, "vault_not_found");

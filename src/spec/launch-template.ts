@@ -1,5 +1,5 @@
 import { type Static, Type } from "typebox";
-import { ExtensionId, ProfileId } from "../base/ids.js";
+import { ExtensionId, ProfileId, VaultId } from "../base/ids.js";
 import { readonlyList } from "../base/parser.js";
 import {
   BrowserPolicy,
@@ -48,6 +48,8 @@ const launchFields = {
   extension_ids: Type.Optional(readonlyList(ExtensionId)),
   /** The id of what `profile` names. */
   profile_id: Type.Optional(ProfileId),
+  /** The vaults that its pages may be filled from. */
+  vault_ids: Type.Optional(readonlyList(VaultId)),
   proxy_id: Type.Optional(Type.String()),
   /** Set where a session asked for no proxy, or for the operator's, instead of a proxy of the registry. */
   proxy_mode: Type.Optional(Type.Enum(["direct", "default"])),

@@ -44,6 +44,7 @@ const missing = {
   browsers: "browser_not_found",
   profiles: "profile_not_found",
   proxies: "proxy_not_found",
+  vaults: "vault_not_found",
 } as const;
 const calls = () => server().operations.calls;
 async function expectRefused(

@@ -161,6 +161,7 @@ test("a project is deleted once nothing is left in it: no session, extension or 
     ["/browsers", { body: { headless: true, timeout_seconds: 3600 } }, "archived"],
     ["/extensions", upload("mine"), undefined],
     ["/telemetry/destinations", { body: { name: "mine", endpoint: "http://127.0.0.1:9" } }, undefined],
+    ["/vaults", { body: { name: "mine" } }, undefined],
   ] as const;
   const end = (): Promise<Answer> => ask("default", `/org/projects/${project}`, { method: "DELETE" });
   const refused = { status: 409, body: { code: "project_not_empty" } };

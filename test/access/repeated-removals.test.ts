@@ -32,6 +32,7 @@ const kinds: readonly (readonly [path: string, make: Make])[] = [
   ["/profiles", makeAt("/profiles", {})],
   ["/extensions", makeExtension],
   ["/telemetry/destinations", makeAt("/telemetry/destinations", { endpoint })],
+  ["/vaults", makeAt("/vaults", {})],
   ["/org/projects", makeAt("/org/projects", {})],
 ];
 

@@ -73,6 +73,7 @@ const missing: Readonly<Record<Kind, keyof typeof errors>> = {
   browsers: "browser_not_found",
   profiles: "profile_not_found",
   proxies: "proxy_not_found",
+  vaults: "vault_not_found",
 };
 
 /** Why docs/access.md has the operation refused to such a key; undefined where it lets it in. */

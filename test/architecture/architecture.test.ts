@@ -79,7 +79,7 @@ describe("the rules themselves", () => {
       "an environment variable read on the way",
       source("gateway/gateway.ts", { code: "const a = process.env.A;" }),
     ],
-    ["a folder without a wall", source("vault/keys.ts", {})],
+    ["a folder without a wall", source("wardrobe/keys.ts", {})],
     ["a key that is compared byte by byte", source("base/crypto/key.ts", { code: "given.equals(key)" })],
     ["an exit", source("daemon/control.ts", { code: "process.exit(1)" })],
     ["a timer of its own", source("node/beat.ts", { code: "setInterval(beat, 1000)" })],

@@ -67,12 +67,27 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
     because:
       "node/ runs browsers; whom they are lent to is decided elsewhere, and the API may run in another process",
   },
+  vault: {
+    may: ["base", "spec"],
+    because: "vault/ is what is kept for pages to be filled with: rules and operations, no I/O",
+  },
   http: {
-    may: ["base", "spec", "access", "registry", "pool", "lease", "audit", "telemetry", "archive/archives.ts"],
+    may: [
+      "base",
+      "spec",
+      "access",
+      "registry",
+      "pool",
+      "lease",
+      "audit",
+      "telemetry",
+      "vault",
+      "archive/archives.ts",
+    ],
     because: "http/ is the API: it runs operations, and browsers may be in another process",
   },
   store: {
-    may: ["base", "spec", "access", "registry", "pool", "audit", "telemetry", "config/resolve.ts"],
+    may: ["base", "spec", "access", "registry", "pool", "audit", "telemetry", "vault", "config/resolve.ts"],
     because: "store/ implements ports; nobody but the daemon knows it",
   },
   schedule: { may: ["base", "pool/ports"], because: "schedule/ carries work, and does not know what for" },
@@ -130,7 +145,11 @@ export const packageRules: readonly Rule[] = [
     ["browser/profile/pack-profile.ts", "browser/profile/unpack-profile.ts"],
     "tar-stream is for profiles on their way out of and into a browser's directory",
   ),
-  belongs(/^jose$/, ["oidc/"], "jose belongs to oidc/: people's tokens are judged nowhere else"),
+  belongs(
+    /^jose$/,
+    ["oidc/", "vault/collection-form.ts", "vault/transport-key.ts"],
+    "jose belongs to oidc/, which judges people's tokens, and to what comes to a vault encrypted",
+  ),
   belongs(
     /^p-queue$/,
     ["node/", "audit/"],
@@ -171,9 +190,10 @@ export const packageRules: readonly Rule[] = [
     "processes are started by browser/, the private Redis of store/, the namespace tier of egress/ and the BiDi mappers of gateway/ only",
   ),
   {
-    because: "spec/, access/, pool/, lease/ and registry/ do no I/O: rules take values and return values",
+    because:
+      "spec/, access/, pool/, lease/, vault/ and registry/ do no I/O: rules take values and return values",
     findFaults: (source) =>
-      ["spec", "access", "pool", "lease", "registry"].includes(folderOf(source.path))
+      ["spec", "access", "pool", "lease", "vault", "registry"].includes(folderOf(source.path))
         ? source.packages
             .filter((name) => name.startsWith("node:") && !pureBuiltIns.includes(name))
             .map((name) => `imports ${name}`)

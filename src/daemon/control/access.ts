@@ -115,8 +115,10 @@ const finders: Readonly<Record<Parameters<GuardedLookup["find"]>[0], Find>> = {
     const got = await proxies.get(ref);
     return got.kind === "refused" ? undefined : { id: got.value.id };
   },
-  // Vaults are not built yet.
-  vaults: async () => undefined,
+  async vaults({ vaults }, ref) {
+    const got = await vaults.get(ref);
+    return got.kind === "refused" ? undefined : { id: got.value.id };
+  },
 };
 
 const targetsAmong = (known: KnownProjects, thingsIn: HttpDeps["thingsIn"]): PolicyTargets => ({

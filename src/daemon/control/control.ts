@@ -15,7 +15,9 @@ import { rootPersonOf } from "./access.js";
 import { interceptorOf, listenAsApi } from "./http.js";
 import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
+import type { CollectionForms } from "../../vault/collection-form.js";
 import type { DaemonParts } from "../parts.js";
+import { openCollectionForms } from "../vaults.js";
 import { makeRole, take } from "../shared.js";
 import { startSchedules } from "./schedules.js";
 import type { Stores } from "../stores.js";
@@ -51,6 +53,8 @@ interface ControlParts {
 interface Control {
   readonly port: number;
   readonly pools: PoolOperations;
+  /** What the hosted form of vaults asks. */
+  readonly forms: CollectionForms;
   readonly stops: Stops;
   /** Declares the configuration's pools, starts the schedules. */
   begin(): Promise<void>;
@@ -93,7 +97,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     listening.drain();
     lending.waiters.close();
   };
-  return { port, pools, stops, begin, dismiss };
+  return { port, pools, forms: openCollectionForms(shared), stops, begin, dismiss };
 }
 
 /** A node is asked whether it is there where nothing that was lent of it was used. */

@@ -50,6 +50,7 @@ export async function listenAsApi(
     clock,
     log,
     interceptor,
+    wireNames: config.vault.names,
     metrics,
     staging: archives.staging,
     tellPlatformCall: makeTellPlatformCall(makeTellHolder(shared.recorder)),
@@ -68,6 +69,7 @@ const named: Readonly<Record<Exclude<NamedKind, "projects">, FindNamed>> = {
   extensions: async ({ extensions }, ref) => idIn(await extensions.get(ref)),
   profiles: async ({ profiles }, ref) => idIn(await profiles.get(ref)),
   otlpDestinations: async ({ otlpDestinations }, ref) => idIn(await otlpDestinations.get(ref)),
+  vaults: async ({ vaults }, ref) => idIn(await vaults.get(ref)),
   async browsers({ sessions }, ref) {
     const got = await sessions.get(ref, { includeDeleted: false });
     if (got.kind === "refused" || got.value.kind !== "session") return refusal("browser_not_found");

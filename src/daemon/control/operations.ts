@@ -30,7 +30,7 @@ import {
 } from "../../pool/pool-operations.js";
 import { makeUpdatePool } from "../../pool/update-pool.js";
 import type { Lending } from "./lending.js";
-import { isActiveOf, openProjectRegistries } from "./project-registries.js";
+import { isActiveOf, openProjectRegistries, openProjectVaults } from "./project-registries.js";
 import { acquireMeter } from "../metrics.js";
 import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
 import { extensionCheck } from "../registries.js";
@@ -55,11 +55,13 @@ export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): Ht
   const eventPorts = openEventPorts(shared);
   const make = (project: ProjectId): OperationsInProject => {
     const stores = shared.stores.projects.of(project);
+    const sessions = makeSessionOperations(shared, stores, parts);
     return {
       pools: makePoolOperations(shared, stores, parts),
-      sessions: makeSessionOperations(shared, stores, parts),
+      sessions,
       events: makeEventOperations({ ...eventPorts, projects: stores.projects }),
       ...openProjectRegistries(shared, stores),
+      ...openProjectVaults(shared, stores, { sessions }),
     };
   };
   return (project) => {

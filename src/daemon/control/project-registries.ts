@@ -2,7 +2,9 @@ import { defaultProject, type ProjectId } from "../../base/ids.js";
 import type { Done } from "../../base/errors.js";
 import { undoneWhereLate } from "../../pool/late-creation.js";
 import type { ProjectStores } from "../../store/project/projects.js";
+import type { SessionOperations } from "../../pool/operations.js";
 import { openRegistries } from "../registries.js";
+import { openVaults } from "../vaults.js";
 import type { DaemonParts } from "../parts.js";
 
 /** The default project is always there. */
@@ -34,6 +36,22 @@ export function openProjectRegistries(
   };
 }
 
+/** The same of its vaults; one that was there before is not taken back. */
+export function openProjectVaults(
+  shared: DaemonParts,
+  stores: ProjectStores,
+  parts: { readonly sessions: Pick<SessionOperations, "get"> },
+): ReturnType<typeof openVaults> {
+  const { vaults, vaultItems } = openVaults(shared, stores, parts);
+  const upsert = undoneWhereLate(vaults.upsert, {
+    isActive: isActiveOf(shared, stores.projects.project),
+    async undo({ value: { vault, isNew } }) {
+      if (isNew) await stores.vaults.remove(vault.id);
+    },
+  });
+  return { vaults: { ...vaults, upsert }, vaultItems };
+}
+
 const removedAtOnce = 100;
 
 /** Some of what is registered in a deleted project: requests have made it that the deletion has overtaken. */
@@ -42,18 +60,21 @@ export async function removeRegistered({
   profiles,
   proxies,
   destinations,
+  vaults,
 }: ProjectStores): Promise<void> {
   const some = { limit: removedAtOnce, offset: 0 };
-  const [loaded, saved, routed, exported] = await Promise.all([
+  const [loaded, saved, routed, exported, kept] = await Promise.all([
     extensions.all(),
     profiles.page(some),
     proxies.page(some),
     destinations.all(),
+    vaults.all(),
   ]);
   await Promise.all([
     ...loaded.map(({ id }) => extensions.remove(id)),
     ...saved.items.map(({ id }) => profiles.remove(id)),
     ...routed.items.map(({ id }) => proxies.remove(id)),
     ...exported.map(({ id }) => destinations.remove(id)),
+    ...kept.map(({ id }) => vaults.remove(id)),
   ]);
 }

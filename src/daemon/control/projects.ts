@@ -84,14 +84,16 @@ const contentsOf = ({ poolStore, projects }: Stores): ProjectContents => ({
     return launching + leased > 0 || (await projects.of(id).projects.pools()).length > 0;
   },
   async hasRegistered(id) {
-    const { extensions, profiles, proxies, destinations } = projects.of(id);
+    const { extensions, profiles, proxies, destinations, vaults } = projects.of(id);
     const first = { limit: 1, offset: 0 };
-    const [loaded, saved, routed, exported] = await Promise.all([
+    const [loaded, saved, routed, exported, kept] = await Promise.all([
       extensions.all(),
       profiles.page(first),
       proxies.page(first),
       destinations.all(),
+      vaults.all(),
     ]);
-    return loaded.length + saved.items.length + routed.items.length + exported.length > 0;
+    const registered = [loaded, saved.items, routed.items, exported, kept];
+    return registered.some(({ length }) => length > 0);
   },
 });

@@ -4,6 +4,7 @@ import { lendingOperations } from "./lending-operations.js";
 import { about, reply } from "./operation.js";
 import { registryOperations } from "./registry-operations.js";
 import { telemetryOperations } from "./telemetry-operations.js";
+import { vaultOperations } from "./vault-operations.js";
 
 const health = "Health";
 
@@ -18,6 +19,7 @@ export const operations = about({
   ...accessOperations,
   ...auditOperations,
   ...telemetryOperations,
+  ...vaultOperations,
   getAuthContext: {
     tag: "Authentication",
     summary: "Tell who the request is from and what it may reach",

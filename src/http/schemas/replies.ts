@@ -22,6 +22,14 @@ import {
   ProjectReply,
 } from "./access-replies.js";
 import { OtlpDestinationReply, TelemetryEnvelope, TelemetryReply } from "./telemetry-replies.js";
+import {
+  EncryptionKeyReply,
+  FillReply,
+  OperatedReply,
+  VaultItemEventReply,
+  VaultItemReply,
+  VaultReply,
+} from "./vault-replies.js";
 import { AuditEntryReply, DestinationReply, DestinationTestReply } from "./audit-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
@@ -274,6 +282,12 @@ export const components = [
   OtlpDestinationReply,
   FlightRecording,
   TelemetryEnvelope,
+  VaultReply,
+  EncryptionKeyReply,
+  VaultItemReply,
+  VaultItemEventReply,
+  FillReply,
+  OperatedReply,
   StatusReply,
 ] as const;
 

@@ -165,6 +165,19 @@ export const OtlpDestinationQuery = Type.Object({
   name: byName.name,
   query: text("A part of the name or of the endpoint, or the id"),
 });
+export const VaultRefParams = Type.Object({
+  id_or_name: Type.String({ description: "The vault's id or its name" }),
+});
+export const VaultItemRefParams = Type.Object({
+  ...VaultRefParams.properties,
+  key: Type.String({ description: "The item's key, which it was given when it was made" }),
+});
+export const VaultListQuery = Type.Object({ ...paging, ...byName });
+const wait = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: 60, default: 0, description: "Seconds that the answer may wait" }),
+);
+export const VaultItemQuery = Type.Object({ expand: Type.Optional(Type.Enum(["payment_methods"])), wait });
+export const VaultEventsQuery = Type.Object({ after: text("The id of the last event that is known"), wait });
 const words = Type.String({ pattern: "^\\w{1,64}(,\\w{1,64})*$", maxLength: 4096 });
 const names = (description: string) =>
   Type.Optional(

@@ -7,6 +7,7 @@ import { RedisOtlpDestinationStore } from "./otlp-destination-store.js";
 import type { StoreLimits } from "../limits.js";
 import { RedisProfileStore } from "./profile-store.js";
 import { RedisProjectStore } from "./project-store.js";
+import { RedisVaultStore } from "./vault-store.js";
 import { RedisProxyStore } from "./proxy-store.js";
 import { readAccount } from "../organization/reservations.js";
 import type { ScriptStore } from "../redis/redis.js";
@@ -18,6 +19,7 @@ export interface ProjectStores {
   readonly profiles: RedisProfileStore;
   readonly extensions: RedisExtensionStore;
   readonly destinations: RedisOtlpDestinationStore;
+  readonly vaults: RedisVaultStore;
 }
 
 const projectsAtOnce = 32;
@@ -113,6 +115,7 @@ export class RedisProjects implements Projects {
       profiles: new RedisProfileStore(this.store, project),
       extensions: new RedisExtensionStore(this.store, project),
       destinations: new RedisOtlpDestinationStore(this.store, project),
+      vaults: new RedisVaultStore(this.store, project),
     };
   }
 }

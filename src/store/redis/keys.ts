@@ -7,6 +7,8 @@ import type {
   ProfileId,
   ProjectId,
   ProxyId,
+  VaultId,
+  VaultItemId,
 } from "../../base/ids.js";
 
 /**
@@ -91,6 +93,8 @@ export const projectParts = [
   "extensionNames",
   "otlpDestinations",
   "otlpDestinationNames",
+  "vaults",
+  "vaultNames",
 ] as const;
 export type ProjectPart = (typeof projectParts)[number];
 export const projectKey = (project: ProjectId, part: ProjectPart): string =>
@@ -103,6 +107,15 @@ export const extensionKey = (project: ProjectId, id: ExtensionId): string =>
   `${root}:{project-${project}}:extension:${id}`;
 export const otlpDestinationKey = (project: ProjectId, id: OtlpDestinationId): string =>
   `${root}:{project-${project}}:otlpDestination:${id}`;
+/** A vault with the keys that open it, its items by their keys, their values and links by their ids. */
+export type VaultPart = "vault" | "vaultItems" | "vaultValues" | "vaultLinks";
+export const vaultKey = (project: ProjectId, id: VaultId, part: VaultPart): string =>
+  `${root}:{project-${project}}:${part}:${id}`;
+export const vaultEventsKey = (project: ProjectId, item: VaultItemId): string =>
+  `${root}:{project-${project}}:vaultEvents:${item}`;
+/** What is known of a link to a form by the digest of its token: gone some time after the link. */
+export const collectionLinkKey = (project: ProjectId, digest: string): string =>
+  `${root}:{project-${project}}:collectionLink:${digest}`;
 export const projectIdempotencyKey = (project: ProjectId, digest: string): string =>
   `${root}:{project-${project}}:idempotency:${digest}`;
 

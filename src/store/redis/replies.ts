@@ -98,6 +98,13 @@ export const replyWords = {
   "store-tombstones": ["stored"],
   "use-extension": ["noted", "missing"],
   "use-profile": ["noted", "missing"],
+  "add-vault-item": ["created", "found", "missing", "many"],
+  "change-vault-item": ["changed", "stale", "missing", "used", "expired"],
+  "create-vault": ["created", "found", "many"],
+  "note-vault-event": ["noted", "missing"],
+  "remove-vault": ["removed", "missing"],
+  "remove-vault-item": ["removed", "missing"],
+  "renew-collection-link": ["renewed", "kept", "stale"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
 export type ScriptName = keyof typeof replyWords;

@@ -58,6 +58,7 @@ const made: readonly (readonly [path: string, body: object | Buffer])[] = [
   ["/browser_pools", { size: 1, headless: true }],
   ["/browsers", { headless: true }],
   ["/profiles", { name: "late" }],
+  ["/vaults", { name: "late" }],
   ["/proxies", proxy],
   ["/telemetry/destinations", { name: "late", endpoint: "http://127.0.0.1:9" }],
   ["/extensions", multipartBody([file("file", extensionZip())])],

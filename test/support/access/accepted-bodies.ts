@@ -13,4 +13,8 @@ export const acceptedBodies: Readonly<Record<string, object>> = {
   curlBrowser: { url: "https://a.example/" },
   createTelemetryDestination: { name: "x", endpoint: "https://a.example" },
   createExportDestination: destinationBody(),
+  createVault: { name: "x" },
+  putVaultItem: { type: "credential", spec: { provider: "native", fields: [{ name: "a", type: "text" }] } },
+  updateVaultItem: { type: "credential", version: 1, spec: { description: "x" } },
+  operateVaultItem: { type: "collect" },
 };

@@ -5,7 +5,7 @@ import { type Daemon, startDaemon } from "../daemon/daemon.js";
 import { destinationBody } from "../http/recorded-audit.js";
 import { field, file, multipartBody, multipartType } from "../http/multipart-body.js";
 import { readDocument } from "../http/openapi-document.js";
-import { type FilledProject, nameOnlyIn } from "./project-rows.js";
+import { type FilledProject, nameOnlyIn, oneItem } from "./project-rows.js";
 
 /** Who asks: with which credential, and naming which project. */
 export interface Asker {
@@ -40,6 +40,7 @@ export const lists = {
   proxy: "/proxies",
   extension: "/extensions",
   destination: "/telemetry/destinations",
+  vault: "/vaults",
 } as const;
 export const upload = (name: string): Asked => ({
   payload: multipartBody([file("file", extensionZip()), field("name", name)]),
@@ -152,13 +153,21 @@ export class FilledProjects {
 
   async #register(there: Asker, name: string) {
     const make = (path: string, asked: Asked): Promise<string> => this.make(there, path, asked);
-    const [profile, proxy, extension, destination] = await Promise.all([
+    const [profile, proxy, extension, destination, vault] = await Promise.all([
       make("/profiles", { body: { name } }),
       make("/proxies", { body: { type: "custom", name, config: proxyConfig } }),
       make("/extensions", upload(name)),
       make("/telemetry/destinations", { body: { name, endpoint: "http://127.0.0.1:9" } }),
+      make("/vaults", { body: { name } }),
     ]);
-    return { profile, proxy, extension, destination };
+    await this.addItem(there, vault);
+    return { profile, proxy, extension, destination, vault };
+  }
+
+  async addItem(asker: Asker, vault: string): Promise<void> {
+    const path = `/vaults/${vault}/items/${vault}`;
+    const got = await this.ask(asker, path, { method: "PUT", body: oneItem });
+    if (got.status !== 200) throw new Error(`PUT ${path}: ${got.status} ${JSON.stringify(got.body)}`);
   }
 
   /** The operations of the document. */
@@ -177,7 +186,12 @@ export class FilledProjects {
 
   /** All that a project shows, without what passes with time. */
   async everythingIn({ project }: FilledProject): Promise<string> {
-    const paths = [...Object.values(lists), "/browser_pools/same/browsers", "/browsers/same"];
+    const paths = [
+      ...Object.values(lists),
+      "/browser_pools/same/browsers",
+      "/browsers/same",
+      "/vaults/same/items",
+    ];
     return await this.#shown(this.rootIn(project), paths);
   }
 

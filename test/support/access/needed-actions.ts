@@ -1,4 +1,4 @@
-export type Kind = "browsers" | "profiles" | "proxies";
+export type Kind = "browsers" | "profiles" | "vaults" | "proxies";
 /**
  * What each operation needs, as docs/access.md tells it: written once more, so that a slip in the table
  * shows.
@@ -33,6 +33,18 @@ export const needs: Readonly<
   updateProxy: ["thing", "proxies", "proxies:write"],
   deleteProxy: ["thing", "proxies", "proxies:delete"],
   checkProxy: ["thing", "proxies", "proxies:use", "proxies:read"],
+  listVaults: ["list", "vaults", "vaults:read"],
+  createVault: ["project", "vaults", "vaults:create"],
+  getVault: ["thing", "vaults", "vaults:read"],
+  deleteVault: ["thing", "vaults", "vaults:delete"],
+  getVaultEncryptionKey: ["thing", "vaults", "vaults:read"],
+  listVaultItems: ["thing", "vaults", "vaults:read"],
+  getVaultItem: ["thing", "vaults", "vaults:read"],
+  listVaultItemEvents: ["thing", "vaults", "vaults:read"],
+  putVaultItem: ["thing", "vaults", "vaults:write"],
+  updateVaultItem: ["thing", "vaults", "vaults:write"],
+  deleteVaultItem: ["thing", "vaults", "vaults:write"],
+  operateVaultItem: ["thing", "vaults", "vaults:use"],
   getOrganizationLimits: ["project", "browsers", "organizations:read"],
   getEntitlements: ["project", "browsers", "organizations:read"],
 };

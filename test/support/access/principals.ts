@@ -104,7 +104,7 @@ export const ids = {
 export function thingsWith(held: { id: string; save: boolean } | undefined): GuardedLookup {
   return {
     find: async (kind, ref) =>
-      kind === "vaults" || !["mine", ids[kind]].includes(ref)
+      !["mine", ids[kind]].includes(ref)
         ? undefined
         : { id: ids[kind], ...(kind === "browsers" && held && { profile: held }) },
     choose: async (kind, { id, name }) => (name === "mine" || id === ids[kind] ? ids[kind] : undefined),

@@ -13,6 +13,7 @@ export interface FilledProject {
   readonly proxy: string;
   readonly extension: string;
   readonly destination: string;
+  readonly vault: string;
   /** The ids of all of them. */
   readonly ids: ReadonlySet<string>;
 }
@@ -32,6 +33,12 @@ export type Row =
   | { readonly kind: "refers"; readonly bodies: readonly ((other: FilledProject) => unknown)[] }
   /** It names nothing that belongs to a project. */
   | { readonly kind: "unbound" };
+
+/** An item whose key is the id of its vault, as a path that names both by one text has it. */
+export const oneItem = {
+  type: "credential",
+  spec: { provider: "native", fields: [{ name: "user", type: "text" }] },
+};
 
 const json = (value: unknown) => (): Body => ({ json: value });
 const unbound: Row = { kind: "unbound" };
@@ -131,6 +138,22 @@ export const rows: Readonly<Record<string, Row>> = {
   getTelemetryDestination: { kind: "named", of: "destination" },
   updateTelemetryDestination: { kind: "named", of: "destination", body: json({ name: "other" }) },
   deleteTelemetryDestination: { kind: "named", of: "destination" },
+  listVaults: { kind: "list", of: "vault" },
+  createVault: unbound,
+  getVault: { kind: "named", of: "vault" },
+  deleteVault: { kind: "named", of: "vault" },
+  getVaultEncryptionKey: { kind: "named", of: "vault" },
+  listVaultItems: { kind: "named", of: "vault" },
+  getVaultItem: { kind: "named", of: "vault" },
+  listVaultItemEvents: { kind: "named", of: "vault" },
+  putVaultItem: { kind: "named", of: "vault", body: json(oneItem) },
+  updateVaultItem: {
+    kind: "named",
+    of: "vault",
+    body: json({ type: "credential", version: 1, spec: { description: "x" } }),
+  },
+  deleteVaultItem: { kind: "named", of: "vault" },
+  operateVaultItem: { kind: "named", of: "vault", body: json({ type: "collect" }) },
   // What follows belongs to the organization.
   listProjects: unbound,
   createProject: unbound,

@@ -2,9 +2,10 @@ import { extensionZip } from "../archive/zip-bytes.js";
 import { destinationBody } from "../http/recorded-audit.js";
 import { field, file, multipartBody, multipartType } from "../http/multipart-body.js";
 import { type Asked, type FilledProjects, proxyConfig, upload } from "./filled-projects.js";
+import { oneItem } from "./project-rows.js";
 import { queries } from "./listed-operations.js";
 
-const thingKinds = ["pool", "session", "profile", "proxy", "extension", "destination"] as const;
+const thingKinds = ["pool", "session", "profile", "proxy", "extension", "destination", "vault"] as const;
 /** What belongs to a project, and what to the organization. */
 export type Subject = (typeof thingKinds)[number] | "key" | "project" | "export";
 
@@ -76,6 +77,20 @@ export const scopeRows: Readonly<Record<string, ScopeRow>> = {
   getTelemetryDestination: on("destination"),
   updateTelemetryDestination: on("destination", { description: "changed" }),
   deleteTelemetryDestination: on("destination"),
+  listVaults: {},
+  createVault: { sent: () => ({ body: { name: `made-${Math.random()}` } }) },
+  getVault: on("vault"),
+  deleteVault: on("vault"),
+  getVaultEncryptionKey: on("vault"),
+  // Every vault has an item whose key is the vault's id.
+  listVaultItems: on("vault"),
+  getVaultItem: on("vault"),
+  listVaultItemEvents: on("vault"),
+  putVaultItem: on("vault", oneItem),
+  updateVaultItem: on("vault", { type: "credential", version: 1, spec: { description: "changed" } }),
+  deleteVaultItem: on("vault"),
+  // The daemon of the test collects nothing.
+  operateVaultItem: { ...on("vault", { type: "collect" }), answers: 409 },
   listProjects: {},
   createProject: { sent: () => ({ body: { name: `made-${Math.random()}` } }) },
   getProject: on("project"),
@@ -113,17 +128,25 @@ const makers: Readonly<Record<Exclude<Subject, "project">, readonly [path: strin
     "/telemetry/destinations",
     () => ({ body: { name: `new-${Math.random()}`, endpoint: "http://127.0.0.1:9" } }),
   ],
+  vault: ["/vaults", () => ({ body: { name: `new-${Math.random()}` } })],
   key: ["/org/api_keys", json({ name: "new" })],
   export: ["/audit-logs/export/destinations", () => ({ body: destinationBody() })],
 };
 
 /** The id of something new, in a project where it belongs to one. */
-export function makeSubject(world: FilledProjects, of: Subject, project: string): Promise<string> {
+export async function makeSubject(world: FilledProjects, of: Subject, project: string): Promise<string> {
   const root = world.rootIn(project);
-  if (of === "project") return world.make(root, "/org/projects", { body: { name: `p${Math.random()}` } });
+  if (of === "project")
+    return await world.make(root, "/org/projects", { body: { name: `p${Math.random()}` } });
   const [path, sent] = makers[of];
   const asked = sent();
-  return world.make(root, path, of === "key" ? { body: { name: "new", project_id: project } } : asked);
+  const id = await world.make(
+    root,
+    path,
+    of === "key" ? { body: { name: "new", project_id: project } } : asked,
+  );
+  if (of === "vault") await world.addItem(root, id);
+  return id;
 }
 
 export const askedOf = (

@@ -78,6 +78,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   }),
   failedLogins: new FailedLogins(null, systemClock),
   endedAmong: async () => [],
+  wireNames: "neutral",
   findRemoved: async ({ ref }) => ref,
   thingsIn: () => ({ find: async () => undefined, choose: async () => undefined }),
   apiKeys: operations.apiKeys,

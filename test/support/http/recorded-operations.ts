@@ -23,6 +23,7 @@ import type { Profile, ProfileOperations } from "../../../src/registry/profiles/
 import type { Proxy, ProxyOperations } from "../../../src/registry/proxies/proxy.js";
 import { recordedAudit, recordedDestinations } from "./recorded-audit.js";
 import { project, projectLimits } from "./recorded-project.js";
+import { recordedVaultItems, recordedVaults } from "./recorded-vaults.js";
 import { recordedEvents, recordedOtlpDestinations, recording } from "./recorded-telemetry.js";
 
 export const poolConfig: PoolSpec = {
@@ -149,22 +150,18 @@ export class RecordedOperations {
   /** The uploads to a browser that arrived whole. */
   readonly received: { readonly name: string; readonly digest: string }[][] = [];
   readonly #answers = new Map<string, Answer | ((...args: never[]) => unknown)>();
-
   answer(operation: string, answer: Answer | ((...args: never[]) => unknown)): void {
     this.#answers.set(operation, answer);
   }
-
   reset(): void {
     this.calls.length = 0;
     this.settled.length = 0;
     this.received.length = 0;
     this.#answers.clear();
   }
-
   granted(): Granted {
     return { kind: "granted", session, settle: (outcome) => this.settled.push(outcome) };
   }
-
   readonly apiKeys: ApiKeyOperations = {
     create: (...args) => this.#run("apiKeys.create", args, done(issuedKey)),
     list: (...args) =>
@@ -284,10 +281,13 @@ export class RecordedOperations {
     download: (...args) =>
       this.#run("profiles.download", args, done({ bytes: Readable.from([Buffer.from("archive")]) })),
   };
-  readonly auditLog = recordedAudit(this.#run.bind(this));
-  readonly destinations = recordedDestinations(this.#run.bind(this));
-  readonly events = recordedEvents(this.#run.bind(this));
-  readonly otlpDestinations = recordedOtlpDestinations(this.#run.bind(this));
+  readonly #bound = this.#run.bind(this);
+  readonly auditLog = recordedAudit(this.#bound);
+  readonly destinations = recordedDestinations(this.#bound);
+  readonly events = recordedEvents(this.#bound);
+  readonly otlpDestinations = recordedOtlpDestinations(this.#bound);
+  readonly vaults = recordedVaults(this.#bound);
+  readonly vaultItems = recordedVaultItems(this.#bound);
 
   async #run<Result>(operation: string, args: readonly unknown[], usual: Result): Promise<Result> {
     this.calls.push({ operation, args });

@@ -1,0 +1,70 @@
+import { refusal } from "../base/errors.js";
+import { findBrowserIdIn, type ProjectId } from "../base/ids.js";
+import type { SessionOperations } from "../pool/operations.js";
+import { refuseInUse } from "../registry/in-use.js";
+import type { ProjectStores } from "../store/project/projects.js";
+import { makeCollectionForms } from "../vault/collect.js";
+import type { CollectionForms } from "../vault/collection-form.js";
+import type { VaultFill } from "../vault/fill.js";
+import { makeItemOperations } from "../vault/item-operations.js";
+import type { ItemOperations } from "../vault/items.js";
+import { makeLocalProvider } from "../vault/key-provider.js";
+import type { LinkedSession, VaultPorts } from "../vault/ports.js";
+import { makeVaultOperations } from "../vault/vault-operations.js";
+import type { VaultOperations } from "../vault/vault.js";
+import type { DaemonParts } from "./parts.js";
+
+interface Vaults {
+  readonly vaults: VaultOperations;
+  readonly vaultItems: ItemOperations;
+}
+
+/** What the API does with the vaults of a project. */
+export function openVaults(
+  shared: DaemonParts,
+  project: ProjectStores,
+  { sessions }: { readonly sessions: Pick<SessionOperations, "get"> },
+): Vaults {
+  const { config, stores, clock, stopping } = shared;
+  const { projects } = project;
+  const ports: VaultPorts = {
+    ...keptIn(shared, projects.project),
+    fill: nobodyFills,
+    clock,
+    stopping,
+    formUrl: config.vault.form.publicUrl ?? undefined,
+    maxVaults: config.vault.maxVaults,
+    maxItems: config.vault.maxItems,
+    findSession: makeFindSession(projects.project, sessions),
+    refuseInUse: (id) => refuseInUse({ poolStore: stores.poolStore, projects }, "Pools name this vault", id),
+  };
+  return { vaults: makeVaultOperations(ports), vaultItems: makeItemOperations(ports) };
+}
+
+/** What the hosted form asks of the vaults of all projects. */
+export const openCollectionForms = (shared: DaemonParts): CollectionForms =>
+  makeCollectionForms((project) => keptIn(shared, project));
+
+const keptIn = (
+  { stores, keys }: DaemonParts,
+  project: ProjectId,
+): Pick<VaultPorts, "project" | "provider" | "store"> => ({
+  project,
+  provider: makeLocalProvider(keys.seal),
+  store: stores.projects.of(project).vaults,
+});
+
+const nobodyFills: VaultFill = {
+  isSupported: false,
+  fill: async () => refusal("not_supported", { message: "This deployment fills no pages" }),
+};
+
+const makeFindSession =
+  (project: ProjectId, sessions: Pick<SessionOperations, "get">) =>
+  async (text: string): Promise<LinkedSession | undefined> => {
+    const id = findBrowserIdIn(project, text);
+    const got = id && (await sessions.get(id, { includeDeleted: false }));
+    if (got?.kind !== "done" || got.value.kind !== "session") return undefined;
+    const { browser, launch } = got.value.session;
+    return { browser: browser.id, lease: browser.lease.id, vaults: launch.vault_ids ?? [] };
+  };

@@ -1,0 +1,119 @@
+import { ItemCreate, ItemOperation, ItemPatch } from "../../vault/item-bodies.js";
+import type { WireNames } from "../../vault/wire-names.js";
+import type { App } from "../bare-app.js";
+import { recordedFirst } from "../audit.js";
+import { callerOf, type InProject } from "../caller.js";
+import { sendRefusal, sendRemoved } from "../errors.js";
+import { parseVaultRef } from "../refs.js";
+import { operations } from "../schemas/operations.js";
+import {
+  NoFields,
+  VaultEventsQuery,
+  VaultItemQuery,
+  VaultItemRefParams,
+  VaultRefParams,
+} from "../schemas/requests.js";
+import { eventView, fillView, itemView } from "../views/vault-item-view.js";
+
+interface Deps {
+  readonly inProject: InProject;
+  /** Which of the two sets of names is answered. */
+  readonly wireNames: WireNames;
+}
+const path = "/vaults/:id_or_name/items";
+const params = VaultItemRefParams;
+
+/** docs/vault.md#items. */
+export function addVaultItems(app: App, deps: Deps): void {
+  addReads(app, deps);
+  addWrites(app, deps);
+  addOperate(app, deps);
+}
+
+function addReads(app: App, { inProject, wireNames }: Deps): void {
+  app.get(
+    path,
+    { schema: { ...operations.listVaultItems, params: VaultRefParams } },
+    async (request, reply) => {
+      const got = await inProject(request).vaultItems.list(parseVaultRef(request.params));
+      if (got.kind === "refused") return sendRefusal(reply, got);
+      return reply.send(got.value.map((item) => itemView(item, wireNames)));
+    },
+  );
+
+  app.get(
+    `${path}/:key`,
+    { schema: { ...operations.getVaultItem, params, querystring: VaultItemQuery } },
+    async (request, reply) => {
+      const { wait = 0, expand } = request.query;
+      const { gone } = callerOf(request, reply);
+      const asked = { waitMs: wait * 1000, gone, expand: expand !== undefined };
+      const { key } = request.params;
+      const got = await inProject(request).vaultItems.get(parseVaultRef(request.params), key, asked);
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(itemView(got.value, wireNames));
+    },
+  );
+
+  app.get(
+    `${path}/:key/events`,
+    { schema: { ...operations.listVaultItemEvents, params, querystring: VaultEventsQuery } },
+    async (request, reply) => {
+      const { wait = 0, after } = request.query;
+      const { gone } = callerOf(request, reply);
+      const asked = { waitMs: wait * 1000, gone, ...(after !== undefined && { after }) };
+      const { key } = request.params;
+      const got = await inProject(request).vaultItems.events(parseVaultRef(request.params), key, asked);
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(got.value.map(eventView));
+    },
+  );
+}
+
+function addWrites(app: App, { inProject, wireNames }: Deps): void {
+  app.put(
+    `${path}/:key`,
+    { ...recordedFirst, schema: { ...operations.putVaultItem, params, body: ItemCreate } },
+    async (request, reply) => {
+      const sent = { body: request.body, request: callerOf(request, reply).request };
+      const { key } = request.params;
+      const got = await inProject(request).vaultItems.put(parseVaultRef(request.params), key, sent);
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(itemView(got.value, wireNames));
+    },
+  );
+
+  app.patch(
+    `${path}/:key`,
+    { ...recordedFirst, schema: { ...operations.updateVaultItem, params, body: ItemPatch } },
+    async (request, reply) => {
+      const sent = { body: request.body, request: callerOf(request, reply).request };
+      const { key } = request.params;
+      const got = await inProject(request).vaultItems.update(parseVaultRef(request.params), key, sent);
+      return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(itemView(got.value, wireNames));
+    },
+  );
+
+  app.delete(
+    `${path}/:key`,
+    { ...recordedFirst, schema: { ...operations.deleteVaultItem, params, body: NoFields } },
+    async (request, reply) => {
+      const { key } = request.params;
+      const got = await inProject(request).vaultItems.remove(parseVaultRef(request.params), key);
+      return sendRemoved(reply, got, callerOf(request, reply));
+    },
+  );
+}
+
+function addOperate(app: App, { inProject, wireNames }: Deps): void {
+  app.post(
+    `${path}/:key/operations`,
+    { ...recordedFirst, schema: { ...operations.operateVaultItem, params, body: ItemOperation } },
+    async (request, reply) => {
+      const { request: id, gone } = callerOf(request, reply);
+      const sent = { body: request.body, request: id, gone };
+      const { key } = request.params;
+      const got = await inProject(request).vaultItems.operate(parseVaultRef(request.params), key, sent);
+      if (got.kind === "refused") return sendRefusal(reply, got);
+      const { value } = got;
+      return reply.send(value.kind === "fill" ? fillView(value.outcome) : itemView(value.item, wireNames));
+    },
+  );
+}

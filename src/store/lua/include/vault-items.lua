@@ -1,0 +1,36 @@
+-- vault-items: an item of a vault as it is kept (its id, its version, when it was made and changed, and its
+-- record, with a space between), the link to its form, and what has happened to it.
+
+-- Gives the id and version of the item that a key names, when it was made, and its record.
+local function heldItem()
+  local text = redis.call("HGET", K.vaultItems, A.key)
+  if not text then return nil end
+  return string.match(text, "^(%S+) (%d+) (%d+) %d+ (.*)$")
+end
+
+local function writeItem(version, createdAt)
+  local text = table.concat({ A.id, version, createdAt, now, A.record }, " ")
+  redis.call("HSET", K.vaultItems, A.key, text)
+  redis.call("HSET", K.vaultValues, A.id, A.values)
+end
+
+-- Gives the item a link of this version. What is known of its token outlives it, to tell why it opens
+-- nothing.
+local function offerLink(version)
+  local expiresAt = string.format("%.0f", now + A.linkMs)
+  local link = { vault = A.vault, item = A.id, key = A.key }
+  link.version, link.expiresAt = version + 0, expiresAt + 0
+  local text = table.concat({ version, expiresAt, A.nonce }, " ")
+  redis.call("HSET", K.vaultLinks, A.id, text)
+  redis.call("SET", K.collectionLink, cjson.encode(link), "PX", A.linkMs + A.toldMs)
+  return text
+end
+
+-- The same event again is a command that was sent twice.
+local function noteItemEvent(name, request, data)
+  local last = redis.call("XREVRANGE", K.vaultEvents, "+", "-", "COUNT", 1)[1]
+  if last and last[2][4] == request and last[2][2] == name then return end
+  redis.call("XADD", K.vaultEvents, "MAXLEN", "~", A.eventsKept, "*",
+    "name", name, "request", request, "data", data)
+  redis.call("PEXPIRE", K.vaultEvents, A.eventsMs)
+end

@@ -1,0 +1,17 @@
+-- add-vault-item: keep a new item of a vault, where its key has none and there are not as many as there may
+-- be.
+-- KEYS  vault vaultItems vaultValues vaultLinks vaultEvents collectionLink
+-- ARGV  vault id key record values most nonce linkMs toldMs event request eventsKept eventsMs
+-- REPLY created, found, missing, many
+--- @include base
+--- @include vault-items
+
+if redis.call("EXISTS", K.vault) == 0 then return plain("missing") end
+local held = heldItem()
+if held == A.id then return plain("created") end
+if held then return plain("found") end
+if redis.call("HLEN", K.vaultItems) >= tonumber(A.most) then return plain("many") end
+writeItem("1", tostring(now))
+if A.nonce ~= "" then offerLink("1") end
+noteItemEvent(A.event, A.request, "")
+return plain("created")

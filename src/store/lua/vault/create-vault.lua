@@ -1,0 +1,14 @@
+-- create-vault: keep a new vault, where its name is free and there are not as many as there may be.
+-- KEYS  vaults vaultNames vault
+-- ARGV  id name keys most
+-- REPLY created, found (its id), many
+--- @include base
+
+local holder = redis.call("HGET", K.vaultNames, A.name)
+if holder then return plain("found", holder) end
+if redis.call("ZCARD", K.vaults) >= tonumber(A.most) then return plain("many") end
+-- The score is in microseconds, so that two that came in one millisecond keep their order.
+redis.call("ZADD", K.vaults, microseconds(), A.id)
+redis.call("HSET", K.vaultNames, A.name, A.id)
+redis.call("HSET", K.vault, "name", A.name, "keys", A.keys, "createdAt", now, "updatedAt", now)
+return plain("created", A.id)

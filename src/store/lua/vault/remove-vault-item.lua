@@ -1,0 +1,13 @@
+-- remove-vault-item: forget an item of a vault, with its values and what has happened to it.
+-- KEYS  vaultItems vaultValues vaultLinks vaultEvents
+-- ARGV  id key
+-- REPLY removed, missing
+--- @include base
+--- @include vault-items
+
+if heldItem() ~= A.id then return plain("missing") end
+redis.call("HDEL", K.vaultItems, A.key)
+redis.call("HDEL", K.vaultValues, A.id)
+redis.call("HDEL", K.vaultLinks, A.id)
+redis.call("DEL", K.vaultEvents)
+return plain("removed")

@@ -1,0 +1,149 @@
+import { Secret } from "../base/crypto/secret.js";
+import { newRequestId, type ProjectId } from "../base/ids.js";
+import type {
+  CollectionForms,
+  FieldFault,
+  FormEnd,
+  FormField,
+  OpenForm,
+  Submission,
+  Submitted,
+} from "./collection-form.js";
+import { parseToken } from "./collection-links.js";
+import { credentialBounds, type FieldDefinition, isOnForm } from "./credential.js";
+import type { DataKey } from "./data-key.js";
+import { isEmail } from "./field-values.js";
+import type { VaultItem } from "./item.js";
+import { withDataKey } from "./key-provider.js";
+import type { VaultPorts } from "./ports.js";
+import { mergeValues, openValue, type ReadValues } from "./sent-values.js";
+import { encryptionKeyOf, openDecrypter } from "./transport-key.js";
+import type { KnownLink, Vault } from "./vault.js";
+
+type FormPorts = Pick<VaultPorts, "project" | "provider" | "store">;
+
+/** `portsOf`: of the project that a token names, whether there is one or not. */
+export const makeCollectionForms = (portsOf: (project: ProjectId) => FormPorts): CollectionForms => ({
+  async open(token) {
+    const found = await findForm(portsOf, token);
+    return found.kind === "found" ? await openForm(found) : found;
+  },
+  async submit(token, submission) {
+    const found = await findForm(portsOf, token);
+    return found.kind === "found" ? await submitForm(found, submission) : found;
+  },
+});
+
+interface FoundForm {
+  readonly kind: "found";
+  readonly ports: FormPorts;
+  readonly digest: string;
+  readonly link: Extract<KnownLink, { readonly kind: "known" }>;
+  readonly vault: Vault;
+  readonly item: VaultItem;
+}
+
+async function findForm(
+  portsOf: (project: ProjectId) => FormPorts,
+  token: string,
+): Promise<FoundForm | FormEnd> {
+  const parsed = parseToken(token);
+  if (!parsed) return { kind: "gone" };
+  const ports = portsOf(parsed.project);
+  const link = await ports.store.findLink(parsed.digest);
+  if (link.kind !== "known") return link;
+  const [vault, item, now] = await Promise.all([
+    ports.store.find(link.vault),
+    ports.store.findItem(link.vault, link.key),
+    ports.store.now(),
+  ]);
+  if (!vault || item?.id !== link.item) return { kind: "gone" };
+  if (item.version !== link.version) return { kind: "replaced" };
+  if (link.expiresAt <= now) return { kind: "expired" };
+  return { kind: "found", ports, digest: parsed.digest, link, vault, item };
+}
+
+const openForm = ({ ports, vault, item, link }: FoundForm): Promise<OpenForm> =>
+  withDataKey(ports, vault, async (dataKey) => ({
+    kind: "form",
+    title: item.spec.description,
+    vaultName: vault.name,
+    fields: item.spec.fields
+      .filter(isOnForm)
+      .map((field) => formField({ ports, vault, item, dataKey }, field)),
+    version: item.version,
+    encryptionKey: encryptionKeyOf(vault.transport),
+    expiresAt: link.expiresAt,
+  }));
+
+type Opened = Pick<FoundForm, "ports" | "vault" | "item"> & { readonly dataKey: DataKey };
+
+function formField({ ports, vault, item, dataKey }: Opened, field: FieldDefinition): FormField {
+  const { name, type, required, sensitive, label = null } = field;
+  const stored = item.values.get(name);
+  const shown =
+    stored && !sensitive
+      ? openValue({ project: ports.project, vault, dataKey }, item, { name, stored })
+      : undefined;
+  const about = { name, label, required, sensitive, hasValue: stored !== undefined };
+  return { ...about, type: type as FormField["type"], value: shown?.reveal() ?? null };
+}
+
+const submitForm = (found: FoundForm, submission: Submission): Promise<Submitted> =>
+  withDataKey(found.ports, found.vault, async (dataKey): Promise<Submitted> => {
+    const { ports, vault, item, digest } = found;
+    if (submission.version !== item.version) return { kind: "replaced" };
+    const { faults, read } = await readSubmitted({ ports, vault, item, dataKey }, submission);
+    if (faults.length > 0) return { kind: "invalid", fields: faults };
+    const next = { ...item, version: item.version + 1 };
+    const reading = { project: ports.project, vault, dataKey };
+    const values = mergeValues(reading, next, { spec: item.spec, dropped: new Set(), read });
+    const write = { ...next, values, link: undefined, event: "credential.submitted" } as const;
+    const request = newRequestId();
+    const changed = await ports.store.changeItem(vault.id, { ...write, request, consumes: digest });
+    return ends[changed];
+  });
+
+const ends = {
+  changed: { kind: "done" },
+  stale: { kind: "replaced" },
+  missing: { kind: "gone" },
+  used: { kind: "used" },
+  expired: { kind: "expired" },
+} as const satisfies Readonly<Record<string, Submitted>>;
+
+/** Every fault of a submission, or what it writes. A field that no form shows is at fault. */
+async function readSubmitted(
+  { ports, vault, item, dataKey }: Opened,
+  { values }: Submission,
+): Promise<{ readonly faults: readonly FieldFault[]; readonly read: ReadValues }> {
+  const decrypt = await openDecrypter({ project: ports.project, dataKey }, vault);
+  const shown = new Map(item.spec.fields.filter(isOnForm).map((field) => [field.name, field]));
+  const faults: FieldFault[] = [];
+  const read = new Map<string, Secret | null>();
+  for (const [name, jwe] of Object.entries(values).slice(0, credentialBounds.fields + 1)) {
+    const got = shown.has(name) ? await decrypt(jwe) : undefined;
+    // What was encrypted for a password must not come into a field that is shown.
+    if (got?.kind !== "decrypted" || got.field !== name) faults.push({ name, fault: "undecryptable" });
+    else read.set(name, got.value.reveal() === "" ? null : got.value);
+  }
+  const seen = new Set(faults.map(({ name }) => name));
+  for (const field of shown.values()) {
+    const fault = seen.has(field.name) ? undefined : fieldFaultOf(field, read.get(field.name), item);
+    if (fault) faults.push({ name: field.name, fault });
+  }
+  return { faults, read };
+}
+
+function fieldFaultOf(
+  { name, type, required }: FieldDefinition,
+  value: Secret | null | undefined,
+  { values }: VaultItem,
+): FieldFault["fault"] | undefined {
+  const isLeft = value ?? (value === undefined && values.has(name));
+  if (required && !isLeft) return "required";
+  if (!value) return undefined;
+  const text = value.reveal();
+  if (Buffer.byteLength(text) > credentialBounds.valueBytes) return "too_long";
+  return type === "email" && !isEmail(text) ? "invalid_email" : undefined;
+}

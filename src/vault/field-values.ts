@@ -1,0 +1,113 @@
+import { createPrivateKey } from "node:crypto";
+import { isRecord } from "../base/is-record.js";
+import { credentialBounds, type FieldType } from "./credential.js";
+
+/** What the HTML standard takes as the value of an input of type email. */
+const emailPattern =
+  /^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$/;
+const emailLength = 254;
+
+/** Why a value is none for a field of this type, to be read after the field's name; nothing of it is told. */
+export function valueFault(type: FieldType, value: string): string | undefined {
+  if (value === "") return "must not be empty";
+  if (Buffer.byteLength(value) > credentialBounds.valueBytes)
+    return `must have at most ${credentialBounds.valueBytes} bytes`;
+  return checks[type]?.(value);
+}
+
+export const isEmail = (text: string): boolean => text.length <= emailLength && emailPattern.test(text);
+
+const checks: Readonly<Partial<Record<FieldType, (value: string) => string | undefined>>> = {
+  email: (value) => (isEmail(value) ? undefined : "must be an e-mail address"),
+  totp: (value) =>
+    decodeSeed(value) ? undefined : "must be the generator's seed in Base32, neither a code nor a URI",
+  passkey: (value) =>
+    parsePasskey(value) ? undefined : "must be a portable passkey as JSON, with a P-256 key as PKCS #8",
+};
+
+const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+/** How many characters a last group may have (RFC 4648, 6). */
+const groupLengths: ReadonlySet<number> = new Set([0, 2, 4, 5, 7]);
+
+/**
+ * The bytes of a seed in Base32, in any case, its padding left out or whole; undefined where it is none, is
+ * empty, or has bits over that are not zero.
+ */
+export function decodeSeed(text: string): Buffer | undefined {
+  const [, digits = "", padding = ""] = /^([A-Z2-7]+)(=*)$/.exec(text.toUpperCase()) ?? [];
+  if (digits === "" || !groupLengths.has(digits.length % 8)) return undefined;
+  if (padding !== "" && padding.length !== (8 - (digits.length % 8)) % 8) return undefined;
+  const bytes: number[] = [];
+  let [bits, count] = [0, 0];
+  for (const digit of digits) {
+    bits = (bits << 5) | base32.indexOf(digit);
+    count += 5;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push(bits >> count);
+    bits &= (1 << count) - 1;
+  }
+  return bits === 0 && bytes.length > 0 ? Buffer.from(bytes) : undefined;
+}
+
+/** A passkey as the FIDO Credential Exchange Format 1.0 has it; what is binary is base64url, unpadded. */
+export interface Passkey {
+  readonly credentialId: string;
+  readonly rpId: string;
+  readonly userName: string;
+  readonly userDisplayName: string;
+  readonly userHandle: string;
+  /** PKCS #8, DER. */
+  readonly privateKey: string;
+  /** What the next assertion counts on from; the format itself has none. */
+  readonly signCount: number;
+}
+
+const base64url = /^[A-Za-z0-9_-]+$/;
+const bytesIn = (text: string): number => (base64url.test(text) ? Buffer.from(text, "base64url").length : 0);
+const isWithin = (count: number, most: number): boolean => count >= 1 && count <= most;
+/** A registrable domain or one below it, as far as its form tells. */
+const domain =
+  /^(?=.{1,253}$)(?:localhost|(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9])$/;
+
+/** Undefined where the text is none, or has a key of another kind. Unknown properties are ignored. */
+export function parsePasskey(text: string): Passkey | undefined {
+  const found = recordIn(text);
+  if (!found || (found["type"] !== undefined && found["type"] !== "passkey")) return undefined;
+  const [credentialId, rpId, userHandle, privateKey] = ["credentialId", "rpId", "userHandle", "key"].map(
+    (name) => textIn(found, name),
+  );
+  if (!credentialId || !rpId || !userHandle || !privateKey) return undefined;
+  const isSound =
+    isWithin(bytesIn(credentialId), 1023) && isWithin(bytesIn(userHandle), 64) && domain.test(rpId);
+  const signCount = found["signCount"] ?? found["counter"] ?? 0;
+  const isCount = typeof signCount === "number" && Number.isInteger(signCount) && signCount >= 0;
+  if (!isSound || !isCount || signCount >= 2 ** 32 || !isP256(privateKey)) return undefined;
+  const userName = textIn(found, "username") ?? "";
+  const userDisplayName = textIn(found, "userDisplayName") ?? "";
+  return { credentialId, rpId, userName, userDisplayName, userHandle, privateKey, signCount };
+}
+
+function recordIn(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const found: unknown = JSON.parse(text);
+    return isRecord(found) ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const textIn = (found: Readonly<Record<string, unknown>>, name: string): string | undefined => {
+  const value = found[name];
+  return typeof value === "string" ? value : undefined;
+};
+
+function isP256(text: string): boolean {
+  if (!base64url.test(text)) return false;
+  try {
+    const key = createPrivateKey({ key: Buffer.from(text, "base64url"), format: "der", type: "pkcs8" });
+    return key.asymmetricKeyDetails?.namedCurve === "prime256v1";
+  } catch {
+    return false;
+  }
+}

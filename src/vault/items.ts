@@ -1,0 +1,49 @@
+import type { Millis } from "../base/clock.js";
+import type { Done, Refusal } from "../base/errors.js";
+import type { RequestId } from "../base/ids.js";
+import type { FillOutcome } from "./fill.js";
+import type { ItemCreate, ItemOperation, ItemPatch } from "./item-bodies.js";
+import type { ItemEvent } from "./item.js";
+import type { ShownItem } from "./shown-item.js";
+
+interface Waiting {
+  /** How long the answer may wait; 0 without it. */
+  readonly waitMs?: Millis;
+  /** Aborts when nobody waits for the answer any more. */
+  readonly gone?: AbortSignal;
+}
+interface Sent<Body> {
+  readonly body: Body;
+  readonly request: RequestId;
+}
+export type Operated =
+  | { readonly kind: "item"; readonly item: ShownItem }
+  | { readonly kind: "fill"; readonly outcome: FillOutcome };
+
+/**
+ * What the operations of /vaults/{id_or_name}/items do (docs/vault.md#items). Every refusal has changed
+ * nothing.
+ */
+export interface ItemOperations {
+  put(vault: string, key: string, sent: Sent<ItemCreate>): Promise<Done<ShownItem> | Refusal>;
+  list(vault: string): Promise<Done<readonly ShownItem[]> | Refusal>;
+  /** Waits for the item to be ready. `expand`: what no item has that is built. */
+  get(
+    vault: string,
+    key: string,
+    asked: Waiting & { readonly expand?: boolean },
+  ): Promise<Done<ShownItem> | Refusal>;
+  update(vault: string, key: string, sent: Sent<ItemPatch>): Promise<Done<ShownItem> | Refusal>;
+  remove(vault: string, key: string): Promise<Done<null> | Refusal>;
+  /** Waits for an event where there is none. */
+  events(
+    vault: string,
+    key: string,
+    asked: Waiting & { readonly after?: string },
+  ): Promise<Done<readonly ItemEvent[]> | Refusal>;
+  operate(
+    vault: string,
+    key: string,
+    sent: Sent<ItemOperation> & Pick<Waiting, "gone">,
+  ): Promise<Done<Operated> | Refusal>;
+}
