@@ -38,14 +38,14 @@ export const fillErrorCodes = [
   "execution_failed",
 ] as const;
 
-export interface FilledField {
+interface FieldOutcome {
   readonly index: number;
   readonly status: "filled" | "failed" | "not_attempted" | "unknown";
   readonly errorCode?: (typeof fillErrorCodes)[number];
 }
 export interface FillOutcome {
   readonly status: "completed" | "failed" | "unknown";
-  readonly fields: readonly FilledField[];
+  readonly fields: readonly FieldOutcome[];
 }
 
 /** Fills pages of browsers. A refusal has written nothing; once a write has begun, an outcome is answered. */
