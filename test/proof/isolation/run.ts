@@ -1,5 +1,5 @@
 import { systemClock } from "../../../src/base/clock.js";
-import { within } from "../../../src/base/deadline.js";
+import { TimeLimitReached, within } from "../../../src/base/deadline.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import type { Attempt, ClientAttempt, ProcessAttempt } from "./corpus/attempt.js";
 import type { Browser, BrowserSource } from "./browser-source.js";
@@ -29,6 +29,10 @@ export async function runCorpus(corpus: readonly Attempt[], proving: Proving): P
   const sharing = withBrowser(source, async (browser) => {
     await tryTogether(shared.filter(isProcess), { ...proving, browser }, tell);
     await tryEach(shared.filter(isClient), { proving, tell, browser });
+  }).catch((error: Error) => {
+    // Nothing is known of those whose browser did not start, and the others go on.
+    const left = shared.filter((attempt) => !signal.aborted && !outcomes.has(attempt));
+    for (const attempt of left) tell(attempt, unsureOf(attempt, error));
   });
   const alone = wanted.filter(isClient).filter(({ isAlone }) => isAlone);
   await Promise.all([sharing, tryApart(alone, { proving, tell })]);
@@ -52,6 +56,14 @@ const admitted = ({ isAdmitted }: Attempt, outcome: Outcome): Outcome =>
   outcome.verdict === "leaked" && isAdmitted !== undefined
     ? { ...outcome, verdict: "admitted", note: isAdmitted }
     : outcome;
+
+const unsureOf = ({ name, vector }: Attempt, { message: note }: Error): Outcome => ({
+  name,
+  vector,
+  verdict: "unsure",
+  leaks: [],
+  note,
+});
 
 const isProcess = (attempt: Attempt): attempt is ProcessAttempt => attempt.vector === "process";
 const isClient = (attempt: Attempt): attempt is ClientAttempt => attempt.vector !== "process";
@@ -118,14 +130,15 @@ const isControl = ({ succeedsPlain }: ClientAttempt, { isPlain }: BrowserSource)
   isPlain && (succeedsPlain === true || (succeedsPlain === "as root" && isRoot));
 
 async function tryAlone(attempt: ClientAttempt, proving: Proving): Promise<Outcome> {
-  let outcome: Outcome = { name: attempt.name, vector: attempt.vector, verdict: "unsure", leaks: [] };
+  let outcome: Outcome | undefined;
   await withBrowser(
     proving.source,
     async (browser) => (outcome = await tryClient(attempt, browser, proving)),
   ).catch((error: Error) => {
-    outcome = { ...outcome, note: error.message };
+    // What was found stays found where only the browser's end has failed.
+    outcome = outcome ? { ...outcome, note: error.message } : unsureOf(attempt, error);
   });
-  return outcome;
+  return outcome ?? unsureOf(attempt, new Error("it was not tried"));
 }
 
 async function tryClient(
@@ -133,51 +146,56 @@ async function tryClient(
   browser: Browser,
   { source, site }: Proving,
 ): Promise<Outcome> {
-  const { name, vector } = attempt;
-  const { machine } = source;
   const leaks: string[] = [];
-  let note: string | undefined;
-  let isLiving = false;
   try {
-    const { work, close } = await openWork({
-      source,
-      browser,
-      site,
-      isControl: isControl(attempt, source),
-      leaks,
-    });
-    // Some look round after they have ended the browser.
-    const given = await within(systemClock, { what: name, limitMs: attemptLimitMs }, attempt.run(work)).catch(
-      (error: Error) => void (note = error.message),
-    );
-    leaks.push(...wordsIn(given, machine));
-    isLiving = await within(
-      systemClock,
-      { what: "a word of the browser after it", limitMs: 30_000 },
-      answers(browser),
-    ).then(
+    const asked = { source, browser, site, isControl: isControl(attempt, source), leaks };
+    const { work, close } = await openWork(asked);
+    const { given, note, isHung } = await runWithin(attempt, work);
+    leaks.push(...wordsIn(given, source.machine));
+    const limit = { what: "a word of the browser after it", limitMs: 30_000 };
+    const isLiving = await within(systemClock, limit, answers(browser)).then(
       () => true,
       () => false,
     );
     await close();
-    // A browser that it ended by itself gives nothing any more; whether it had been tried is what is asked.
-    if (!isLiving) note = `the browser was gone after it${note === undefined ? "" : `: ${note}`}`;
+    return judged(attempt, { leaks, note, isHung, isLiving });
   } catch (error) {
-    return {
-      name,
-      vector,
-      verdict: leaks.length > 0 ? "leaked" : "unsure",
-      leaks,
-      note: error instanceof Error ? error.message : String(error),
-    };
+    const unsure = unsureOf(attempt, error instanceof Error ? error : new Error(String(error)));
+    return leaks.length > 0 ? { ...unsure, verdict: "leaked", leaks } : unsure;
   }
+}
+
+interface Ran {
+  readonly given?: unknown;
+  /** What it threw: a refusal is a wall that holds. */
+  readonly note?: string | undefined;
+  /** It neither succeeded nor failed in its time, which tells nothing. */
+  readonly isHung: boolean;
+}
+
+const runWithin = (attempt: ClientAttempt, work: Parameters<ClientAttempt["run"]>[0]): Promise<Ran> =>
+  within(systemClock, { what: attempt.name, limitMs: attemptLimitMs }, attempt.run(work)).then(
+    (given) => ({ given, isHung: false }),
+    (error: Error) => ({
+      note: error.message,
+      isHung: error instanceof TimeLimitReached && error.what === attempt.name,
+    }),
+  );
+
+function judged(
+  { name, vector, endsBrowser }: ClientAttempt,
+  { leaks, note, isHung, isLiving }: Omit<Ran, "given"> & { leaks: readonly string[]; isLiving: boolean },
+): Outcome {
   if (leaks.length > 0) return { name, vector, verdict: "leaked", leaks: [...new Set(leaks)] };
+  // A browser that it ended by itself gives nothing any more; whether it had been tried is what is asked.
+  const gone = `the browser was gone after it${note === undefined ? "" : `: ${note}`}`;
+  const told = isLiving ? note : gone;
   return {
     name,
     vector,
-    verdict: isLiving || attempt.endsBrowser === true ? "held" : "unsure",
+    verdict: !isHung && (isLiving || endsBrowser === true) ? "held" : "unsure",
     leaks,
-    ...(note !== undefined && { note }),
+    ...(told !== undefined && { note: told }),
   };
 }
 
