@@ -57,6 +57,11 @@ export const errors = {
   },
   insufficient_scope: { status: 403, retry: false, message: "This credential may not do that" },
   insufficient_plan: { status: 403, retry: false, message: "No node of this deployment offers this" },
+  destination_denied: {
+    status: 403,
+    retry: false,
+    message: "The item may not be filled on this page, or in one of its frames",
+  },
   limit_exceeded: { status: 403, retry: false, message: "A configured limit does not allow this" },
   not_found: { status: 404, retry: false, message: "There is no such thing" },
   route_not_found: { status: 404, retry: false, message: "There is no such operation" },

@@ -1,14 +1,14 @@
-import { refusal } from "../base/errors.js";
 import { findBrowserIdIn, type ProjectId } from "../base/ids.js";
 import type { SessionOperations } from "../pool/operations.js";
 import { refuseInUse } from "../registry/in-use.js";
 import type { ProjectStores } from "../store/project/projects.js";
 import { makeCollectionForms } from "../vault/collect.js";
 import type { CollectionForms } from "../vault/collection-form.js";
-import type { VaultFill } from "../vault/fill.js";
+import { fillOrderParser, type VaultFill } from "../vault/fill.js";
 import { makeItemOperations } from "../vault/item-operations.js";
 import type { ItemOperations } from "../vault/items.js";
 import { makeLocalProvider } from "../vault/key-provider.js";
+import { openFill } from "../vault/open-fill.js";
 import type { LinkedSession, VaultPorts } from "../vault/ports.js";
 import { makeVaultOperations } from "../vault/vault-operations.js";
 import type { VaultOperations } from "../vault/vault.js";
@@ -19,17 +19,22 @@ interface Vaults {
   readonly vaultItems: ItemOperations;
 }
 
+export interface VaultParts {
+  readonly sessions: Pick<SessionOperations, "get">;
+  readonly fill: VaultFill;
+}
+
 /** What the API does with the vaults of a project. */
 export function openVaults(
   shared: DaemonParts,
   project: ProjectStores,
-  { sessions }: { readonly sessions: Pick<SessionOperations, "get"> },
+  { sessions, fill }: VaultParts,
 ): Vaults {
   const { config, stores, clock, stopping } = shared;
   const { projects } = project;
   const ports: VaultPorts = {
     ...keptIn(shared, projects.project),
-    fill: nobodyFills,
+    fill,
     clock,
     stopping,
     formUrl: config.vault.form.publicUrl ?? undefined,
@@ -45,6 +50,12 @@ export function openVaults(
 export const openCollectionForms = (shared: DaemonParts): CollectionForms =>
   makeCollectionForms((project) => keptIn(shared, project));
 
+/** Opens what a node is ordered to fill. */
+export function openFillOrder(shared: DaemonParts, text: string): ReturnType<typeof openFill> {
+  const order = fillOrderParser.json(text);
+  return openFill(keptIn(shared, order.project), order);
+}
+
 const keptIn = (
   { stores, keys }: DaemonParts,
   project: ProjectId,
@@ -53,11 +64,6 @@ const keptIn = (
   provider: makeLocalProvider(keys.seal),
   store: stores.projects.of(project).vaults,
 });
-
-const nobodyFills: VaultFill = {
-  isSupported: false,
-  fill: async () => refusal("not_supported", { message: "This deployment fills no pages" }),
-};
 
 const makeFindSession =
   (project: ProjectId, sessions: Pick<SessionOperations, "get">) =>

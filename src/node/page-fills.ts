@@ -1,23 +1,31 @@
 import type { Seal } from "../base/crypto/seal.js";
+import type { Done, Refusal } from "../base/errors.js";
 import type { LeaseId } from "../base/ids.js";
 import { failed, type CommandResult } from "../gateway/relay/command-result.js";
-import { fillOwner, type PageFillOutcome, pageFillParser } from "../spec/page-fill.js";
+import { fillOwner, type PageFill, type PageFillOutcome } from "../spec/page-fill.js";
 import { runAsVisitor } from "./exclusive.js";
 import type { Slot } from "./slot.js";
 
-/** Writes values into pages for the holders of browsers. */
-export class PageFills {
-  constructor(private readonly seal: Pick<Seal, "open">) {}
+interface PageFillPorts {
+  readonly seal: Pick<Seal, "open">;
+  /** Opens the values that an order names. */
+  openFill(order: string): Promise<Done<PageFill> | Refusal>;
+}
 
-  /** `sealed`: a `PageFill` that was sealed for this lease. The reply has the JSON of a `PageFillOutcome`. */
+/** Writes values of vaults into pages for the holders of browsers. */
+export class PageFills {
+  constructor(private readonly ports: PageFillPorts) {}
+
+  /** `sealed`: an order that was sealed for this lease. The reply has the JSON of a `PageFillOutcome`. */
   async fill(slot: Slot, lease: LeaseId, sealed: string): Promise<CommandResult> {
-    const opened = this.seal.open(sealed, fillOwner(slot.id, lease));
-    if (opened.kind !== "opened")
-      return failed("The fill was sealed with another secret, or for another lease");
-    const fill = pageFillParser.json(opened.text.reveal());
+    const order = this.ports.seal.open(sealed, fillOwner(slot.id, lease));
+    if (order.kind !== "opened")
+      return failed("The order was sealed with another key, or for another lease", "secret_unreadable");
+    const opened = await this.ports.openFill(order.text.reveal());
+    if (opened.kind === "refused") return failed(opened.message, opened.code);
     const outcome = await runAsVisitor(slot, lease, async (signal) => {
       await slot.restarting;
-      return await slot.chromium.fillPage(fill, {
+      return await slot.chromium.fillPage(opened.value, {
         signal,
         hold: (targets) => slot.bridge.holds.hold(targets),
       });

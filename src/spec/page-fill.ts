@@ -18,10 +18,7 @@ const FillValue = Type.Union([
 ]);
 export type FillValue = Readonly<Static<typeof FillValue>>;
 
-/**
- * Values for inputs of a page, as a control tells the browser's node. It is only ever sent sealed: there are
- * secrets in it.
- */
+/** Values for inputs of a page. It is made where it is carried out, since there are secrets in it. */
 const PageFill = Type.Object({
   /** The address of the page, with query and fragment; without it there has to be just one page. */
   page_url: Type.Optional(Type.String({ maxLength: fillBounds.pageUrlLength })),
@@ -37,9 +34,8 @@ const PageFill = Type.Object({
   ),
 });
 export type PageFill = Readonly<Static<typeof PageFill>>;
-export const pageFillParser = parserOf("a fill", PageFill);
 
-/** Whom a fill is sealed for: it opens for no other lease. */
+/** Whom an order to fill is sealed for: it opens for no other lease. */
 export const fillOwner = (browser: BrowserId, lease: LeaseId): string => `fill ${browser} ${lease}`;
 
 const fillErrorCodes = [
@@ -81,6 +77,7 @@ const PageFillOutcome = Type.Union([
   }),
 ]);
 export type PageFillOutcome = Readonly<Static<typeof PageFillOutcome>>;
+export const pageFillOutcomeParser = parserOf("the outcome of a fill", PageFillOutcome);
 
 const wildOrigin = /^(https?:\/\/)\*\.([^/]+)$/;
 

@@ -1,32 +1,33 @@
+import { type Static, Type } from "typebox";
 import type { Done, Refusal } from "../base/errors.js";
-import type { BrowserId, LeaseId, ProjectId, VaultId, VaultItemId } from "../base/ids.js";
+import { BrowserId, LeaseId, ProjectId, VaultId, VaultItemId } from "../base/ids.js";
+import { parserOf, readonlyList } from "../base/parser.js";
 
 /** One field of an item, and the element of the page that is to get its value. */
-export interface FillBinding {
-  readonly field: string;
-  readonly selector: string;
-}
+const FillBinding = Type.Object({ field: Type.String(), selector: Type.String() });
 
 /**
- * What is to be filled where. Names only: whoever holds the browser's pipe opens the values by itself
- * (`openFillValues`), so that none travels between daemons.
+ * What is to be filled where. It has names only: whoever holds the browser's pipe opens the values by itself
+ * (`openFill`), so that none travels between daemons.
  */
-export interface FillOrder {
-  readonly project: ProjectId;
-  readonly vault: VaultId;
-  readonly item: VaultItemId;
-  readonly key: string;
+const FillOrder = Type.Object({
+  project: ProjectId,
+  vault: VaultId,
+  item: VaultItemId,
+  key: Type.String(),
   /** The values are those of this version; a change that came between refuses. */
-  readonly version: number;
-  readonly browser: BrowserId;
-  readonly lease: LeaseId;
-  readonly bindings: readonly FillBinding[];
+  version: Type.Integer(),
+  browser: BrowserId,
+  lease: LeaseId,
+  bindings: readonlyList(FillBinding),
   /** Absent: the only page that is open. */
-  readonly pageUrl?: string;
-  readonly timeoutMs: number;
+  pageUrl: Type.Optional(Type.String()),
+  timeoutMs: Type.Integer(),
   /** Origins of pages and frames that may be given the values; empty: all. */
-  readonly allowedOrigins: readonly string[];
-}
+  allowedOrigins: readonlyList(Type.String()),
+});
+export type FillOrder = Readonly<Static<typeof FillOrder>>;
+export const fillOrderParser = parserOf("an order to fill", FillOrder);
 
 export const fillErrorCodes = [
   "target_changed",

@@ -7,6 +7,7 @@ import { makeAcquire } from "../../lease/acquire.js";
 import { makeAddExtensions, makeFindUploadTarget } from "../../lease/add-extensions.js";
 import { makeCreateSession } from "../../lease/create-session.js";
 import { makeCurl } from "../../lease/curl.js";
+import { makeFillPage } from "../../lease/fill-page.js";
 import { makePoolRecordings, makeReadRecording } from "../../lease/flight-recordings.js";
 import { makeListSessions } from "../../lease/list-sessions.js";
 import { meterAcquire } from "../../lease/metered-acquire.js";
@@ -30,6 +31,7 @@ import {
 } from "../../pool/pool-operations.js";
 import { makeUpdatePool } from "../../pool/update-pool.js";
 import type { Lending } from "./lending.js";
+import { makeVaultFill } from "./vault-fills.js";
 import { isActiveOf, openProjectRegistries, openProjectVaults } from "./project-registries.js";
 import { acquireMeter } from "../metrics.js";
 import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
@@ -53,6 +55,10 @@ interface OperationParts {
 export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): HttpDeps["operationsIn"] {
   const made = new LRUCache<ProjectId, OperationsInProject>({ max: 1000 });
   const eventPorts = openEventPorts(shared);
+  const { askNode } = parts.lending;
+  const fill = makeVaultFill(
+    makeFillPage({ poolStore: shared.stores.poolStore, seal: shared.keys.seal, askNode }),
+  );
   const make = (project: ProjectId): OperationsInProject => {
     const stores = shared.stores.projects.of(project);
     const sessions = makeSessionOperations(shared, stores, parts);
@@ -61,7 +67,7 @@ export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): Ht
       sessions,
       events: makeEventOperations({ ...eventPorts, projects: stores.projects }),
       ...openProjectRegistries(shared, stores),
-      ...openProjectVaults(shared, stores, { sessions }),
+      ...openProjectVaults(shared, stores, { sessions, fill }),
     };
   };
   return (project) => {

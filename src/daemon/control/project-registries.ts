@@ -2,9 +2,8 @@ import { defaultProject, type ProjectId } from "../../base/ids.js";
 import type { Done } from "../../base/errors.js";
 import { undoneWhereLate } from "../../pool/late-creation.js";
 import type { ProjectStores } from "../../store/project/projects.js";
-import type { SessionOperations } from "../../pool/operations.js";
 import { openRegistries } from "../registries.js";
-import { openVaults } from "../vaults.js";
+import { openVaults, type VaultParts } from "../vaults.js";
 import type { DaemonParts } from "../parts.js";
 
 /** The default project is always there. */
@@ -40,7 +39,7 @@ export function openProjectRegistries(
 export function openProjectVaults(
   shared: DaemonParts,
   stores: ProjectStores,
-  parts: { readonly sessions: Pick<SessionOperations, "get"> },
+  parts: VaultParts,
 ): ReturnType<typeof openVaults> {
   const { vaults, vaultItems } = openVaults(shared, stores, parts);
   const upsert = undoneWhereLate(vaults.upsert, {

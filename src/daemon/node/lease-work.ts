@@ -12,6 +12,7 @@ import type { NameOwnership } from "../../node/name-ownership.js";
 import type { AssetsPart } from "./browser-assets.js";
 import { findLeaseEnd, openGateway } from "../gateway.js";
 import type { DaemonParts } from "../parts.js";
+import { openFillOrder } from "../vaults.js";
 
 /** What a node does for the leases of its browsers, from a grant to the drain. */
 export interface LeaseWork {
@@ -24,7 +25,7 @@ export interface LeaseWork {
 }
 
 export function openLeaseWork(
-  { config, clock, log, stores, keys }: DaemonParts,
+  shared: DaemonParts,
   {
     node,
     nameOwnership,
@@ -32,6 +33,7 @@ export function openLeaseWork(
     assets,
   }: Pick<LeaseWork, "nameOwnership"> & { node: NodeId; slots: Slots; assets: AssetsPart },
 ): LeaseWork {
+  const { config, clock, log, stores, keys } = shared;
   const { poolStore, reports, projects, nodes, messages } = stores;
   const networkSync = new NetworkSync({ poolStore, reports, clock, log });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
@@ -43,7 +45,7 @@ export function openLeaseWork(
     handover,
     log,
     ...assets.changing(slots, networkSync),
-    pageFills: new PageFills(keys.seal),
+    pageFills: new PageFills({ seal: keys.seal, openFill: (order) => openFillOrder(shared, order) }),
     resetLimitMs: config.node.resetLimitMs,
     answer: ({ control, question }, { isDone: ok, ...why }) =>
       messages.toControl(control, { kind: "answer", question, ok, ...why }),

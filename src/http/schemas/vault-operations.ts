@@ -105,6 +105,8 @@ export const vaultOperations = {
       "operation_unavailable",
       "field_unavailable",
       "browser_not_found",
+      "browser_gone",
+      "destination_denied",
       "vault_not_attached",
       "stale_version",
       "not_supported",

@@ -16,6 +16,8 @@ import { RedisContact } from "../../../src/node/redis-contact.js";
 import { BrowserEgress } from "../../../src/node/browser-egress.js";
 import { NetworkSync } from "../../../src/node/network-sync.js";
 import { PageFills } from "../../../src/node/page-fills.js";
+import { done } from "../../../src/base/errors.js";
+import type { PageFill } from "../../../src/spec/page-fill.js";
 import { Seal } from "../../../src/base/crypto/seal.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import { Reconciler } from "../../../src/node/reconciler.js";
@@ -205,7 +207,11 @@ export async function openNodeBed(
     handover,
     uploads,
     changeSession,
-    pageFills: new PageFills(bedSeal),
+    pageFills: new PageFills({
+      seal: bedSeal,
+      // A vault would open what an order names; here the order is the fill.
+      openFill: async (order) => done(JSON.parse(order) as PageFill),
+    }),
     resetLimitMs: 5000,
     answer: async () => {},
   });
