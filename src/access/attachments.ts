@@ -6,7 +6,7 @@ export type AttachingBody = Partial<SessionCreate> & Partial<SessionPatch>;
 
 /** Something of a registry that a body names, and what has to be allowed on it. */
 interface Attachment {
-  readonly kind: "profiles" | "proxies";
+  readonly kind: "profiles" | "proxies" | "vaults";
   readonly selector: Selector;
   readonly needs: readonly Action[];
 }
@@ -17,7 +17,7 @@ export function attachmentsOf(body: AttachingBody): {
   readonly named: readonly Attachment[];
 } {
   const { extensions = [], vaults = [], telemetry, profile, proxy, proxy_id, network } = body;
-  const isClosed = extensions.length > 0 || vaults.length > 0 || telemetry?.export !== undefined;
+  const isClosed = extensions.length > 0 || telemetry?.export !== undefined;
   const needs = needsOnProfile(profile?.save_changes === true);
   const routes = network && "proxy_routes" in network ? (network.proxy_routes ?? []) : [];
   const proxies = [
@@ -30,6 +30,7 @@ export function attachmentsOf(body: AttachingBody): {
     named: [
       ...(profile && isNamed(profile) ? [{ kind: "profiles", selector: profile, needs } as const] : []),
       ...proxies.filter(isNamed).map((selector) => ({ kind: "proxies", selector, needs: proxyUse }) as const),
+      ...vaults.filter(isNamed).map((selector) => ({ kind: "vaults", selector, needs: vaultUse }) as const),
     ],
   };
 }
@@ -37,6 +38,7 @@ export function attachmentsOf(body: AttachingBody): {
 export const needsOnProfile = (isSaved: boolean): readonly Action[] =>
   isSaved ? ["profiles:use", "profiles:write"] : ["profiles:use"];
 const proxyUse: readonly Action[] = ["proxies:use"];
+const vaultUse: readonly Action[] = ["vaults:use"];
 
 const isNamed = ({ id, name }: Selector): boolean => Boolean(id) || Boolean(name);
 
@@ -48,12 +50,13 @@ export function withIds(body: AttachingBody, ids: ReadonlyMap<Selector, string>)
     const { name: _name, ...rest } = selector;
     return { ...rest, id } as Chosen;
   };
-  const { profile, proxy, network } = body;
+  const { profile, proxy, network, vaults } = body;
   const routes = network && "proxy_routes" in network ? network.proxy_routes : undefined;
   return {
     ...body,
     ...(profile && { profile: byId(profile) }),
     ...(proxy && { proxy: byId(proxy) }),
+    ...(vaults && { vaults: vaults.map(byId) }),
     ...(routes && {
       network: { ...network, proxy_routes: routes.map((route) => ({ ...route, proxy: byId(route.proxy) })) },
     }),

@@ -10,7 +10,7 @@ export interface GuardedLookup {
   /** As a path names it: by its id, or where it has one its name. */
   find(kind: Kind, ref: string): Promise<Guarded | undefined>;
   /** As a body names it. */
-  choose(kind: "profiles" | "proxies", selector: Selector): Promise<string | undefined>;
+  choose(kind: "profiles" | "proxies" | "vaults", selector: Selector): Promise<string | undefined>;
 }
 
 /** What a request with a policy asks for. */
@@ -131,7 +131,7 @@ async function attach(
 ): Promise<Done<AttachingBody> | Refusal> {
   const may = mayOf(principal);
   const { isClosed, named } = attachmentsOf(body);
-  if (isClosed) return notAllowed(principal, "extensions, vaults or an export of telemetry: no policy does");
+  if (isClosed) return notAllowed(principal, "extensions or an export of telemetry: no policy does");
   const ids = new Map<Selector, string>();
   for (const { kind, selector, needs } of named) {
     const id = await things.choose(kind, selector);
@@ -142,4 +142,4 @@ async function attach(
   }
   return done(withIds(body, ids));
 }
-const called = { profiles: "profile", proxies: "proxy" } as const;
+const called = { profiles: "profile", proxies: "proxy", vaults: "vault" } as const;

@@ -1,6 +1,7 @@
 interface EntitledTo {
   readonly concurrentSessions: number | null;
   readonly maxExtensions: number;
+  readonly maxVaults: number;
 }
 
 const built = { enabled: true } as const;
@@ -12,7 +13,7 @@ export type Entitlements = ReturnType<typeof entitlementsOf>;
  * What this deployment offers, in the words of GET /org/entitlements (docs/limits.md#operations): all that is
  * built, as much of it as is configured. Null: no limit.
  */
-export const entitlementsOf = ({ concurrentSessions, maxExtensions }: EntitledTo) => ({
+export const entitlementsOf = ({ concurrentSessions, maxExtensions, maxVaults }: EntitledTo) => ({
   plan: {
     id: "ENTERPRISE",
     effective_id: "ENTERPRISE",
@@ -24,7 +25,7 @@ export const entitlementsOf = ({ concurrentSessions, maxExtensions }: EntitledTo
     max_concurrent_browsers: concurrentSessions,
     max_concurrent_invocations: 0,
     default_max_concurrent_invocations_per_app: 0,
-    max_vaults: 0,
+    max_vaults: maxVaults,
   },
   features: {
     browser_extensions: { ...built, max_stored_per_org: maxExtensions },
@@ -46,6 +47,6 @@ export const entitlementsOf = ({ concurrentSessions, maxExtensions }: EntitledTo
     profiles: built,
     proxy_bypass_hosts: built,
     search: notBuilt,
-    vaults: notBuilt,
+    vaults: built,
   },
 });

@@ -3,7 +3,7 @@ import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
 import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import type { Resolved } from "../registry/references.js";
 import type { PoolCreate, PoolPatch, SessionCreate } from "../spec/bodies.js";
-import { checkProxy, checkSelector, fieldFault, type FieldFaults } from "../spec/field-checks.js";
+import { checkProxy, fieldFault, type FieldFaults } from "../spec/field-checks.js";
 import type { LaunchTemplate, PoolSpec } from "../spec/launch-template.js";
 import { blankTemplate, mergeTemplate, type Mutable, type TemplateFields } from "./merge-template.js";
 
@@ -89,7 +89,6 @@ export function createSessionTemplate(
   if (body.gpu && body.headless) fieldFault(faults, "gpu", "requires headless false");
   if (body.gpu && body.memory) fieldFault(faults, "memory", "cannot be chosen with gpu");
   if (body.video_memory && !body.gpu) fieldFault(faults, "video_memory", "requires gpu true");
-  for (const vault of body.vaults ?? []) checkSelector(faults, "vaults", vault);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(launch);
 }
 

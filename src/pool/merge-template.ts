@@ -116,7 +116,7 @@ function pickLaunch(from: LaunchTemplate): LaunchTemplate {
     network,
     telemetry,
   } = from;
-  const { extensions, extension_ids, profile, profile_id } = from;
+  const { extensions, extension_ids, profile, profile_id, vaults, vault_ids } = from;
   return {
     headless,
     stealth,
@@ -130,6 +130,8 @@ function pickLaunch(from: LaunchTemplate): LaunchTemplate {
     ...(extension_ids ? { extension_ids } : {}),
     ...(profile ? { profile } : {}),
     ...(profile_id ? { profile_id } : {}),
+    ...(vaults ? { vaults } : {}),
+    ...(vault_ids ? { vault_ids } : {}),
     ...(proxy_id === undefined ? {} : { proxy_id }),
     ...(network ? { network } : {}),
     ...(telemetry ? { telemetry } : {}),
@@ -160,7 +162,7 @@ function mergeClearable(
 /** Merges what was sent, which is shown again, and what it means, which browsers are launched from. */
 function mergeReferences(
   merged: Mutable<LaunchTemplate>,
-  { extensions, extension_ids, profile: asked, profile_id }: Partial<TemplateFields>,
+  { extensions, extension_ids, profile: asked, profile_id, vaults, vault_ids }: Partial<TemplateFields>,
   faults: FieldFaults,
 ): void {
   if (extensions) {
@@ -168,6 +170,11 @@ function mergeReferences(
     const isAny = extensions.length > 0;
     set(merged, "extensions", isAny ? extensions : undefined);
     set(merged, "extension_ids", isAny ? extension_ids : undefined);
+  }
+  if (vaults) {
+    for (const vault of vaults) checkSelector(faults, "vaults", vault);
+    set(merged, "vaults", vaults.length > 0 ? vaults : undefined);
+    set(merged, "vault_ids", vaults.length > 0 ? vault_ids : undefined);
   }
   if (asked) {
     const { save_changes: _ignored, ...profile } = asked;

@@ -177,6 +177,8 @@ const browserFields = {
   stealth: Type.Optional(Type.Boolean()),
   telemetry: Type.Optional(Type.Union([Telemetry, Type.Null()])),
   timeout_seconds: Type.Optional(TimeoutSeconds),
+  /** Its pages may be filled from these. */
+  vaults: Type.Optional(Type.Array(Selector, { maxItems: bounds.vaults })),
   viewport: Type.Optional(Viewport),
 };
 const poolFields = {
@@ -227,7 +229,6 @@ export const SessionCreate = Type.Object(
     proxy: Type.Optional(ProxyChoice),
     region: Type.Optional(Type.Enum([...regions])),
     tags: Type.Optional(Tags),
-    vaults: Type.Optional(Type.Array(Selector, { maxItems: bounds.vaults })),
     video_memory: Type.Optional(Type.Enum(["2GiB", "4GiB"])),
   },
   closed,

@@ -48,7 +48,8 @@ const launchFields = {
   extension_ids: Type.Optional(readonlyList(ExtensionId)),
   /** The id of what `profile` names. */
   profile_id: Type.Optional(ProfileId),
-  /** The vaults that its pages may be filled from. */
+  vaults: Type.Optional(readonlyList(Chosen)),
+  /** The ids of what `vaults` names: its pages may be filled from these. */
   vault_ids: Type.Optional(readonlyList(VaultId)),
   proxy_id: Type.Optional(Type.String()),
   /** Set where a session asked for no proxy, or for the operator's, instead of a proxy of the registry. */

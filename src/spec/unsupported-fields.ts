@@ -6,10 +6,8 @@ export const unsupportedOfAcquire = (body: AcquireBody): readonly string[] =>
   body.profile?.id || body.profile?.name ? ["profile"] : [];
 
 /** Names the fields of POST /browsers, beyond the launch configuration, that are not supported. */
-export const unsupportedOfCreate = (body: SessionCreate): readonly string[] => [
-  ...((body.vaults?.length ?? 0) > 0 ? ["vaults"] : []),
-  ...(body.invocation_id ? ["invocation_id"] : []),
-];
+export const unsupportedOfCreate = (body: SessionCreate): readonly string[] =>
+  body.invocation_id ? ["invocation_id"] : [];
 
 export const notSupported = (fields: readonly string[]): Refusal =>
   refusal("not_supported", {

@@ -252,6 +252,7 @@ test.each([
   ],
   ["a proxy", { proxy: { name: "mine" } }, ["proxies:use"]],
   ["a proxy by its id", { proxy_id: ids.proxies }, ["proxies:use"]],
+  ["a vault", { vaults: [{ name: "mine" }] }, ["vaults:use"]],
   [
     "a route",
     { network: { proxy_routes: [{ hosts: ["a.example"], proxy: { name: "mine" } }] } },
@@ -264,7 +265,7 @@ test.each([
       body: sent,
       headers: { authorization: `Bearer ${bearer}` },
     });
-  const kind = actions[0]?.startsWith("profiles") === true ? "profiles" : "proxies";
+  const kind = (actions[0]?.split(":")[0] ?? "proxies") as "profiles" | "proxies" | "vaults";
   const granted = actions.map((action) => [action, `projects/default/${kind}/${ids[kind]}`] as const);
   for (const lacking of actions)
     expect(
@@ -279,7 +280,7 @@ test.each([
 
 test.each([
   ["stored extensions", { extensions: [{ name: "mine" }] }],
-  ["vaults", { vaults: [{ name: "mine" }] }],
+  ["a vault that nobody knows", { vaults: [{ name: "nobody's" }] }],
   ["an export of telemetry", { telemetry: { export: { otlp: { enabled: true } } } }],
   ["a profile that nobody knows", { profile: { name: "nobody's" } }],
 ])("no key with a policy on single things launches a browser with %s", async (_, body) => {

@@ -24,7 +24,7 @@ const askers: readonly ((own: FilledProject) => Asker)[] = [
 ];
 
 /** What a body names that is not there. */
-const isUnknown = /: there is no (such proxy|profile|extension|OTLP destination)/;
+const isUnknown = /: there is no (such proxy|profile|extension|OTLP destination|vault)/;
 
 /** What is wrong with what the operation does in `own` with ids of `other`. */
 async function faultOf(
@@ -104,6 +104,7 @@ test("a name means what bears it in the request's own project", async () => {
 const namedBy: Readonly<Partial<Record<Kind, object>>> = {
   profile: { profile: { name: "same" } },
   extension: { extensions: [{ name: "same" }] },
+  vault: { vaults: [{ name: "same" }] },
   proxy: { network: { proxy_routes: [{ hosts: ["a.example"], proxy: { name: "same" } }] } },
   destination: {
     telemetry: { enabled: true, export: { otlp: { enabled: true, destination: { name: "same" } } } },

@@ -82,7 +82,7 @@ test("entitlements name every feature, and what is not built is not enabled", as
   expect(body).toMatchObject({
     plan: { id: "ENTERPRISE", status: null, trial_ends_at: null },
     limits: { max_concurrent_browsers: 10 },
-    features: { browser_pools: { enabled: true }, vaults: { enabled: false } },
+    features: { browser_pools: { enabled: true }, vaults: { enabled: true } },
   });
   expect(Object.keys(body.features)).toHaveLength(14);
 });

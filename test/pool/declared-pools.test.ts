@@ -38,6 +38,7 @@ const refs: References = {
     findNamed: async (name) => (name === "login" ? profile : undefined),
   },
   destinations: { find: async () => undefined, findNamed: async () => undefined },
+  vaults: { find: async () => undefined, findNamed: async () => undefined },
 };
 
 async function configOf(body: PoolCreate) {

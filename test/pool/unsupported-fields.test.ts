@@ -6,7 +6,7 @@ test.each([
   [{ proxy: { mode: "default" } }, []],
   [{ proxy: { id: "p" } }, []],
   [{ vaults: [] }, []],
-  [{ vaults: [{ id: "v" }] }, ["vaults"]],
+  [{ vaults: [{ id: "v" }] }, []],
   [{ invocation_id: "i" }, ["invocation_id"]],
 ] as [SessionCreate, string[]][])("%j asks for what is not built: %j", (body, fields) =>
   expect(unsupportedOfCreate(body)).toEqual(fields),

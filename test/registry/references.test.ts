@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
-import type { ExtensionId, OtlpDestinationId, ProfileId } from "../../src/base/ids.js";
+import type { ExtensionId, OtlpDestinationId, ProfileId, VaultId } from "../../src/base/ids.js";
 import { type References, resolveReferences } from "../../src/registry/references.js";
 
 const [one, two] = ["1".repeat(24) as ExtensionId, "2".repeat(24) as ExtensionId];
 const login = "3".repeat(24) as ProfileId;
 const collector = "5".repeat(24) as OtlpDestinationId;
+const logins = "6".repeat(24) as VaultId;
 const asked: string[] = [];
 const refs: References = {
   proxies: { resolve: async () => ({ kind: "unknown" }) },
@@ -22,6 +23,10 @@ const refs: References = {
       return id === login ? { id, createdAt: 0 } : undefined;
     },
     findNamed: async (name) => (name === "login" ? login : undefined),
+  },
+  vaults: {
+    find: async (id) => (id === logins ? { id } : undefined),
+    findNamed: async (name) => (name === "logins" ? logins : undefined),
   },
   destinations: {
     find: async (id) => (id === collector ? { id } : undefined),
@@ -45,6 +50,17 @@ test("extensions are resolved in their order, a profile beside them, and what wa
     resolved: { extensions: [], extension_ids: [] },
     faults: [],
   });
+});
+
+test("vaults are resolved in their order, each once; one that is not there is at fault", async () => {
+  expect(await resolve({ vaults: [{ name: "logins" }, { id: logins }] })).toEqual({
+    resolved: { vaults: [{ name: "logins" }, { id: logins }], vault_ids: [logins] },
+    faults: [],
+  });
+  expect((await resolve({ vaults: [{ name: "nobody" }, { id: "x" }] })).faults).toEqual([
+    'vaults[0]: there is no vault named "nobody"',
+    'vaults[1]: there is no vault with the id "x"',
+  ]);
 });
 
 test("each reference that means nothing has a fault that names the field and what it asked for", async () => {

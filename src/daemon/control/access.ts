@@ -15,6 +15,7 @@ import type { ProjectId } from "../../base/ids.js";
 import type { Config } from "../../config/config.js";
 import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
 import { resolveProfile } from "../../registry/profiles/selectors.js";
+import { findVault } from "../../registry/vaults/selectors.js";
 import type { ProjectStores } from "../../store/project/projects.js";
 import { namesIn } from "./projects.js";
 import type { DaemonParts } from "../parts.js";
@@ -58,7 +59,7 @@ export function openAccess(
     }),
     thingsIn,
     limits: makeLimitOperations({ store: limits, ...config.limits }),
-    entitlements: entitlementsOf(config.limits),
+    entitlements: entitlementsOf({ ...config.limits, ...config.vault }),
     creations,
   };
 }
@@ -84,11 +85,15 @@ const onlyDefault: KnownProjects = {
   nameOf: async (id) => (id === firstProject.id ? firstProject.name : undefined),
 };
 
-function makeThings({ profiles, proxies }: ProjectStores, operations: OperationsInProject): GuardedLookup {
+function makeThings(
+  { profiles, proxies, vaults }: ProjectStores,
+  operations: OperationsInProject,
+): GuardedLookup {
   return {
     find: (kind, ref) => finders[kind](operations, ref),
     async choose(kind, selector) {
       if (kind === "profiles") return (await resolveProfile(profiles, selector)).id;
+      if (kind === "vaults") return await findVault(vaults, selector);
       const found = await proxies.resolve(selector);
       return found.kind === "found" ? found.id : undefined;
     },

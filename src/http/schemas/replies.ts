@@ -22,14 +22,7 @@ import {
   ProjectReply,
 } from "./access-replies.js";
 import { OtlpDestinationReply, TelemetryEnvelope, TelemetryReply } from "./telemetry-replies.js";
-import {
-  EncryptionKeyReply,
-  FillReply,
-  OperatedReply,
-  VaultItemEventReply,
-  VaultItemReply,
-  VaultReply,
-} from "./vault-replies.js";
+import { vaultComponents } from "./vault-replies.js";
 import { AuditEntryReply, DestinationReply, DestinationTestReply } from "./audit-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
 
@@ -159,6 +152,9 @@ export const SessionReply = Type.Object(
     name: Type.Optional(Type.String()),
     tags: Type.Optional(Type.Record(Type.String(), Type.String())),
     start_url: Type.Optional(Type.String()),
+    vaults: Type.Optional(
+      Type.Array(Type.Object({ id: Type.String() }), { description: "What its pages may be filled from" }),
+    ),
     viewport: Type.Optional(Viewport),
     pool: Type.Optional(Type.Object({ id: Type.String(), name: Type.Optional(Type.String()) })),
     network: Type.Optional(SessionNetwork),
@@ -282,12 +278,7 @@ export const components = [
   OtlpDestinationReply,
   FlightRecording,
   TelemetryEnvelope,
-  VaultReply,
-  EncryptionKeyReply,
-  VaultItemReply,
-  VaultItemEventReply,
-  FillReply,
-  OperatedReply,
+  ...vaultComponents,
   StatusReply,
 ] as const;
 

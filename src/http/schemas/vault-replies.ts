@@ -5,14 +5,14 @@ import { itemTypes } from "../../vault/item.js";
 const Instant = Type.String({ format: "date-time" });
 
 /** A vault as docs/vault.md#vaults has it. */
-export const VaultReply = Type.Object(
+const VaultReply = Type.Object(
   { id: Type.String(), name: Type.String(), created_at: Instant, updated_at: Instant },
   { $id: "Vault" },
 );
 export type VaultReply = Static<typeof VaultReply>;
 
 /** Values may be encrypted for it (docs/vault.md#encrypted-values). */
-export const EncryptionKeyReply = Type.Object(
+const EncryptionKeyReply = Type.Object(
   {
     alg: Type.Literal("ECDH-ES"),
     enc: Type.Literal("A256GCM"),
@@ -24,7 +24,7 @@ export const EncryptionKeyReply = Type.Object(
 
 const Available = Type.Object({ type: Type.String(), description: Type.String() });
 /** An item as docs/vault.md#items has it; sensitive values are never in it. */
-export const VaultItemReply = Type.Object(
+const VaultItemReply = Type.Object(
   {
     id: Type.String(),
     key: Type.String(),
@@ -70,7 +70,7 @@ export const VaultItemReply = Type.Object(
 );
 export type VaultItemReply = Static<typeof VaultItemReply>;
 
-export const VaultItemEventReply = Type.Object(
+const VaultItemEventReply = Type.Object(
   {
     id: Type.String(),
     created_at: Instant,
@@ -83,7 +83,7 @@ export const VaultItemEventReply = Type.Object(
 export type VaultItemEventReply = Static<typeof VaultItemEventReply>;
 
 /** What a fill has come to: never with a value, nor with a text of the page. */
-export const FillReply = Type.Object(
+const FillReply = Type.Object(
   {
     type: Type.Literal("fill"),
     status: Type.Enum(["completed", "failed", "unknown"]),
@@ -100,7 +100,16 @@ export const FillReply = Type.Object(
 export type FillReply = Static<typeof FillReply>;
 
 /** An operation answers the item, or what filling has come to. */
-export const OperatedReply = Type.Unsafe<VaultItemReply | FillReply>({
+const OperatedReply = Type.Unsafe<VaultItemReply | FillReply>({
   $id: "VaultOperated",
   anyOf: [{ $ref: "VaultItem#" }, { $ref: "VaultFill#" }],
 });
+
+export const vaultComponents = [
+  VaultReply,
+  EncryptionKeyReply,
+  VaultItemReply,
+  VaultItemEventReply,
+  FillReply,
+  OperatedReply,
+] as const;

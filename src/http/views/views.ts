@@ -75,6 +75,7 @@ const configFields = [
   "start_url",
   "stealth",
   "timeout_seconds",
+  "vaults",
   "viewport",
 ] as const satisfies readonly (keyof PoolSpec)[];
 
@@ -187,10 +188,11 @@ const sessionProfile = ({ profile }: Session): Pick<SessionReply, "profile" | "p
     : {};
 
 const echoes = ({
-  launch: { browser_policy },
+  launch: { browser_policy, vault_ids },
   telemetry,
-}: Session): Pick<SessionReply, "browser_policy" | "telemetry"> => ({
+}: Session): Pick<SessionReply, "browser_policy" | "telemetry" | "vaults"> => ({
   ...(browser_policy && { browser_policy }),
+  ...(vault_ids && { vaults: vault_ids.map((id) => ({ id })) }),
   ...(telemetry && { telemetry: telemetryView(telemetry) }),
 });
 

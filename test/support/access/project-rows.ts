@@ -57,6 +57,7 @@ const references: readonly ((other: FilledProject) => object)[] = [
   ({ extension }) => ({ extensions: [{ id: extension }] }),
   ({ proxy }) => ({ proxy_id: proxy }),
   ({ destination }) => ({ telemetry: { export: { otlp: { destination: { id: destination } } } } }),
+  ({ vault }) => ({ vaults: [{ id: vault }] }),
 ];
 /** The same by the names of things that there are in the other project only. */
 const namedReferences: readonly ((name: string) => object)[] = [
@@ -64,6 +65,7 @@ const namedReferences: readonly ((name: string) => object)[] = [
   (name) => ({ extensions: [{ name }] }),
   (name) => ({ network: { proxy_routes: [{ hosts: ["a.example"], proxy: { name } }] } }),
   (name) => ({ telemetry: { export: { otlp: { destination: { name } } } } }),
+  (name) => ({ vaults: [{ name }] }),
 ];
 export const nameOnlyIn = (project: string): string => `only-${project}`;
 const everyReference: readonly ((other: FilledProject) => object)[] = [

@@ -86,8 +86,8 @@ export async function openControlBed(project: string, options: ControlBedOptions
       },
     },
   );
-  const { proxies, profiles, extensions, destinations } = bed;
-  const refs: References = { proxies, profiles, extensions, destinations };
+  const { proxies, profiles, extensions, destinations, vaults } = bed;
+  const refs: References = { proxies, profiles, extensions, destinations, vaults };
   const sessionReader = new SessionReader(poolStore, refs);
   const lending = { poolStore, projects, waiters, grants, sessionReader, control, clock };
   const defaults = {

@@ -84,7 +84,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   apiKeys: operations.apiKeys,
   projects: operations.projects,
   limits: { read: async () => limits, update: async () => done(limits) },
-  entitlements: entitlementsOf({ concurrentSessions: 10, maxExtensions: 1000 }),
+  entitlements: entitlementsOf({ concurrentSessions: 10, maxExtensions: 1000, maxVaults: 10 }),
   operationsIn: () => operations,
   staging: nowhere,
   audit: { record() {}, recordNow: async () => {}, begin: async () => "intent" },

@@ -24,6 +24,7 @@ import type { RedisProfileStore } from "../../../src/store/project/profile-store
 import { RedisProjects } from "../../../src/store/project/projects.js";
 import type { RedisProjectStore } from "../../../src/store/project/project-store.js";
 import type { RedisOtlpDestinationStore } from "../../../src/store/project/otlp-destination-store.js";
+import type { RedisVaultStore } from "../../../src/store/project/vault-store.js";
 import type { RedisProxyStore } from "../../../src/store/project/proxy-store.js";
 import { connectAlone } from "../../../src/store/redis/connect.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
@@ -45,6 +46,7 @@ export interface StoreBed {
   readonly profiles: RedisProfileStore;
   readonly extensions: RedisExtensionStore;
   readonly destinations: RedisOtlpDestinationStore;
+  readonly vaults: RedisVaultStore;
   readonly nodes: RedisNodeStore;
   readonly effects: EffectRunner;
   readonly jobs: Job[];
@@ -78,7 +80,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   const unlessLost = <Value>(work: () => Promise<Value>): Promise<Value | void> =>
     options.isEffectLost?.() ? Promise.resolve() : work();
   const allProjects = new RedisProjects(store, { limits, unnamed: project, others: async () => [] });
-  const { projects, proxies, profiles, extensions, destinations } = allProjects.of(project);
+  const { projects, proxies, profiles, extensions, destinations, vaults } = allProjects.of(project);
   const nodes = new RedisNodeStore(store, project, { limits, overcommit: 1 });
   const jobs: Job[] = [];
   const ended: PoolSignals["lease.ended"][] = [];
@@ -109,6 +111,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     profiles,
     extensions,
     destinations,
+    vaults,
     nodes,
     effects,
     jobs,

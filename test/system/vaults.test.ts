@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type FakeChromium, makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
+import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+
+let fake: FakeChromium;
+let daemon: Daemon;
+beforeAll(async () => {
+  fake = await makeFakeChromium();
+  daemon = await startDaemon({
+    file: { ...standIn(fake), vault: { form: { public_url: "https://form.example" } } },
+  });
+}, 60_000);
+afterAll(async () => {
+  await daemon.stop();
+  await fake.remove();
+});
+
+const login = {
+  type: "credential",
+  spec: {
+    provider: "native",
+    description: "Shop",
+    fields: [
+      { name: "user", type: "email", sensitive: false, value: "me@shop.example" },
+      { name: "password", type: "password" },
+    ],
+  },
+};
+
+test("a credential is made, collected for, changed, used up and deleted over the API", async () => {
+  const made = await daemon.call("POST /vaults", { name: "logins" });
+  expect(made).toMatchObject({ status: 201, body: { id: expect.any(String), name: "logins" } });
+  expect(await daemon.call("POST /vaults", { name: "logins" })).toMatchObject({
+    status: 200,
+    body: made.body,
+  });
+  const item = await daemon.call("PUT /vaults/logins/items/shop", login);
+  expect(item).toMatchObject({
+    status: 200,
+    body: {
+      key: "shop",
+      type: "credential",
+      version: 1,
+      spec: { provider: "native", description: "Shop", fields: [{ name: "user", required: true }, {}] },
+      state: {
+        provider: "native",
+        status: "pending_collection",
+        fields: { user: { has_value: true, value: "me@shop.example" }, password: { has_value: false } },
+      },
+      available_operations: [{ type: "collect", description: expect.any(String) }],
+      available_expansions: [],
+      action: { name: "collect", url: expect.stringMatching(/^https:\/\/form\.example\/#token=/) },
+    },
+  });
+  const path = "/vaults/logins/items/shop";
+  expect((await daemon.call(`GET ${path}?wait=0`)).body).toEqual(item.body);
+  expect((await daemon.call("GET /vaults/logins/items")).body).toEqual([item.body]);
+  const patch = { type: "credential", version: 1, spec: { fields: { password: { value: "hunter2" } } } };
+  const ready = await daemon.call(`PATCH ${path}`, patch);
+  expect(ready).toMatchObject({ status: 200, body: { version: 2, state: { status: "ready" } } });
+  expect(ready.body).not.toHaveProperty("action");
+  expect(ready.text).not.toContain("hunter2");
+  expect(await daemon.call(`PATCH ${path}`, patch)).toMatchObject({
+    status: 409,
+    body: { code: "stale_version" },
+  });
+  expect(await daemon.call(`POST ${path}/operations`, { type: "collect" })).toMatchObject({
+    status: 200,
+    body: { version: 2, action: { name: "collect" } },
+  });
+  expect((await daemon.call(`GET ${path}/events`)).body).toMatchObject([
+    { name: "credential.created" },
+    { name: "credential.updated" },
+    { name: "credential.collect_started" },
+  ]);
+  expect(await daemon.call(`GET ${path}?expand=payment_methods`)).toMatchObject({ status: 409 });
+  expect(await daemon.call(`GET ${path}?wait=61`)).toMatchObject({ status: 400 });
+  expect(await daemon.call(`DELETE ${path}`)).toMatchObject({ status: 204 });
+  expect(await daemon.call(`GET ${path}`)).toMatchObject({
+    status: 404,
+    body: { code: "vault_item_not_found" },
+  });
+  expect(await daemon.call("DELETE /vaults/logins")).toMatchObject({ status: 204 });
+  expect(await daemon.call("GET /vaults/logins")).toMatchObject({
+    status: 404,
+    body: { code: "vault_not_found" },
+  });
+});
+
+test("the names that public clients know are answered where a setting says so", async () => {
+  const other = await startDaemon({ file: { ...standIn(fake), vault: { names: "public" } } });
+  try {
+    await other.call("POST /vaults", { name: "logins" });
+    const spec = { ...login.spec, provider: "kernel" };
+    expect(await other.call("PUT /vaults/logins/items/shop", { ...login, spec })).toMatchObject({
+      status: 200,
+      body: { spec: { provider: "kernel" }, state: { provider: "kernel" } },
+    });
+  } finally {
+    await other.stop();
+  }
+});
+
+const bodyOf = (...names: string[]) => ({ headless: true, vaults: names.map((name) => ({ name })) });
+
+test("a session has the vaults that it was created with, for as long as it lives", async () => {
+  const [one, two] = await Promise.all(
+    ["one", "two"].map(async (name) => String((await daemon.call("POST /vaults", { name })).body.id)),
+  );
+  const session = await daemon.call("POST /browsers", bodyOf("two", "one", "two"));
+  expect(session).toMatchObject({ status: 200, body: { vaults: [{ id: two }, { id: one }] } });
+  const path = `/browsers/${session.body.session_id}`;
+  expect(await daemon.call(`PATCH ${path}`, { vaults: [] })).toMatchObject({ status: 400 });
+  expect((await daemon.call(`GET ${path}`)).body.vaults).toEqual([{ id: two }, { id: one }]);
+  expect(await daemon.call("POST /browsers", bodyOf("three"))).toMatchObject({
+    status: 400,
+    body: { details: [{ message: 'vaults[0]: there is no vault named "three"' }] },
+  });
+  const many = { headless: true, vaults: Array.from({ length: 21 }, () => ({ name: "one" })) };
+  expect(await daemon.call("POST /browsers", many)).toMatchObject({ status: 400 });
+  // A session keeps no vault: what was deleted fills nothing any more.
+  expect(await daemon.call("DELETE /vaults/two")).toMatchObject({ status: 204 });
+  expect(await daemon.call(`DELETE ${path}`)).toMatchObject({ status: 204 });
+});
+
+test("a pool's vaults are those of its leases, and it keeps them from being deleted", async () => {
+  const vault = String((await daemon.call("POST /vaults", { name: "pooled" })).body.id);
+  const pool = await daemon.makePool({ name: "herd", vaults: [{ name: "pooled" }] });
+  expect(pool.browser_pool_config).toMatchObject({ vaults: [{ name: "pooled" }] });
+  const lease = await daemon.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 });
+  expect(lease).toMatchObject({ status: 200, body: { vaults: [{ id: vault }] } });
+  expect(await daemon.call("DELETE /vaults/pooled")).toMatchObject({
+    status: 400,
+    body: { code: "resource_in_use" },
+  });
+  await daemon.call("POST /browser_pools/herd/release", { session_id: lease.body.session_id });
+  expect(await daemon.call("PATCH /browser_pools/herd", { vaults: [] })).toMatchObject({ status: 200 });
+  expect(await daemon.call("DELETE /vaults/pooled")).toMatchObject({ status: 204 });
+  await daemon.call("DELETE /browser_pools/herd", { force: true });
+});
+
+test("a change of a vault is in the audit log when it is answered", async () => {
+  const start = new Date(Date.now() - 60_000).toISOString();
+  await daemon.call("POST /vaults", { name: "logged" });
+  await daemon.call("PUT /vaults/logged/items/shop", login);
+  const end = new Date(Date.now() + 60_000).toISOString();
+  const { body } = await daemon.call(`GET /audit-logs?start=${start}&end=${end}`);
+  const routes = (body as { method: string; route: string }[]).map(
+    ({ method, route }) => `${method} ${route}`,
+  );
+  expect(routes).toEqual(expect.arrayContaining(["POST /vaults", "PUT /vaults/{id_or_name}/items/{key}"]));
+  expect(JSON.stringify(body)).not.toContain("me@shop.example");
+});
