@@ -153,7 +153,7 @@ export const SessionReply = Type.Object(
     tags: Type.Optional(Type.Record(Type.String(), Type.String())),
     start_url: Type.Optional(Type.String()),
     vaults: Type.Optional(
-      Type.Array(Type.Object({ id: Type.String() }), { description: "What its pages may be filled from" }),
+      Type.Array(Type.Object({ id: Type.String() }), { description: "By what its pages may be filled" }),
     ),
     viewport: Type.Optional(Viewport),
     pool: Type.Optional(Type.Object({ id: Type.String(), name: Type.Optional(Type.String()) })),
