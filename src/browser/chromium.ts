@@ -2,6 +2,7 @@ import type { BrowserId } from "../base/ids.js";
 import type { Millis } from "../base/clock.js";
 import type { RungName } from "../spec/bodies.js";
 import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
+import type { NavigationWatch } from "./fill/navigation-watch.js";
 import type { FillContext } from "./fill/fill-page.js";
 import type { Attestation, AttestationParts } from "./attestation.js";
 import type { Sandbox } from "./isolation/sandbox.js";
@@ -193,6 +194,8 @@ export interface Chromium {
   resize(viewport: { readonly width: number; readonly height: number }): Promise<void>;
   /** Writes values into inputs of a page. Never throws. */
   fillPage(fill: PageFill, around: FillContext): Promise<PageFillOutcome>;
+  /** Tells when a page shows another document than now. Throws where it cannot. */
+  watchNavigation(watch: NavigationWatch): Promise<void>;
   /** The loaded extensions, in load order. */
   readonly extensions: readonly ExtensionDirectory[];
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */

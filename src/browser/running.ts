@@ -24,6 +24,7 @@ import {
 import type { Display } from "./display/display.js";
 import type { BrowserExtensions } from "./extensions/extensions.js";
 import type { LaunchExtensions } from "./extensions/forced-extensions.js";
+import { type NavigationWatch, watchNavigation } from "./fill/navigation-watch.js";
 import { fillPage, type FillContext } from "./fill/fill-page.js";
 import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
 import { flushStorage } from "./profile/flush-storage.js";
@@ -161,6 +162,10 @@ export class RunningChromium implements Chromium {
   fillPage(fill: PageFill, around: FillContext): Promise<PageFillOutcome> {
     const { cdp, clock } = this.launched;
     return fillPage(fill, { cdp, clock, ...around });
+  }
+
+  watchNavigation(watch: NavigationWatch): Promise<void> {
+    return watchNavigation(this.launched.cdp, watch);
   }
 
   get extensions(): readonly ExtensionDirectory[] {

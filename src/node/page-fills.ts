@@ -1,6 +1,7 @@
 import type { Seal } from "../base/crypto/seal.js";
 import type { Done, Refusal } from "../base/errors.js";
 import type { LeaseId } from "../base/ids.js";
+import type { FillContext } from "../browser/fill/fill-page.js";
 import { failed, type CommandResult } from "../gateway/relay/command-result.js";
 import { fillOwner, type PageFill, type PageFillOutcome } from "../spec/page-fill.js";
 import { runAsVisitor } from "./exclusive.js";
@@ -27,10 +28,35 @@ export class PageFills {
       await slot.restarting;
       return await slot.chromium.fillPage(opened.value, {
         signal,
-        hold: (targets) => slot.bridge.holds.hold(targets),
+        ...(slot.template.protect_filled ? protecting(slot) : holding(slot)),
       });
     });
     const gone: PageFillOutcome = { kind: "refused", why: "browser_gone" };
     return { isDone: true, payload: JSON.stringify(outcome ?? gone) };
   }
+}
+
+const holding = ({ bridge }: Slot): Pick<FillContext, "hold"> => ({
+  hold: (targets) => bridge.holds.hold(targets),
+});
+
+/**
+ * The page is protected before the first write, until it shows another document. The watch for that begins
+ * before, so that none is missed.
+ */
+function protecting(slot: Slot): Pick<FillContext, "hold" | "opened"> {
+  const { bridge, chromium, activity } = slot;
+  return {
+    opened: (page) =>
+      chromium.watchNavigation({
+        page,
+        hasClients: () => activity.hasVisitors,
+        over: () => bridge.filled.remove(page),
+      }),
+    hold(targets) {
+      const [page] = targets;
+      if (page !== undefined) bridge.filled.add(page, targets);
+      return bridge.holds.hold(targets);
+    },
+  };
 }

@@ -83,6 +83,8 @@ export function mergeTemplate(
     const value = patch[field];
     if (value !== undefined) Object.assign(merged, { [field]: value });
   }
+  if (patch.protect_filled === true) merged.protect_filled = true;
+  if (patch.protect_filled === false) delete merged.protect_filled;
   if (patch.viewport) merged.viewport = withRefreshRate(patch.viewport);
   mergeClearable(merged, patch, faults);
   if (patch.network) {
@@ -112,6 +114,7 @@ function pickLaunch(from: LaunchTemplate): LaunchTemplate {
     viewport,
     start_url,
     browser_policy,
+    protect_filled,
     proxy_id,
     network,
     telemetry,
@@ -132,6 +135,7 @@ function pickLaunch(from: LaunchTemplate): LaunchTemplate {
     ...(profile_id ? { profile_id } : {}),
     ...(vaults ? { vaults } : {}),
     ...(vault_ids ? { vault_ids } : {}),
+    ...(protect_filled ? { protect_filled } : {}),
     ...(proxy_id === undefined ? {} : { proxy_id }),
     ...(network ? { network } : {}),
     ...(telemetry ? { telemetry } : {}),

@@ -172,6 +172,11 @@ const browserFields = {
   memory: Type.Optional(Type.Enum([...memoryClasses])),
   network: Type.Optional(Network),
   profile: Type.Optional(ProfileSelector),
+  protect_filled: Type.Optional(
+    Type.Boolean({
+      description: "Pages that a vault has filled are not read back by clients (docs/vault.md)",
+    }),
+  ),
   proxy_id: Type.Optional(text(255)),
   start_url: Type.Optional(StartUrl),
   stealth: Type.Optional(Type.Boolean()),

@@ -51,6 +51,8 @@ const launchFields = {
   vaults: Type.Optional(readonlyList(Chosen)),
   /** The ids of what `vaults` names: its pages may be filled from these. */
   vault_ids: Type.Optional(readonlyList(VaultId)),
+  /** Set where clients may not read pages that a vault has filled. */
+  protect_filled: Type.Optional(Type.Literal(true)),
   proxy_id: Type.Optional(Type.String()),
   /** Set where a session asked for no proxy, or for the operator's, instead of a proxy of the registry. */
   proxy_mode: Type.Optional(Type.Enum(["direct", "default"])),

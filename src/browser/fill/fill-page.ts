@@ -15,6 +15,8 @@ export interface FillContext {
   readonly signal: AbortSignal;
   /** Has what clients say to these targets wait, until the returned function is called or a limit is over. */
   hold(targets: readonly string[]): () => void;
+  /** Called with the page's target before anything of it is looked at. */
+  opened?(page: string): Promise<void>;
 }
 
 interface FillParts extends FillContext {
@@ -70,7 +72,7 @@ class Filling {
   }
 
   async #openPage(): Promise<void> {
-    const { calls, frames } = this.having;
+    const { calls, frames, parts } = this.having;
     const { page_url: url } = this.fill;
     const { targetInfos } = await calls.send("Target.getTargets", {});
     const pages = targetInfos
@@ -83,6 +85,7 @@ class Filling {
     await frames.open(page.targetId);
     // A target is listed by the address that it is on its way to.
     if (url !== undefined && (await frames.url()) !== url) throw new FillRefused("page_not_found");
+    if (parts.opened) await calls.untilCut(parts.opened(page.targetId));
   }
 
   /** Looks at every field before any of them is written. */

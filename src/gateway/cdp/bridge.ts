@@ -3,6 +3,7 @@ import { firstClientId, type Frame, summarize } from "../../browser/cdp/frame.js
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import { PendingCalls } from "./pending-calls.js";
 import { ClosedTargets } from "./closed-targets.js";
+import { ProtectedTargets, refusalOf } from "./protected-targets.js";
 import { TargetHolds } from "./target-holds.js";
 import { codes, type Command, errorReply } from "./command.js";
 import { written } from "../gates/judge.js";
@@ -57,6 +58,7 @@ interface BridgeOptions {
  */
 export class Bridge {
   readonly holds: TargetHolds<BridgeClient>;
+  readonly filled = new ProtectedTargets();
   readonly #sessions = new CdpSessions<BridgeClient>();
   readonly #calls = new PendingCalls<BridgeCommand | ClientCall>();
   readonly #shares: SessionQuotas<BridgeClient>;
@@ -140,10 +142,11 @@ export class Bridge {
     const tooLong = isTooLong(body) ? "The message is longer than Chromium accepts" : undefined;
     const refused =
       this.#closed.whyRefused(this.#sessions, session, command) ??
+      this.filled.whyRefused(this.#sessions, session, command) ??
       this.#shares.whyRefused(root.owner, command) ??
       tooLong;
     if (refused !== undefined) {
-      root.owner.deliver(errorReply(command, codes.refused, refused));
+      root.owner.deliver(refusalOf(command, refused));
       return false;
     }
     this.#beforeClose(session, command);
@@ -213,7 +216,7 @@ export class Bridge {
       this.#sessions.addChild(at, { id: session, target: target.targetId });
       if (this.#shares.hasTooMany(at.owner)) return at.owner.ended("too_many_sessions");
     }
-    at.owner.deliver(at.isRoot ? withoutSession(frame, at.id) : frame);
+    if (!this.filled.hides(at, method)) at.owner.deliver(at.isRoot ? withoutSession(frame, at.id) : frame);
     // This comes after the event, because Playwright and Puppeteer settle their own calls by it.
     if (method === "Inspector.targetCrashed") this.#failCalls(new Set([at]), "Target crashed");
     if (method === "Target.detachedFromTarget") this.#detached(findDetachedSession(frame));
@@ -245,6 +248,7 @@ export class Bridge {
   #destroyed(target: string): void {
     this.#control.lastPage?.destroyed(target);
     this.#closed.gone(target);
+    this.filled.remove(target);
   }
 
   /** Ends the sessions that clients have on a target. */

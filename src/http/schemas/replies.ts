@@ -175,6 +175,7 @@ export const SessionReply = Type.Object(
         description: "Whether the end of the session saves the profile; absent where there is none",
       }),
     ),
+    protect_filled: Type.Optional(Type.Boolean()),
     proxy_id: Type.Optional(Type.String()),
     telemetry: Type.Optional(Type.Union([TelemetryReply, Type.Null()])),
     usage: Type.Optional(

@@ -64,6 +64,7 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
     allowDownloads: async () => {},
     navigate: async () => {},
     resize: async () => {},
+    watchNavigation: async () => {},
     load: async () => ({ kind: "loaded" }),
     fillPage: async () => ({ kind: "refused", why: "page_not_found" }),
     stopAndKeep: async () => ({ directories, uid: null, extensions: [], isWhole: true, discard: kill }),

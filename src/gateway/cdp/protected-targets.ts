@@ -1,0 +1,74 @@
+import { readsAllPages, readsPage, tellsOfPage } from "../gates/protected-pages.js";
+import { codes, type Command, errorReply, resultReply } from "./command.js";
+import type { CdpSession, CdpSessions } from "./sessions.js";
+
+const carrier = "Target.sendMessageToTarget";
+const explained =
+  "is refused until the page's next navigation: a vault's value was filled in here (protect_filled)";
+
+/** Playwright says of every other error of these that the page has navigated. */
+const scripts: ReadonlySet<string> = new Set(["Runtime.evaluate", "Runtime.callFunctionOn"]);
+
+/** The answer to what is refused. A script is answered as if it had thrown, so that its author reads why. */
+export function refusalOf(command: Command, why: string): string {
+  // A mapper of BiDi reads nothing but an error, and asks for another serialization by its params.
+  const isOfMapper = command.params["serializationOptions"] !== undefined;
+  if (!scripts.has(command.method) || isOfMapper || !why.endsWith(explained))
+    return errorReply(command, codes.refused, why);
+  const exception = { type: "object", subtype: "error", className: "Error", description: `Error: ${why}` };
+  const at = { exceptionId: 1, text: "Uncaught", lineNumber: 0, columnNumber: 0 };
+  return resultReply(command, { result: { type: "undefined" }, exceptionDetails: { ...at, exception } });
+}
+
+/** Pages that a vault has filled, where a lease has those protected (docs/vault.md#protect_filled). */
+export class ProtectedTargets {
+  /** The page of each target: its frames in processes of their own have targets, too. */
+  readonly #pages = new Map<string, string>();
+
+  add(page: string, targets: readonly string[]): void {
+    for (const target of targets) this.#pages.set(target, page);
+  }
+
+  /** The page shows another document, or is gone. */
+  remove(page: string): void {
+    for (const [target, of] of this.#pages) if (of === page) this.#pages.delete(target);
+  }
+
+  /** Why a client may not say it. */
+  whyRefused<Owner>(
+    sessions: CdpSessions<Owner>,
+    from: CdpSession<Owner>,
+    command: Command,
+  ): string | undefined {
+    const { method, params } = command;
+    if (this.#pages.size === 0) return undefined;
+    if (method === carrier)
+      return this.#isProtected(from) || this.#carries(sessions, from, params)
+        ? `${method} ${explained}`
+        : undefined;
+    const isRefused = readsAllPages(method) || (this.#isProtected(from) && readsPage(command));
+    return isRefused ? `${method} ${explained}` : undefined;
+  }
+
+  /** Whether an event is kept from a client. */
+  hides<Owner>(at: CdpSession<Owner>, event: string): boolean {
+    return this.#pages.size > 0 && tellsOfPage(event) && this.#isProtected(at);
+  }
+
+  /** What a message says is not read: none goes to such a page. */
+  #carries<Owner>(
+    sessions: CdpSessions<Owner>,
+    from: CdpSession<Owner>,
+    { sessionId, targetId }: Command["params"],
+  ): boolean {
+    const to = typeof sessionId === "string" ? sessions.find(sessionId) : undefined;
+    const named = [...from.children].filter(({ target }) => target === targetId);
+    return [to, ...named].some((session) => session !== undefined && this.#isProtected(session));
+  }
+
+  #isProtected<Owner>(session: CdpSession<Owner>): boolean {
+    for (let at: CdpSession<Owner> | undefined = session; at; at = at.parent)
+      if (at.target !== undefined && this.#pages.has(at.target)) return true;
+    return false;
+  }
+}

@@ -1,0 +1,122 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { CdpSession } from "../../../src/gateway/cdp/sessions.js";
+import { CdpSessions } from "../../../src/gateway/cdp/sessions.js";
+import { ProtectedTargets } from "../../../src/gateway/cdp/protected-targets.js";
+import { readsPage, tellsOfPage } from "../../../src/gateway/gates/protected-pages.js";
+
+/** Each command of the protocol (judged-commands.test.ts holds the list against Chromium), and its class. */
+const rows = readFileSync(join(import.meta.dirname, "judged-commands.txt"), "utf8")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#"))
+  .map((line) => line.split(" "))
+  .map(([name = "", , , kind = ""]) => [name, kind] as const);
+
+test("every command of the protocol is in one of two classes", () => {
+  expect(rows.length).toBeGreaterThan(600);
+  expect(rows.filter(([, kind]) => kind !== "open" && kind !== "kept")).toEqual([]);
+});
+
+test("where a page is protected, the commands that could show its fields are refused, and those alone", () => {
+  expect(rows.filter(([method, kind]) => readsPage({ method, params: {} }) !== (kind === "kept"))).toEqual(
+    [],
+  );
+});
+
+test.each([
+  "Accessibility.getFullAXTree",
+  "DOM.getDocument",
+  "DOM.getOuterHTML",
+  "DOMSnapshot.captureSnapshot",
+  "Debugger.evaluateOnCallFrame",
+  "HeapProfiler.takeHeapSnapshot",
+  "Network.getRequestPostData",
+  "Network.getResponseBody",
+  "Page.captureScreenshot",
+  "Page.captureSnapshot",
+  "Page.printToPDF",
+  "Page.startScreencast",
+  "Runtime.callFunctionOn",
+  "Runtime.evaluate",
+  "Runtime.getProperties",
+  "Future.readsEverything",
+])("%s reads a page", (method) => {
+  expect(readsPage({ method, params: {} })).toBe(true);
+});
+
+test("an open command that is given a script for this document reads it, too", () => {
+  const on = "Page.addScriptToEvaluateOnNewDocument";
+  expect(readsPage({ method: on, params: { source: "1", runImmediately: true } })).toBe(true);
+  expect(readsPage({ method: on, params: { source: "1" } })).toBe(false);
+  for (const url of ["javascript:1", " JavaScript:1", "java\nscript:1", "j a v a script:1"])
+    expect(readsPage({ method: "Page.navigate", params: { url } })).toBe(true);
+  expect(readsPage({ method: "Page.navigate", params: { url: "https://javascript.example/" } })).toBe(false);
+});
+
+test("one that is too long to be looked into here is taken for the worse", () => {
+  const written = new Uint8Array();
+  expect(readsPage({ method: "Page.navigate", params: {}, written })).toBe(true);
+  expect(readsPage({ method: "Page.addScriptToEvaluateOnNewDocument", params: {}, written })).toBe(true);
+  expect(readsPage({ method: "Fetch.fulfillRequest", params: {}, written })).toBe(false);
+});
+
+test("events that tell of the document are kept back but for that of the next one", () => {
+  for (const event of [
+    "DOM.attributeModified",
+    "DOM.setChildNodes",
+    "Page.screencastFrame",
+    "Accessibility.nodesUpdated",
+  ])
+    expect(tellsOfPage(event)).toBe(true);
+  for (const event of ["DOM.documentUpdated", "Page.frameNavigated", "Target.attachedToTarget"])
+    expect(tellsOfPage(event)).toBe(false);
+});
+
+describe("a protected page", () => {
+  const owner = {};
+  const bed = () => {
+    const sessions = new CdpSessions<object>();
+    const root = sessions.addRoot({ id: "root", owner });
+    sessions.addChild(root, { id: "page", target: "the page" });
+    sessions.addChild(root, { id: "other", target: "another page" });
+    const find = (id: string): CdpSession<object> => sessions.find(id) ?? root;
+    sessions.addChild(find("page"), { id: "worker", target: "a worker" });
+    sessions.addChild(root, { id: "frame", target: "a frame" });
+    const protectedTargets = new ProtectedTargets();
+    protectedTargets.add("the page", ["the page", "a frame"]);
+    const why = (id: string, method: string, params = {}): string | undefined =>
+      protectedTargets.whyRefused(sessions, find(id), { id: 1, method, params });
+    return { protectedTargets, why, find };
+  };
+
+  test("is not read on its own sessions, on its frames' and on those that were attached through it", () => {
+    const { why } = bed();
+    for (const id of ["page", "frame", "worker"])
+      expect(why(id, "Runtime.evaluate")).toMatch(
+        /^Runtime\.evaluate is refused until the page's next navigation/,
+      );
+    expect(why("other", "Runtime.evaluate")).toBeUndefined();
+    expect(why("page", "Input.dispatchMouseEvent")).toBeUndefined();
+  });
+
+  test("is not read by a message that another carries, nor by what shows all pages", () => {
+    const { why } = bed();
+    const carrier = "Target.sendMessageToTarget";
+    expect(why("root", carrier, { sessionId: "page", message: "{}" })).toContain("protect_filled");
+    expect(why("root", carrier, { targetId: "the page", message: "{}" })).toContain("protect_filled");
+    expect(why("root", carrier, { sessionId: "other", message: "{}" })).toBeUndefined();
+    expect(why("root", "Tracing.start")).toContain("protect_filled");
+    expect(why("root", "Target.getTargets")).toBeUndefined();
+  });
+
+  test("is one no more once it shows another document", () => {
+    const { protectedTargets, why, find } = bed();
+    expect(protectedTargets.hides(find("page"), "DOM.attributeModified")).toBe(true);
+    protectedTargets.remove("a frame");
+    expect(why("page", "Runtime.evaluate")).toBeDefined();
+    protectedTargets.remove("the page");
+    for (const id of ["page", "frame", "worker"]) expect(why(id, "Runtime.evaluate")).toBeUndefined();
+    expect(protectedTargets.hides(find("page"), "DOM.attributeModified")).toBe(false);
+  });
+});

@@ -1,0 +1,114 @@
+import { chromium as playwright, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { decodeBase32, totpCodeOf } from "../../src/base/crypto/totp.js";
+import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
+import { login } from "../support/browser/fill/fill-case.js";
+import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+
+const seed = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
+const path = "/vaults/logins/items/shop";
+const fields = [
+  { field: "user", selector: "#user" },
+  { field: "password", selector: "#password" },
+];
+
+let daemon: Daemon;
+let site: FillSite;
+beforeAll(async () => {
+  site = await openFillSite();
+  site.serve({ body: `${login}<input id="code">`, others: { "/submitted": "welcome" } });
+  daemon = await startDaemon();
+  await daemon.call("POST /vaults", { name: "logins" });
+  await daemon.call(`PUT ${path}`, {
+    type: "credential",
+    spec: {
+      provider: "native",
+      allowed_origins: [site.here],
+      fields: [
+        { name: "user", type: "text", value: "secret-1" },
+        { name: "password", type: "password", value: "secret-2" },
+        { name: "code", type: "totp", value: seed },
+      ],
+    },
+  });
+}, 120_000);
+afterAll(async () => {
+  await daemon.stop();
+  await site.close();
+});
+
+/** A session's page, open on the site. */
+async function opened(body: object = {}): Promise<{ id: string; page: Page; close(): Promise<void> }> {
+  const session = await daemon.call("POST /browsers", {
+    headless: true,
+    vaults: [{ name: "logins" }],
+    ...body,
+  });
+  expect(session.status).toBe(200);
+  const connected = await playwright.connectOverCDP(String(session.body.cdp_ws_url));
+  const page = connected.contexts()[0]?.pages()[0];
+  if (!page) throw new Error("no page");
+  await page.goto(`${site.here}/`);
+  const id = String(session.body.session_id);
+  return {
+    id,
+    page,
+    async close() {
+      await connected.close();
+      await daemon.call(`DELETE /browsers/${id}`);
+    },
+  };
+}
+
+const fill = (id: string, over: object = {}) =>
+  daemon.call(`POST ${path}/operations`, { type: "fill", browser_id: id, fields, ...over });
+
+test("a credential is filled into a page of a session that has its vault, and no answer has a value", async () => {
+  const { id, page, close } = await opened();
+  const all = [...fields, { field: "code", selector: "#code" }];
+  const before = Date.now();
+  const filled = await fill(id, { fields: all, page_url: `${site.here}/`, timeout_ms: 20_000 });
+  expect(filled).toMatchObject({
+    status: 200,
+    body: { type: "fill", status: "completed", fields: all.map((_, index) => ({ index, status: "filled" })) },
+  });
+  expect(filled.text).not.toMatch(/secret-/);
+  expect(await page.inputValue("#user")).toBe("secret-1");
+  expect(await page.inputValue("#password")).toBe("secret-2");
+  const key = decodeBase32(seed) ?? Buffer.alloc(0);
+  const codes = [before, before + 30_000].map((at) => totpCodeOf(key, at));
+  expect(codes).toContain(await page.inputValue("#code"));
+  expect((await daemon.call(`GET ${path}/events`)).text).not.toMatch(/secret-/);
+  expect(site.requests.filter((url) => url.includes("submitted"))).toEqual([]);
+  await close();
+});
+
+test("a page elsewhere is denied, one of another address is not found, and a session without the vault has none of it", async () => {
+  const { id, page, close } = await opened();
+  await page.goto(`${site.other}/`);
+  expect(await fill(id)).toMatchObject({ status: 403, body: { code: "destination_denied" } });
+  expect(await page.inputValue("#user")).toBe("");
+  expect(await fill(id, { page_url: `${site.here}/elsewhere` })).toMatchObject({
+    status: 400,
+    body: { code: "bad_request" },
+  });
+  expect(await fill(id, { fields: [{ field: "user", selector: "[" }] })).toMatchObject({ status: 400 });
+  await close();
+  const other = await opened({ vaults: [] });
+  expect(await fill(other.id)).toMatchObject({ status: 409, body: { code: "vault_not_attached" } });
+  await other.close();
+  expect(await fill(id)).toMatchObject({ status: 404 });
+});
+
+test("with protect_filled the page is filled and not read back, until it shows another document", async () => {
+  const { id, page, close } = await opened({ protect_filled: true });
+  await page.locator("#password").focus();
+  expect(await page.inputValue("#user")).toBe("");
+  expect(await fill(id)).toMatchObject({ status: 200, body: { status: "completed" } });
+  await expect(page.evaluate("password.value")).rejects.toThrow("protect_filled");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/submitted/);
+  expect(await page.textContent("body")).toContain("welcome");
+  expect((await daemon.call(`GET /browsers/${id}`)).body.protect_filled).toBe(true);
+  await close();
+});
