@@ -30,6 +30,7 @@ import {
 } from "../store/redis/connect.js";
 import { type RedisMember, ScriptStore } from "../store/redis/redis.js";
 import { checkSchema } from "../store/redis/schema.js";
+import { DurableWrites } from "../store/redis/durable-writes.js";
 import { RedisEventStore, type StreamLimits } from "../store/telemetry/event-store.js";
 import { RedisNodeReports } from "../store/node-reports.js";
 import { RedisTickStore } from "../store/tick-store.js";
@@ -39,6 +40,7 @@ import { type ListenerParts, RedisMessages } from "../store/messages.js";
 export interface Stores {
   readonly poolStore: RedisPoolStore;
   readonly projects: RedisProjects;
+  readonly vaultWrites: DurableWrites;
   readonly directory: RedisProjectDirectory;
   readonly audit: RedisAuditStore;
   readonly destinations: RedisDestinationStore;
@@ -117,7 +119,9 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   const limits = limitsOf(config);
   const unnamed = defaultProject;
   const directory = new RedisProjectDirectory(store);
-  const projects = new RedisProjects(store, { limits, unnamed, others: () => directory.others() });
+  const vaultWrites = openVaultWrites(config, store, context);
+  const others = () => directory.others();
+  const projects = new RedisProjects(store, { limits, vaultWrites, unnamed, others });
   const nodes = new RedisNodeStore(store, unnamed, { limits, overcommit: config.node.overcommit });
   const effects = makeEffects({ projects, nodes, queues, signals, log });
   stops.add("effects", () => effects.idle());
@@ -129,6 +133,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   const stores: Stores = {
     poolStore,
     projects,
+    vaultWrites,
     directory,
     audit: new RedisAuditStore(store, config.audit.maxBytes),
     destinations: new RedisDestinationStore(store, config.audit.export.maxDestinations),
@@ -150,6 +155,13 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   };
   return { stores, stops };
 }
+
+const openVaultWrites = (
+  { redis, vault }: Config,
+  store: ScriptStore,
+  { clock, log }: DaemonContext,
+): DurableWrites =>
+  new DurableWrites(store, { isPrivate: redis.url === null, allowsLoss: vault.allowLossyRedis, clock, log });
 
 const limiterOf = (store: ScriptStore, perMinute: number | null): RedisRateLimiter | undefined =>
   perMinute === null ? undefined : new RedisRateLimiter(store, perMinute);

@@ -94,4 +94,6 @@ export interface Readiness {
   unready(): string | undefined;
   /** Whether Redis is there; sockets are served without it. */
   hasStore(): boolean;
+  /** Whether what vaults acknowledge outlives a loss of power; undefined where it is not known yet. */
+  vaultSafety(): "durable" | "lossy" | "refused" | undefined;
 }

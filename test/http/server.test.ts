@@ -238,11 +238,13 @@ test("readiness and health: one says whether to send requests here, the other th
   const state: { reason?: string; hasStore: boolean } = { hasStore: true };
   const server = await start(
     {},
-    { readiness: { unready: () => state.reason, hasStore: () => state.hasStore } },
+    {
+      readiness: { unready: () => state.reason, hasStore: () => state.hasStore, vaultSafety: () => "lossy" },
+    },
   );
   expect(await send(`${server.url}/readyz`)).toMatchObject({
     status: 200,
-    body: { status: "ready", store: "connected" },
+    body: { status: "ready", store: "connected", vaults: "lossy" },
   });
   state.hasStore = false;
   expect(await send(`${server.url}/readyz`)).toMatchObject({

@@ -16,6 +16,7 @@ import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { request, writeOf } from "../support/store/store-bed.js";
 import { defaultLimits } from "../support/store/store-limits.js";
 import { nodeFacts } from "../support/store/node-facts.js";
+import { unsynced } from "../support/store/unsynced.js";
 
 const gib = 1024 ** 3;
 const factsOf = (id: NodeId, over: Partial<NodeFacts> = {}): NodeFacts =>
@@ -154,6 +155,7 @@ onBoth("what spans partitions", ({ bed }) => {
     const before = await lengths();
     const sweep = (eventsKeptInAll: number): Promise<void> =>
       new RedisProjects(store, {
+        vaultWrites: unsynced,
         limits: { ...defaultLimits, eventsKeptInAll },
         unnamed: project,
         others: async () => [],

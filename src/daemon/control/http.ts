@@ -55,7 +55,11 @@ export async function listenAsApi(
     staging: archives.staging,
     tellPlatformCall: makeTellPlatformCall(makeTellHolder(shared.recorder)),
     links: makeLinks(shared, openDirectory(shared, stops)),
-    readiness: { unready: () => whyUnready(stopping, stores) ?? unready?.(), hasStore: stores.isConnected },
+    readiness: {
+      unready: () => whyUnready(stopping, stores) ?? unready?.(),
+      hasStore: stores.isConnected,
+      vaultSafety: () => stores.vaultWrites.knownSafety(),
+    },
   });
   stops.add("http", () => listening.close());
   return listening;

@@ -16,9 +16,10 @@ export function addHealth(app: App, { readiness }: { readiness: Readiness }): vo
   app.get("/healthz", { schema: operations.getHealth }, async () => ({ status: "ok" }));
   app.get("/readyz", { schema: operations.getReadiness }, async (_request, reply) => {
     const reason = readiness.unready();
-    return reason === undefined
-      ? { status: "ready", store: readiness.hasStore() ? "connected" : "lost" }
-      : sendRefusal(reply, refusal("unavailable", { message: reason }));
+    if (reason !== undefined) return sendRefusal(reply, refusal("unavailable", { message: reason }));
+    const vaults = readiness.vaultSafety();
+    const store = readiness.hasStore() ? "connected" : "lost";
+    return { status: "ready", store, ...(vaults && { vaults }) };
   });
 }
 

@@ -252,6 +252,7 @@ const StatusReply = Type.Object(
         description: "Of readiness: whether Redis is there. Sockets are served without it",
       }),
     ),
+    vaults: Type.Optional(Type.Enum(["durable", "lossy", "refused"])),
   },
   { $id: "Status" },
 );

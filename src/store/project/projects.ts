@@ -10,6 +10,7 @@ import { RedisProjectStore } from "./project-store.js";
 import { RedisVaultStore } from "./vault-store.js";
 import { RedisProxyStore } from "./proxy-store.js";
 import { readAccount } from "../organization/reservations.js";
+import type { DurableWrites } from "../redis/durable-writes.js";
 import type { ScriptStore } from "../redis/redis.js";
 
 /** What is kept of one project, in a slot of its own. */
@@ -28,6 +29,7 @@ const leastEvents = 100;
 
 interface RedisProjectsParts {
   readonly limits: StoreLimits;
+  readonly vaultWrites: Pick<DurableWrites, "write">;
   /** The project of ids that name none. */
   readonly unnamed: ProjectId;
   /** Ids of all other projects that may have anything. */
@@ -115,7 +117,7 @@ export class RedisProjects implements Projects {
       profiles: new RedisProfileStore(this.store, project),
       extensions: new RedisExtensionStore(this.store, project),
       destinations: new RedisOtlpDestinationStore(this.store, project),
-      vaults: new RedisVaultStore(this.store, project),
+      vaults: new RedisVaultStore(this.store, project, this.parts.vaultWrites),
     };
   }
 }

@@ -21,6 +21,7 @@ import {
   vaultKey,
   type VaultPart,
 } from "../redis/keys.js";
+import type { DurableWrites } from "../redis/durable-writes.js";
 import type { ScriptStore } from "../redis/redis.js";
 import type { ScriptArgs } from "../redis/script-call.js";
 import type { ScriptName, ScriptReply } from "../redis/replies.js";
@@ -47,6 +48,7 @@ export class RedisVaultStore implements VaultStore {
   constructor(
     private readonly store: ScriptStore,
     private readonly project: ProjectId,
+    private readonly writes: Pick<DurableWrites, "write">,
   ) {}
 
   async create({
@@ -138,7 +140,7 @@ export class RedisVaultStore implements VaultStore {
   ): Promise<CollectionLink | undefined> {
     const args = { vault, id, key, version, ...linkArgs(link), ...eventArgs(event, newRequestId()) };
     const subject = { vault, item: id, digest: link.digest };
-    const { kind, payload } = await this.#run("renew-collection-link", subject, args);
+    const { kind, payload } = await this.#runLossy("renew-collection-link", subject, args);
     return kind === "stale" ? undefined : linkOf(payload);
   }
 
@@ -189,6 +191,15 @@ export class RedisVaultStore implements VaultStore {
   }
 
   #run<const Name extends ScriptName>(
+    script: Name,
+    subject: Subject,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
+    return this.writes.write(() => this.#runLossy(script, subject, args));
+  }
+
+  /** For what may be lost: a link that is, is given anew. */
+  #runLossy<const Name extends ScriptName>(
     script: Name,
     subject: Subject,
     args: ScriptArgs,

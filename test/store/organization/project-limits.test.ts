@@ -8,6 +8,7 @@ import { age } from "../../support/store/age.js";
 import { onBoth } from "../../support/store/on-both.js";
 import { openStoreBed } from "../../support/store/store-bed.js";
 import { defaultLimits } from "../../support/store/store-limits.js";
+import { unsynced } from "../../support/store/unsynced.js";
 
 const ofAll = 12;
 const daemons = 3;
@@ -20,6 +21,7 @@ onBoth("limits of projects", ({ bed, server }) => {
   };
   const projectsAt = (store: ReturnType<typeof bed>["store"], ids: readonly ProjectId[]): RedisProjects =>
     new RedisProjects(store, {
+      vaultWrites: unsynced,
       limits: { ...defaultLimits, concurrentSessions: ofAll },
       unnamed: bed().project,
       others: async () => ids,

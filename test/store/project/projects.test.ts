@@ -17,6 +17,7 @@ import { onBoth } from "../../support/store/on-both.js";
 import { candidateOn, claimOf, poolConfig, request, writeOf } from "../../support/store/store-bed.js";
 import { controlA, nodeA } from "../../support/store/pool-bed.js";
 import { defaultLimits } from "../../support/store/store-limits.js";
+import { unsynced } from "../../support/store/unsynced.js";
 
 const own = "default" as ProjectId;
 const [blue, green] = ["blueblueblue" as ProjectId, "greengreenge" as ProjectId];
@@ -43,6 +44,7 @@ test("an id says which project it is of, and is one in no other", () => {
 onBoth("projects", ({ bed }) => {
   const open = (): RedisProjects =>
     new RedisProjects(bed().store, {
+      vaultWrites: unsynced,
       limits: defaultLimits,
       unnamed: bed().project,
       others: async () => [blue, green],

@@ -97,7 +97,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
     cdp_ws_url: `ws://here/browsers/${browser}/cdp?token=${lease}`,
     webdriver_ws_url: `ws://here/browsers/${browser}/webdriver?token=${lease}`,
   }),
-  readiness: { unready: () => undefined, hasStore: () => true },
+  readiness: { unready: () => undefined, hasStore: () => true, vaultSafety: () => undefined },
   metrics: { contentType: "text/plain; version=0.0.4; charset=utf-8", text: async () => "remuda_nodes 1\n" },
   interceptor: { request: () => false, upgrade: () => false },
 });

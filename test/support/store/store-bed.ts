@@ -31,6 +31,7 @@ import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { RedisNodeReports } from "../../../src/store/node-reports.js";
 import { defaultLimits } from "./store-limits.js";
 import type { TestRedis } from "./redis.js";
+import { unsynced } from "./unsynced.js";
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
@@ -79,7 +80,12 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   if (options.database !== undefined) await redis.select(options.database);
   const unlessLost = <Value>(work: () => Promise<Value>): Promise<Value | void> =>
     options.isEffectLost?.() ? Promise.resolve() : work();
-  const allProjects = new RedisProjects(store, { limits, unnamed: project, others: async () => [] });
+  const allProjects = new RedisProjects(store, {
+    vaultWrites: unsynced,
+    limits,
+    unnamed: project,
+    others: async () => [],
+  });
   const { projects, proxies, profiles, extensions, destinations, vaults } = allProjects.of(project);
   const nodes = new RedisNodeStore(store, project, { limits, overcommit: 1 });
   const jobs: Job[] = [];

@@ -20,6 +20,7 @@ import { makeVaultOperations } from "../../../src/vault/vault-operations.js";
 import type { Vault, VaultOperations } from "../../../src/vault/vault.js";
 import { CompactEncrypt, importJWK } from "jose";
 import { silentLog } from "../browser/chromium-host.js";
+import { unsynced } from "../store/unsynced.js";
 import { startRedis, type TestRedis } from "../store/redis.js";
 
 export interface VaultBed {
@@ -58,7 +59,7 @@ export async function openVaultBed(): Promise<VaultBed> {
   });
   const scripts = new ScriptStore(redis, silentLog);
   await scripts.open(new AbortController().signal);
-  const store = new RedisVaultStore(scripts, defaultProject);
+  const store = new RedisVaultStore(scripts, defaultProject, unsynced);
   const orders: FillOrder[] = [];
   const sessions = new Map<string, LinkedSession>();
   const ports: VaultPorts = {
