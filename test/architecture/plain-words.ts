@@ -9,7 +9,7 @@ const english = `
   by call candidate capacities category ceiling chain check choice class classic clear code collect
   concurrently connect contents contradictions count counters create creation damaged deadline declared
   decrypt default delivery denied deps depth detail direct directly discovery display domain done dropped
-  durable edits encryption entitlements environment exceeded exchange exclusive exit facts failure fault
+  edits encryption entitlements environment exceeded exchange exclusive exit facts failure fault
   file filter find finished first foreign forget formats forward given group head hierarchy hold identity
   in incoming info input install installable interaction internal invalid is isolation issue join judgement
   kind known large late leftover level list listen living load local location long look lookup loss machine
@@ -21,7 +21,7 @@ const english = `
   setup shape shared shown shutdown signed size small source status step storage stray submission submit
   summary sweep system table tail take taken tell test text through time told too tools touch traffic trail
   tree type unavailable unknown unsupported unwrap up update ups upsert usage use validation value version
-  view visit wanted weights whole withdraw work write written wrong`;
+  view visit wanted weights whole withdraw work written wrong`;
 
 const programming = `
   app args arguments assembler backend backpressure batch boot buffer byte cache chunk compile compression

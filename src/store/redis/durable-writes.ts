@@ -15,7 +15,7 @@ interface DurableOptions {
 }
 
 /** `lossy`: Redis may lose what it has acknowledged, and the operator lets it; `refused`: he does not. */
-export type WriteSafety = "durable" | "lossy" | "refused";
+type WriteSafety = "durable" | "lossy" | "refused";
 
 /** The private Redis goes on to sync each write for so long: who writes once often writes again. */
 const lingerMs: Millis = 1000;
@@ -23,8 +23,8 @@ const lingerMs: Millis = 1000;
 const knownForMs: Millis = 60_000;
 
 /**
- * Writes that are not acknowledged before they are on disk (docs/vault.md#durability). The private Redis syncs
- * every write while one of these is under way: its replies leave after the sync. Of another it has to be
+ * Writes that are not acknowledged before they are on disk (docs/vault.md#durability). The private Redis
+ * syncs every write while one of these is under way: its replies leave after the sync. Another has to have
  * `appendfsync always`, since the daemon changes no settings there.
  */
 export class DurableWrites {
