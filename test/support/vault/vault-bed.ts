@@ -51,14 +51,7 @@ export function valueOf<Value>(got: Done<Value> | Refusal): Value {
 
 export async function openVaultBed(): Promise<VaultBed> {
   const server = await startRedis();
-  const redis = connectAlone({
-    url: server.url,
-    isCluster: false,
-    connectTimeoutMs: 2000,
-    commandTimeoutMs: 10_000,
-  });
-  const scripts = new ScriptStore(redis, silentLog);
-  await scripts.open(new AbortController().signal);
+  const scripts = await openScripts(server);
   const store = new RedisVaultStore(scripts, defaultProject, unsynced);
   const orders: FillOrder[] = [];
   const sessions = new Map<string, LinkedSession>();
@@ -115,6 +108,27 @@ export async function openVaultBed(): Promise<VaultBed> {
       await server.stop();
     },
   };
+}
+
+/** Another control at the same Redis, with a connection of its own. */
+export async function secondControl(
+  bed: VaultBed,
+): Promise<Pick<VaultBed, "vaults" | "items" | "forms" | "close">> {
+  const scripts = await openScripts(bed.server);
+  const store = new RedisVaultStore(scripts, defaultProject, unsynced);
+  return { ...bed.with({ store }), close: () => scripts.close() };
+}
+
+async function openScripts(server: TestRedis): Promise<ScriptStore> {
+  const redis = connectAlone({
+    url: server.url,
+    isCluster: false,
+    connectTimeoutMs: 2000,
+    commandTimeoutMs: 10_000,
+  });
+  const scripts = new ScriptStore(redis, silentLog);
+  await scripts.open(new AbortController().signal);
+  return scripts;
 }
 
 /** One for all tests of a file, there once its tests run. */

@@ -1,0 +1,292 @@
+import { expect, test } from "vitest";
+import { newRequestId } from "../../src/base/ids.js";
+import { tokenDigest } from "../../src/vault/data-key.js";
+import type { FieldAddition, ItemCreate, ItemPatch } from "../../src/vault/item-bodies.js";
+import type { ShownItem } from "../../src/vault/shown-item.js";
+import type { Vault } from "../../src/vault/vault.js";
+import { encrypted, secondControl, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
+import type { VaultBed } from "../support/vault/vault-bed.js";
+import {
+  isPending,
+  type ModelField,
+  type ModelItem,
+  type Step,
+  VaultModel,
+} from "../support/vault/vault-model.js";
+
+const seed = Number(process.env["VAULT_SEED"] ?? Date.now() % 1_000_000);
+const steps = Number(process.env["VAULT_STEPS"] ?? 2000);
+const bed = sharedVaultBed();
+
+/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
+function randomOf(start: number): () => number {
+  let state = start >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+const random = randomOf(seed);
+const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item;
+const chance = (of: number): boolean => random() < of;
+
+const otpSeed = "JBSWY3DPEHPK3PXP";
+const keys = ["shop", "bank"];
+const names = ["user", "password", "code", "note"];
+const typeOf = (name: string): ModelField["type"] =>
+  name === "code" ? "totp" : name === "password" ? "password" : "text";
+const valueFor = (name: string): string => (name === "code" ? otpSeed : `v${Math.floor(random() * 1000)}`);
+const fieldOf = (name: string): ModelField => ({
+  name,
+  type: typeOf(name),
+  required: name !== "note" && chance(0.8),
+});
+
+function fieldsOf(): readonly ModelField[] {
+  const chosen = names.filter(() => chance(0.6));
+  const fields = (chosen.length > 0 ? chosen : ["user"]).map(fieldOf);
+  return fields.map((field) =>
+    (field.required && field.type === "totp") || chance(0.5)
+      ? { ...field, value: valueFor(field.name) }
+      : field,
+  );
+}
+
+function nextStep(model: VaultModel): Step {
+  const key = pick(keys);
+  const item = model.items.get(key);
+  const token = pick([...model.tokens.keys(), "default." + "A".repeat(43)].slice(-6));
+  if (!item) return { do: "put", key, fields: fieldsOf() };
+  const choice = random();
+  if (choice < 0.05) return { do: "put", key, fields: fieldsOf() };
+  if (choice < 0.4) return patchOf(key, item);
+  if (choice < 0.5) return { do: "get", key };
+  if (choice < 0.6) return { do: "collect", key };
+  if (choice < 0.63) return { do: "delete", key };
+  if (choice < 0.7) return { do: "expire", key };
+  if (choice < 0.76) return { do: "open", token };
+  const values = names
+    .filter((name) => name !== "code" && chance(0.6))
+    .map((name) => [name, chance(0.1) ? "" : valueFor(name)]);
+  const shown = values.filter(
+    ([name = ""]) => chance(0.05) || item.fields.some((field) => field.name === name),
+  );
+  return {
+    do: "submit",
+    token: item.link?.token && chance(0.8) ? item.link.token : token,
+    values: Object.fromEntries(shown),
+  };
+}
+
+function patchOf(key: string, item: ModelItem): Step {
+  const version = chance(0.1) ? Math.max(1, item.version - 1) : item.version;
+  const set = names
+    .filter(() => chance(0.4))
+    .filter((name) => chance(0.1) || item.fields.some((field) => field.name === name))
+    .map((name) => [name, chance(0.3) ? null : valueFor(name)] as const);
+  const add = chance(0.2) ? fieldOf(pick(names)) : undefined;
+  const brought = add?.type === "totp" ? [[add.name, otpSeed] as const] : [];
+  return {
+    do: "patch",
+    key,
+    version,
+    ...(chance(0.15) && { remove: pick(names) }),
+    ...(add && { add }),
+    ...(set.length + brought.length > 0 && { set: Object.fromEntries([...set, ...brought]) }),
+  };
+}
+
+const additionOf = ({ name, type, required }: ModelField): FieldAddition => ({
+  name,
+  type,
+  required,
+  sensitive: type !== "text",
+});
+
+interface Answered {
+  readonly kind: string;
+  readonly shown?: ShownItem | undefined;
+}
+type Control = Pick<VaultBed, "items" | "forms">;
+
+/** Takes a step at a control, as its callers do. */
+async function take({ items, forms }: Control, vault: Vault, step: Step): Promise<Answered> {
+  const request = newRequestId();
+  const told = (got: Awaited<ReturnType<typeof items.get>>): Answered =>
+    got.kind === "refused" ? { kind: got.code } : { kind: "done", shown: got.value };
+  switch (step.do) {
+    case "put": {
+      const fields = step.fields.map((field) => ({
+        ...additionOf(field),
+        ...(field.value !== undefined && { value: field.value }),
+      }));
+      const body: ItemCreate = { type: "credential", spec: { provider: "native", fields } };
+      return told(await items.put(vault.id, step.key, { body, request }));
+    }
+    case "patch": {
+      const { remove, add, set } = step;
+      const spec: ItemPatch["spec"] = {
+        ...(remove !== undefined && { remove_fields: [remove] }),
+        ...(add && { add_fields: [additionOf(add)] }),
+        ...(set && {
+          fields: Object.fromEntries(Object.entries(set).map(([name, value]) => [name, { value }])),
+        }),
+        ...(!remove && !add && !set && { description: "" }),
+      };
+      const body = { type: "credential", version: step.version, spec } as const;
+      return told(await items.update(vault.id, step.key, { body, request }));
+    }
+    case "get":
+      return told(await items.get(vault.id, step.key, {}));
+    case "collect": {
+      const got = await items.operate(vault.id, step.key, { body: { type: "collect" }, request });
+      if (got.kind === "refused") return { kind: got.code };
+      return { kind: "done", shown: got.value.kind === "item" ? got.value.item : undefined };
+    }
+    case "delete": {
+      const got = await items.remove(vault.id, step.key);
+      return { kind: got.kind === "refused" ? got.code : "done" };
+    }
+    case "expire":
+      return { kind: await expire(vault, step.key) };
+    case "open":
+      return { kind: (await forms.open(step.token)).kind };
+    case "submit":
+      return { kind: await submit(forms, vault, step) };
+  }
+}
+
+async function submit(
+  forms: Control["forms"],
+  { transport }: Vault,
+  { token, values }: Extract<Step, { do: "submit" }>,
+): Promise<string> {
+  const form = await forms.open(token);
+  if (form.kind !== "form") return form.kind;
+  const { kid, jwk } = transport;
+  const sealed = await Promise.all(
+    Object.entries(values).map(async ([name, value]) => {
+      const key = { alg: "ECDH-ES", enc: "A256GCM", kid, jwk } as const;
+      return [name, await encrypted(key, value, { field: name })] as const;
+    }),
+  );
+  return (await forms.submit(token, { version: form.version, values: Object.fromEntries(sealed) })).kind;
+}
+
+/** Makes the link of an item run out, where it holds. */
+async function expire(vault: Vault, key: string): Promise<string> {
+  const shown = valueOf(await bed().items.list(vault.id)).find(({ item }) => item.key === key);
+  if (!shown?.collect) return "nothing";
+  const token = tokenIn(shown);
+  const [links, link] = [
+    `remuda:{project-default}:vaultLinks:${vault.id}`,
+    `remuda:{project-default}:collectionLink:${tokenDigest(token)}`,
+  ];
+  await bed().scripts.ask(async (redis) => {
+    const text = (await redis.hget(links, shown.item.id)) ?? "";
+    await redis.hset(links, shown.item.id, text.replace(/^(\d+) \d+/, "$1 1000"));
+    const known = JSON.parse((await redis.get(link)) ?? "") as object;
+    await redis.set(link, JSON.stringify({ ...known, expiresAt: 1000 }), "KEEPTTL");
+  });
+  return "done";
+}
+
+/** That a list shows what the model has, and that each link is the one that was shown before. */
+async function expectAsModelled(vault: Vault, model: VaultModel): Promise<void> {
+  const shown = valueOf(await bed().items.list(vault.id));
+  expect(shown.map(({ item }) => item.key).toSorted()).toEqual([...model.items.keys()].toSorted());
+  for (const one of shown) {
+    const item = model.items.get(one.item.key);
+    if (!item) continue;
+    expect(one.item.version).toBe(item.version);
+    expect(one.status).toBe(isPending(item) ? "pending_collection" : "ready");
+    expect(one.fields).toEqual(
+      item.fields.map(({ name, type, value }) => ({
+        name,
+        hasValue: value !== undefined,
+        ...(type === "text" && value !== undefined && { value }),
+      })),
+    );
+    const types = one.operations.map(({ type }) => type);
+    expect(types.includes("collect")).toBe(item.fields.some(({ type }) => type !== "totp"));
+    expect(types.includes("fill")).toBe(
+      !isPending(item) && item.fields.some(({ value }) => value !== undefined),
+    );
+    expect(one.collect !== undefined).toBe(item.link?.holds === true);
+    if (one.collect) expect(model.shown(one.item.key, tokenIn(one))).toBe(true);
+  }
+}
+
+test(`random steps at two controls are answered as the rules tell (seed ${seed}, ${steps} steps)`, async () => {
+  const other = await secondControl(bed());
+  const controls: readonly Control[] = [bed(), other];
+  const vault = await bed().vault();
+  let model = new VaultModel();
+  const taken: Step[] = [];
+  try {
+    for (let count = 0; count < steps; count += 1) {
+      model = await advance(controls, vault, { model, taken });
+      await expectAsModelled(vault, model);
+    }
+  } catch (error) {
+    throw new Error(`seed ${seed}, after ${JSON.stringify(taken.slice(-4))}: ${String(error)}`, {
+      cause: error,
+    });
+  } finally {
+    await other.close();
+  }
+}, 3_600_000);
+
+/** One step at either control, or two at once. Links run out by commands of the test itself, which race nobody. */
+async function advance(
+  controls: readonly Control[],
+  vault: Vault,
+  { model, taken }: { readonly model: VaultModel; readonly taken: Step[] },
+): Promise<VaultModel> {
+  const step = nextStep(model);
+  const rival = chance(0.2) ? nextStep(model) : undefined;
+  taken.push(step);
+  if (!rival || step.do === "expire" || rival.do === "expire") {
+    expect((await take(pick(controls), vault, step)).kind).toBe(model.take(step));
+    return model;
+  }
+  taken.push(rival);
+  return await race(controls, vault, { model, step, rival });
+}
+
+/** Two steps at once, one at each control: they were answered as in one of the two orders. */
+async function race(
+  [one, other]: readonly Control[],
+  vault: Vault,
+  { model, step, rival }: { readonly model: VaultModel; readonly step: Step; readonly rival: Step },
+): Promise<VaultModel> {
+  if (!one || !other) throw new Error("there are two controls");
+  const got = await Promise.all([take(one, vault, step), take(other, vault, rival)]);
+  const [first, second] = got.map(({ kind }) => kind);
+  const orders = [
+    [step, rival, first, second],
+    [rival, step, second, first],
+  ] as const;
+  for (const [before, after, answeredBefore, answeredAfter] of orders) {
+    const tried = model.copy();
+    const answers = [tried.take(before), tried.take(after)];
+    if (answers[0] !== answeredBefore || answers[1] !== answeredAfter) continue;
+    if (await isAs(vault, tried)) return tried;
+  }
+  throw new Error(`${JSON.stringify([step, rival])} raced and were answered ${first} and ${second}`);
+}
+
+async function isAs(vault: Vault, model: VaultModel): Promise<boolean> {
+  const shown = valueOf(await bed().items.list(vault.id));
+  return shown.every(({ item, fields, collect }) => {
+    const known = model.items.get(item.key);
+    const texts = known?.fields.map(({ type, value }) => (type === "text" ? value : undefined));
+    return (
+      known?.version === item.version &&
+      JSON.stringify(texts) === JSON.stringify(fields.map(({ value }) => value)) &&
+      (collect !== undefined) === (known.link?.holds === true)
+    );
+  });
+}
