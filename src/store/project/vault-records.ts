@@ -59,7 +59,8 @@ const itemIdParser = parserOf("the id of a vault's item", VaultItemId);
 
 /** As src/store/lua/include/vault-items.lua has it. */
 export function parseItem(key: string, { text, values, link }: ItemTexts): VaultItem | undefined {
-  const [, id, version, createdAt, updatedAt, record] = /^(\S+) (\d+) (\d+) (\d+) (.*)$/s.exec(text) ?? [];
+  const [, id, version, createdAt, updatedAt, record] =
+    /^(\S+) (\d+) (\d+) (\d+) \S+ (.*)$/s.exec(text) ?? [];
   if (record === undefined) return undefined;
   return {
     id: itemIdParser.value(id),

@@ -1,15 +1,15 @@
--- vault-items: an item of a vault as it is kept (its id, its version, when it was made and changed, and its
--- record, with a space between), the link to its form, and what has happened to it.
+-- vault-items: an item of a vault as it is kept (its id, its version, when it was made and changed, by which
+-- request, and its record, with a space between), the link to its form, and what has happened to it.
 
--- Gives the id and version of the item that a key names, when it was made, and its record.
+-- Gives the id and version of the item that a key names, when it was made, and what has changed it last.
 local function heldItem()
   local text = redis.call("HGET", K.vaultItems, A.key)
   if not text then return nil end
-  return string.match(text, "^(%S+) (%d+) (%d+) %d+ (.*)$")
+  return string.match(text, "^(%S+) (%d+) (%d+) %d+ (%S+) ")
 end
 
 local function writeItem(version, createdAt)
-  local text = table.concat({ A.id, version, createdAt, now, A.record }, " ")
+  local text = table.concat({ A.id, version, createdAt, now, A.request, A.record }, " ")
   redis.call("HSET", K.vaultItems, A.key, text)
   redis.call("HSET", K.vaultValues, A.id, A.values)
 end

@@ -6,11 +6,10 @@
 --- @include base
 --- @include vault-items
 
-local id, version, createdAt, record = heldItem()
+local id, version, createdAt, request = heldItem()
 if id ~= A.id then return plain("missing") end
 -- The same change again, whose first answer was lost on its way.
-local isSame = version == A.version and record == A.record
-if isSame and redis.call("HGET", K.vaultValues, A.id) == A.values then return plain("changed") end
+if version == A.version and request == A.request then return plain("changed") end
 local link = A.consumes == "" or redis.call("GET", K.consumedLink)
 if not link then return plain("missing") end
 if link == "used" then return plain("used") end
