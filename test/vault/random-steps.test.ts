@@ -239,7 +239,7 @@ test(`random steps at two controls are answered as the rules tell (seed ${seed},
   }
 }, 3_600_000);
 
-/** One step at either control, or two at once. Links run out by commands of the test itself, which race nobody. */
+/** One step at either control, or two at once; links run out by the test itself, which races nobody. */
 async function advance(
   controls: readonly Control[],
   vault: Vault,

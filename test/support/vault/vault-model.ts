@@ -14,7 +14,7 @@ export interface ModelItem {
 }
 interface ModelToken {
   readonly key: string;
-  /** Of the item, among all that have had the key. */
+  /** Which of the items that have had the key. */
   readonly birth: number;
   readonly version: number;
   readonly state: "open" | "expired" | "used";
