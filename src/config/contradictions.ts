@@ -33,6 +33,22 @@ const amongDaemons: readonly Contradiction[] = [
   },
 ];
 
+const amongVaultKeys: readonly Contradiction[] = [
+  {
+    isIn: ({ vault: { keys } }) =>
+      keys.provider === "transit" && (keys.transit_address === null || keys.transit_token === null),
+    fault: "vault.keys.provider: transit needs vault.keys.transit_address and vault.keys.transit_token",
+  },
+  {
+    isIn: ({ vault: { keys } }) =>
+      keys.provider === "aws_kms" &&
+      [keys.kms_key, keys.kms_region, keys.kms_access_key_id, keys.kms_secret_access_key].includes(null),
+    fault:
+      "vault.keys.provider: aws_kms needs vault.keys.kms_key, kms_region, kms_access_key_id and " +
+      "kms_secret_access_key",
+  },
+];
+
 const amongTimes: readonly Contradiction[] = [
   {
     isIn: ({ fill }) => fill.backoff_max_ms < fill.backoff_initial_ms,
@@ -128,9 +144,14 @@ const isSignature = (name: string): boolean => signatureAlgorithms.includes(name
  * them.
  */
 export function contradictions(file: ConfigFile): string[] {
-  const found = [...amongDaemons, ...amongTimes, ...amongBounds, ...amongStores, ...amongPeople].filter(
-    ({ isIn }) => isIn(file),
-  );
+  const found = [
+    ...amongDaemons,
+    ...amongTimes,
+    ...amongBounds,
+    ...amongStores,
+    ...amongPeople,
+    ...amongVaultKeys,
+  ].filter(({ isIn }) => isIn(file));
   const ofHosts = faultsOfHosts(file);
   return [
     ...found.map(({ fault }) => (typeof fault === "string" ? fault : fault(file))),

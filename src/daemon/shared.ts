@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Clock } from "../base/clock.js";
 import { Seal } from "../base/crypto/seal.js";
 import { Stops } from "../base/stops.js";
 import { StreamSeal } from "../archive/stream-seal.js";
@@ -16,6 +17,7 @@ import { openMetrics } from "./metrics.js";
 import { type DaemonParts, type Keys, PublicUrl } from "./parts.js";
 import { EndpointWatch, redisEndpoints } from "./reserved-endpoints.js";
 import { openStores, type Stores } from "./stores.js";
+import { openVaultKeyring } from "./vault-keys.js";
 
 /** A part that has its own stops, taken over whole. */
 export const take = <Part extends { readonly stops: Stops }>(
@@ -44,7 +46,7 @@ export const makeRole =
 async function openShared(config: Config, context: DaemonContext, stops: Stops): Promise<DaemonParts> {
   const { clock } = context;
   const { stores } = take(stops, "stores", openStores(config, context));
-  const keys = await openKeys(config);
+  const keys = await openKeys(config, clock);
   const labels = new PoolLabels(stores.poolStore);
   const { connectLimitMs, resolvers } = config.egress;
   const metrics = openMetrics(config, context, { stores, labels, stops });
@@ -96,13 +98,15 @@ function openRecorder(
   return recorder;
 }
 
-async function openKeys(config: Config): Promise<Keys> {
+async function openKeys(config: Config, clock: Clock): Promise<Keys> {
   const [api, cluster, encryption] = await Promise.all([
     apiKey(config),
     clusterSecret(config),
     encryptionKey(config),
   ]);
-  return { api, cluster, seal: new Seal(encryption), streamSeal: new StreamSeal(encryption) };
+  const seal = new Seal(encryption);
+  const vaults = openVaultKeyring(config, seal, clock);
+  return { api, cluster, seal, vaults, streamSeal: new StreamSeal(encryption) };
 }
 
 async function openEndpoints(

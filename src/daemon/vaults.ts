@@ -7,7 +7,6 @@ import type { CollectionForms } from "../vault/collection-form.js";
 import { fillOrderParser, type VaultFill } from "../vault/fill.js";
 import { makeItemOperations } from "../vault/item-operations.js";
 import type { ItemOperations } from "../vault/items.js";
-import { makeLocalProvider } from "../vault/key-provider.js";
 import { openFill } from "../vault/open-fill.js";
 import type { LinkedSession, VaultPorts } from "../vault/ports.js";
 import { makeVaultOperations } from "../vault/vault-operations.js";
@@ -61,7 +60,7 @@ const keptIn = (
   project: ProjectId,
 ): Pick<VaultPorts, "project" | "provider" | "store"> => ({
   project,
-  provider: makeLocalProvider(keys.seal),
+  provider: keys.vaults.ring,
   store: stores.projects.of(project).vaults,
 });
 

@@ -58,7 +58,11 @@ async function findForm(
     ports.store.now(),
   ]);
   if (!vault || item?.id !== link.item) return { kind: "gone" };
-  if (item.version !== link.version) return { kind: "replaced" };
+  if (item.version !== link.version) {
+    // It may have been submitted between the two reads.
+    const again = await ports.store.findLink(parsed.digest);
+    return again.kind === "known" ? { kind: "replaced" } : again;
+  }
   if (link.expiresAt <= now) return { kind: "expired" };
   return { kind: "found", ports, digest: parsed.digest, link, vault, item };
 }

@@ -82,6 +82,8 @@ export interface VaultStore {
   findNamed(name: string): Promise<VaultId | undefined>;
   /** The newest come first. */
   all(): Promise<readonly Vault[]>;
+  /** Keeps the vault's key in another wrapping, unless it has another already. */
+  rewrap(vault: Vault, dataKey: Vault["dataKey"]): Promise<"changed" | "stale">;
   /** With its items and its keys. */
   remove(id: VaultId): Promise<"removed" | "missing">;
 

@@ -5,23 +5,23 @@
  */
 const english = `
   absolute access account action add addition address admitted all announce answer append ask assembly at
-  attach attachments attempt attested available bad bare base bound bounds budget builder builtin
-  by call candidate capacities category ceiling chain check choice class classic clear code collect
-  concurrently connect contents contradictions count counters create creation damaged deadline declared
-  decrypt default delivery denied deps depth detail direct directly discovery display domain done dropped
-  edits encryption entitlements environment exceeded exchange exclusive exit facts failure fault
-  file filter find finished first foreign forget formats forward given group head hierarchy hold identity
-  in incoming info input install installable interaction internal invalid is isolation issue join judgement
-  kind known large late leftover level list listen living load local location long look lookup loss machine
-  made main major maker managed measure member memory mend merge narrow nested new not note observe
-  observer of offer onward operate options or origin out outcome pace pack page pattern peer place plan
-  platform preparation prepared probe process program progress public query quotas ranges raw reach reader
-  readiness reason receive refused registration rejected rejoin remote remuda repeatable reply resolve
-  resource response restore rotate rows run runner save scope search secret section seen send sent served
-  setup shape shared shown shutdown signed size small source status step storage stray submission submit
-  summary sweep system table tail take taken tell test text through time told too tools touch traffic trail
-  tree type unavailable unknown unsupported unwrap up update ups upsert usage use validation value version
-  view visit wanted weights whole withdraw work written wrong`;
+  attach attachments attempt attested available bad bare base bound bounds budget builder builtin by call
+  candidate capacities category ceiling chain check choice class classic clear code collect concurrently
+  connect contents contradictions count counters create creation damaged deadline declared decrypt default
+  delivery denied deps depth detail direct directly discovery display domain done dropped edits encryption
+  entitlements environment exceeded exchange exclusive exit facts failure fault file filter find finished
+  first foreign forget formats forward given group head hierarchy hold identity in incoming info input
+  install installable interaction internal invalid is isolation issue join judgement kind known large late
+  leftover level list listen living load local location long look lookup loss machine made main major maker
+  managed measure member memory mend merge narrow nested new not note observe observer of offer onward
+  operate options or origin out outcome pace pack page pattern peer place plan platform preparation
+  prepared probe process program progress public put query quotas ranges raw reach reader readiness reason
+  receive refused registration rejected rejoin remote remuda repeatable reply resolve resource response
+  restore rewrap rotate rows run runner save scope search secret section seen send sent served setup shape
+  shared shown shutdown signed size small source status step storage stray submission submit summary sweep
+  system table tail take taken tell test text through time told too tools touch traffic trail tree type
+  unavailable unknown unsupported unwrap up update ups upsert usage use validation value version view visit
+  wanted weights whole withdraw work written wrong`;
 
 const programming = `
   app args arguments assembler backend backpressure batch boot buffer byte cache chunk compile compression
@@ -36,7 +36,7 @@ const network = `
   url web`;
 
 const machine = `
-  aws errno frame inline mounts netlink pipe prlimit processor randr s sandbox scratch sentinels syscall uids
+  aws errno frame inline kms mounts netlink pipe prlimit processor randr s sandbox scratch sentinels syscall uids
   x zstd`;
 
 const browsers = `

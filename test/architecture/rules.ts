@@ -71,6 +71,10 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
     may: ["base", "spec"],
     because: "vault/ is what is kept for pages to be filled with: rules and operations, no I/O",
   },
+  keys: {
+    may: ["base", "vault/key-provider.ts"],
+    because: "keys/ asks those who keep the key of all vaults' keys; what is encrypted is not its business",
+  },
   http: {
     may: [
       "base",

@@ -263,12 +263,16 @@ describe("schema", () => {
       "REMUDA_DATA_DIR",
       "REMUDA_ENCRYPTION_KEY",
       "REMUDA_HOST",
+      "REMUDA_KMS_ACCESS_KEY_ID",
+      "REMUDA_KMS_SECRET_ACCESS_KEY",
       "REMUDA_PORT",
+      "REMUDA_PREVIOUS_ENCRYPTION_KEY",
       "REMUDA_PUBLIC_URL",
       "REMUDA_REGION",
       "REMUDA_ROLE",
       "REMUDA_S3_ACCESS_KEY_ID",
       "REMUDA_S3_SECRET_ACCESS_KEY",
+      "REMUDA_TRANSIT_TOKEN",
     ]);
   });
   test("the configuration that comes with the checkout is valid", () => {

@@ -17,6 +17,7 @@ import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
 import type { CollectionForms } from "../../vault/collection-form.js";
 import type { DaemonParts } from "../parts.js";
+import { rewrapAtStart } from "../vault-keys.js";
 import { openCollectionForms } from "../vaults.js";
 import { makeRole, take } from "../shared.js";
 import { startSchedules } from "./schedules.js";
@@ -91,6 +92,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     const principal = rootPrincipal(rootPersonOf(config));
     await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
     const more = [audit.seal, await audit.startExports(stops)];
+    void rewrapAtStart(shared);
     await startSchedules(shared, { fill, more }, stops);
   };
   const dismiss = (): void => {

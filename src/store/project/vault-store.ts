@@ -84,6 +84,14 @@ export class RedisVaultStore implements VaultStore {
     return (await Promise.all(known.map((id) => this.find(id)))).flatMap((found) => found ?? []);
   }
 
+  async rewrap({ id, dataKey, transport }: Vault, after: Vault["dataKey"]): Promise<"changed" | "stale"> {
+    const args = {
+      before: JSON.stringify({ dataKey, transport }),
+      after: JSON.stringify({ dataKey: after, transport }),
+    };
+    return (await this.#run("change-vault-keys", { vault: id }, args)).kind;
+  }
+
   async remove(id: VaultId): Promise<"removed" | "missing"> {
     const items = await this.#listed(id);
     const { kind } = await this.#run("remove-vault", { vault: id }, { id });

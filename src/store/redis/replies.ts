@@ -100,6 +100,7 @@ export const replyWords = {
   "use-profile": ["noted", "missing"],
   "add-vault-item": ["created", "found", "missing", "many"],
   "change-vault-item": ["changed", "stale", "missing", "used", "expired"],
+  "change-vault-keys": ["changed", "stale"],
   "create-vault": ["created", "found", "many"],
   "note-vault-event": ["noted", "missing"],
   "remove-vault": ["removed", "missing"],

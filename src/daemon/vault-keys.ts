@@ -1,0 +1,70 @@
+import { Seal } from "../base/crypto/seal.js";
+import type { Clock } from "../base/clock.js";
+import { textOf } from "../base/log.js";
+import type { Config } from "../config/config.js";
+import { makeKmsProvider } from "../keys/aws-kms.js";
+import { keepUnwrapped } from "../keys/kept-keys.js";
+import { makeTransitProvider } from "../keys/transit.js";
+import { type KeyProvider, makeKeyRing, makeLocalProvider } from "../vault/key-provider.js";
+import { rewrapVaults, type VaultKeyring } from "../vault/rewrap.js";
+import type { DaemonParts } from "./parts.js";
+
+type KeySettings = Config["vault"]["keys"];
+
+/** What `vault.keys` names: one that wraps, and all that unwrap. */
+export function openVaultKeyring({ vault: { keys } }: Config, seal: Seal, clock: Clock): VaultKeyring {
+  const providers = {
+    local: makeLocalProvider(seal),
+    transit: openTransit(keys, clock),
+    aws_kms: openKms(keys, clock),
+  };
+  const first = providers[keys.provider];
+  if (!first) throw new Error(`vault.keys.provider ${keys.provider} is not configured`);
+  const previous = keys.previousEncryptionKey && makeLocalProvider(new Seal(keys.previousEncryptionKey));
+  const others = [...Object.values(providers), previous].filter(
+    (provider): provider is KeyProvider => Boolean(provider) && provider !== first,
+  );
+  const hasOthers = others.some((provider) => provider !== providers.local) || keys.provider !== "local";
+  return { first, ring: makeKeyRing(first, others), hasOthers };
+}
+
+function openTransit(
+  {
+    transitAddress: address,
+    transitToken: token,
+    transitMount: mount,
+    transitKey: key,
+    limitMs,
+  }: KeySettings,
+  clock: Clock,
+): KeyProvider | undefined {
+  if (address === null || token === null) return undefined;
+  return keepUnwrapped(makeTransitProvider({ address, token, mount, key, limitMs }), clock);
+}
+
+function openKms(
+  { kmsKey: key, kmsRegion: region, kmsEndpoint, kmsAccessKeyId, kmsSecretAccessKey, limitMs }: KeySettings,
+  clock: Clock,
+): KeyProvider | undefined {
+  if (key === null || region === null || kmsAccessKeyId === null || kmsSecretAccessKey === null)
+    return undefined;
+  const endpoint = kmsEndpoint ?? `https://kms.${region}.amazonaws.com`;
+  const credentials = async () => ({
+    accessKeyId: kmsAccessKeyId.reveal(),
+    secretAccessKey: kmsSecretAccessKey.reveal(),
+  });
+  const now = (): number => clock.now();
+  return keepUnwrapped(makeKmsProvider({ endpoint, region, key, credentials, now, limitMs }), clock);
+}
+
+/** Wraps by the provider of now what another has wrapped; what fails is left to the next start. */
+export async function rewrapAtStart({ stores, keys, log }: DaemonParts): Promise<void> {
+  if (!keys.vaults.hasOthers) return;
+  try {
+    const all = await stores.projects.all();
+    const vaults = all.map(({ projects: { project }, vaults: store }) => ({ project, store }));
+    log.info({ count: await rewrapVaults(keys.vaults, vaults) }, "keys of vaults wrapped anew");
+  } catch (error) {
+    log.error({ error: textOf(error) }, "keys of vaults not wrapped anew");
+  }
+}

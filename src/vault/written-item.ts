@@ -1,0 +1,34 @@
+import { offerLink } from "./collection-links.js";
+import { statusOf } from "./credential.js";
+import type { DataKey } from "./data-key.js";
+import type { VaultItem } from "./item.js";
+import type { VaultPorts } from "./ports.js";
+import { mayCollect, type ShownItem, showItem } from "./shown-item.js";
+import type { OfferedLink, Vault } from "./vault.js";
+
+interface Opened {
+  readonly vault: Vault;
+  readonly dataKey: DataKey;
+}
+/** A link for an item that waits for a form. */
+export function linkFor(
+  ports: VaultPorts,
+  { vault, dataKey }: Opened,
+  item: Pick<VaultItem, "id" | "version" | "spec" | "values">,
+): OfferedLink | undefined {
+  if (!mayCollect(ports, item.spec) || statusOf(item.spec, item.values) === "ready") return undefined;
+  return offerLink({ project: ports.project, vault: vault.id, item, dataKey }, item.version);
+}
+
+type Written = Pick<VaultItem, "id" | "key" | "version" | "spec" | "createdAs" | "values"> &
+  Partial<Pick<VaultItem, "createdAt">>;
+
+/** As it was written, so that what somebody else has changed since is not told as the answer to this. */
+export async function showWritten(ports: VaultPorts, reading: Opened, write: Written): Promise<ShownItem> {
+  const now = await ports.store.findItem(reading.vault.id, write.key);
+  const isOwn = now?.id === write.id && now.version === write.version;
+  if (isOwn) return showItem(ports, reading, { item: now, link: now.link });
+  const updatedAt = await ports.store.now();
+  const item = { createdAt: updatedAt, ...write, updatedAt, link: undefined };
+  return showItem(ports, reading, { item, link: undefined });
+}

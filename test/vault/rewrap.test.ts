@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { Seal } from "../../src/base/crypto/seal.js";
+import { Secret } from "../../src/base/crypto/secret.js";
+import { defaultProject } from "../../src/base/ids.js";
+import { keepUnwrapped } from "../../src/keys/kept-keys.js";
+import { type KeyProvider, makeKeyRing, makeLocalProvider } from "../../src/vault/key-provider.js";
+import { rewrapVaults } from "../../src/vault/rewrap.js";
+import { DrivenClock } from "../support/driven-clock.js";
+import { seal, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
+
+const bed = sharedVaultBed();
+const old = makeLocalProvider(seal);
+const next = makeLocalProvider(new Seal(new Secret("the encryption key after this one")));
+const all = () => [{ project: defaultProject, store: bed().store }];
+
+test("another key takes the place of the first while both are there, and then alone opens every vault", async () => {
+  const vault = await bed().vault();
+  const item = await bed().put(vault, [
+    { name: "user", type: "text", sensitive: false, value: "me" },
+    { name: "password", type: "password" },
+  ]);
+  const ring = makeKeyRing(next, [old]);
+  const both = bed().with({ provider: ring });
+  expect(valueOf(await both.items.get(vault.id, "shop", {}))).toEqual(item);
+  const later = valueOf(await both.vaults.upsert({ name: "made-between" })).vault;
+  expect(await rewrapVaults({ first: next, ring }, all())).toBe((await bed().store.all()).length - 1);
+  expect(await rewrapVaults({ first: next, ring }, all())).toBe(0);
+  const alone = bed().with({ provider: next });
+  const read = valueOf(await alone.items.get(vault.id, "shop", {}));
+  expect(read).toEqual(item);
+  // Links stay what they were, since the vault's own key does.
+  expect(tokenIn(read)).toBe(tokenIn(item));
+  expect(valueOf(await alone.items.list(later.id))).toEqual([]);
+  await expect(bed().items.get(vault.id, "shop", {})).rejects.toMatchObject({ code: "secret_unreadable" });
+});
+
+test("a vault that is deleted meanwhile is left as it is", async () => {
+  const vault = await bed().vault();
+  await bed().store.remove(vault.id);
+  expect(await bed().store.rewrap(vault, { id: "k", wrapped: "v1.x.y" })).toBe("stale");
+});
+
+test("who is far away is asked for a key once a minute", async () => {
+  const clock = new DrivenClock();
+  let asked = 0;
+  const counting: KeyProvider = {
+    ...old,
+    unwrap: (wrapped, context) => {
+      asked += 1;
+      return old.unwrap(wrapped, context);
+    },
+  };
+  const provider = keepUnwrapped(counting, clock);
+  const wrapped = await provider.wrap(Buffer.alloc(32, 7), "c");
+  for (let count = 0; count < 3; count += 1) {
+    const got = await provider.unwrap(wrapped, "c");
+    expect(got).toEqual({ kind: "unwrapped", bytes: Buffer.alloc(32, 7) });
+    // Whoever has used the key overwrites what it was given.
+    if (got.kind === "unwrapped") got.bytes.fill(0);
+  }
+  expect(asked).toBe(1);
+  clock.stand(60_000);
+  await provider.unwrap(wrapped, "c");
+  expect(asked).toBe(2);
+  expect(await provider.unwrap(wrapped, "another context")).toEqual({ kind: "damaged" });
+});
