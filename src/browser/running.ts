@@ -25,6 +25,7 @@ import type { Display } from "./display/display.js";
 import type { BrowserExtensions } from "./extensions/extensions.js";
 import type { LaunchExtensions } from "./extensions/forced-extensions.js";
 import { type NavigationWatch, watchNavigation } from "./fill/navigation-watch.js";
+import { PageAuthenticators, type PasskeyCredential } from "./passkeys/page-authenticators.js";
 import { fillPage, type FillContext } from "./fill/fill-page.js";
 import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
 import { flushStorage } from "./profile/flush-storage.js";
@@ -166,6 +167,13 @@ export class RunningChromium implements Chromium {
 
   watchNavigation(watch: NavigationWatch): Promise<void> {
     return watchNavigation(this.launched.cdp, watch);
+  }
+
+  async armPasskey(credential: PasskeyCredential): Promise<() => Promise<void>> {
+    const { cdp, clock, log } = this.launched;
+    const authenticators = new PageAuthenticators({ cdp, clock, log, credential });
+    await authenticators.open();
+    return () => authenticators.close();
   }
 
   get extensions(): readonly ExtensionDirectory[] {

@@ -4,10 +4,11 @@ import { refuseInUse } from "../registry/in-use.js";
 import type { ProjectStores } from "../store/project/projects.js";
 import { makeCollectionForms } from "../vault/collect.js";
 import type { CollectionForms } from "../vault/collection-form.js";
-import { fillOrderParser, type VaultFill } from "../vault/fill.js";
+import { fillOrderParser, passkeyOrderParser, type VaultFill } from "../vault/fill.js";
 import { makeItemOperations } from "../vault/item-operations.js";
 import type { ItemOperations } from "../vault/items.js";
 import { openFill } from "../vault/open-fill.js";
+import { openPasskey } from "../vault/passkeys.js";
 import type { LinkedSession, VaultPorts } from "../vault/ports.js";
 import { makeVaultOperations } from "../vault/vault-operations.js";
 import type { VaultOperations } from "../vault/vault.js";
@@ -53,6 +54,12 @@ export const openCollectionForms = (shared: DaemonParts): CollectionForms =>
 export function openFillOrder(shared: DaemonParts, text: string): ReturnType<typeof openFill> {
   const order = fillOrderParser.json(text);
   return openFill(keptIn(shared, order.project), order);
+}
+
+/** Opens what a node is ordered to give a browser. */
+export function openPasskeyOrder(shared: DaemonParts, text: string): ReturnType<typeof openPasskey> {
+  const order = passkeyOrderParser.json(text);
+  return openPasskey(keptIn(shared, order.project), order);
 }
 
 const keptIn = (

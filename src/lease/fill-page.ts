@@ -48,6 +48,32 @@ export const makeFillPage =
     }
   };
 
+/** What a browser is to have of a vault, as its node reads it. */
+type PasskeyQuestion = Pick<FillQuestion, "browser" | "lease" | "order">;
+export type ChangePasskey = (question: PasskeyQuestion) => Promise<Done<null> | Refusal>;
+
+/** Has the browser's node give it a passkey, or take it away. */
+export const makeChangePasskey =
+  ({ poolStore, seal, askNode }: Ports): ChangePasskey =>
+  async ({ browser: id, lease, order }) => {
+    const browser = (await poolStore.findBrowser(id))?.browser;
+    if (browser?.state !== "leased" || browser.lease.id !== lease) return refusal("browser_not_found");
+    const reply = await askNode(
+      browser,
+      { kind: "passkey", sealed: seal.close(order, fillOwner(id, lease)) },
+      passkeyLimitMs,
+    );
+    switch (reply.kind) {
+      case "done":
+        return done(null);
+      case "failed":
+        return refusal(reply.code ?? "browser_gone", reply.text === undefined ? {} : { message: reply.text });
+      case "silent":
+        return refusal("node_silent", { retryAfterSeconds: 1 });
+    }
+  };
+const passkeyLimitMs: Millis = 20_000;
+
 const unknownOutcome = (fields: number): PageFillOutcome => ({
   kind: "ended",
   status: "unknown",

@@ -5,6 +5,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { PoolStore, Job } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { NodeMessage, NodeRequest } from "../pool/ports/messages.js";
+import type { ArmedPasskeys } from "./armed-passkeys.js";
 import type { ChangeSession } from "./change-session.js";
 import type { NetworkSync } from "./network-sync.js";
 import { succeeded, failed, type CommandResult } from "../gateway/relay/command-result.js";
@@ -27,6 +28,7 @@ export interface LeaseCommandPorts {
   readonly uploads: ExtensionUploads;
   readonly changeSession: ChangeSession;
   readonly pageFills: PageFills;
+  readonly passkeys: ArmedPasskeys;
   readonly resetLimitMs: Millis;
   answer(message: AskMessage, commandResult: CommandResult): Promise<void>;
 }
@@ -160,6 +162,8 @@ export class LeaseCommands {
         return await this.ports.changeSession.change(slot, lease, what);
       case "fill":
         return await this.ports.pageFills.fill(slot, lease, what.sealed);
+      case "passkey":
+        return await this.ports.passkeys.change(slot, lease, what.sealed);
     }
   }
 

@@ -49,9 +49,26 @@ export interface FillOutcome {
   readonly fields: readonly FieldOutcome[];
 }
 
+/** Which passkey of an item a browser is to have, for how long; for no time at all it has none any more. */
+const PasskeyOrder = Type.Object({
+  project: ProjectId,
+  vault: VaultId,
+  item: VaultItemId,
+  key: Type.String(),
+  version: Type.Integer(),
+  field: Type.String(),
+  browser: BrowserId,
+  lease: LeaseId,
+  forMs: Type.Integer({ minimum: 0 }),
+});
+export type PasskeyOrder = Readonly<Static<typeof PasskeyOrder>>;
+export const passkeyOrderParser = parserOf("an order of a passkey", PasskeyOrder);
+
 /** Fills pages of browsers. A refusal has written nothing; once a write has begun, an outcome is answered. */
 export interface VaultFill {
   /** Whether this deployment can fill: else no item offers it. */
   readonly isSupported: boolean;
   fill(order: FillOrder, gone: AbortSignal): Promise<Done<FillOutcome> | Refusal>;
+  /** Refused where the browser does not have it now, as far as is known. */
+  passkey(order: PasskeyOrder): Promise<Done<null> | Refusal>;
 }

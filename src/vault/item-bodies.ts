@@ -142,10 +142,11 @@ const FillField = Type.Object(
 export const ItemOperation = Type.Object(
   {
     type: Type.Enum([...operationNames]),
-    browser_id: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 255, description: "Of fill: the session's id" }),
-    ),
+    browser_id: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: "The session's id" })),
     fields: Type.Optional(Type.Array(FillField, { minItems: 1, maxItems: fields })),
+    field: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 64, description: "Of a passkey; the only one without it" }),
+    ),
     page_url: Type.Optional(
       Type.String({ minLength: 1, maxLength: 8192, description: "The page's URL; the only page without it" }),
     ),

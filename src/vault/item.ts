@@ -23,6 +23,8 @@ export const operationTypes = [
   "collect",
   "prepare_checkout",
   "fill",
+  "arm_passkey",
+  "disarm_passkey",
   "pm_create_access_request",
   "pm_access_request_status",
   "pm_fill",
@@ -84,6 +86,8 @@ export const itemEventNames = [
   "credential.submitted",
   "credential.fill_started",
   "credential.filled",
+  "credential.passkey_armed",
+  "credential.passkey_disarmed",
 ] as const;
 export type ItemEventName = (typeof itemEventNames)[number];
 

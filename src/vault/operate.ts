@@ -1,10 +1,12 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
+import type { RequestId } from "../base/ids.js";
 import { fieldFault, type FieldFaults } from "../spec/field-checks.js";
 import type { FillOrder } from "./fill.js";
 import type { ItemOperation } from "./item-bodies.js";
 import type { OperationType, VaultItem } from "./item.js";
 import { showLinked } from "./item-reads.js";
 import type { ItemOperations, Operated } from "./items.js";
+import { armPasskey, disarmPasskey } from "./passkeys.js";
 import type { VaultPorts } from "./ports.js";
 import { operationsOf } from "./shown-item.js";
 import { getVault } from "./vault-operations.js";
@@ -16,12 +18,13 @@ interface Asked {
   readonly item: VaultItem;
   readonly body: ItemOperation;
   readonly gone: AbortSignal;
+  readonly request: RequestId;
 }
 
 /** Does what the item offers this very moment, and nothing else. */
 export const makeOperate =
   (ports: VaultPorts): ItemOperations["operate"] =>
-  async (ref, key, { body, gone = new AbortController().signal }) => {
+  async (ref, key, { body, request, gone = new AbortController().signal }) => {
     const vault = await getVault(ports, ref);
     if (vault.kind === "refused") return vault;
     const item = await ports.store.findItem(vault.value.id, key);
@@ -32,7 +35,7 @@ export const makeOperate =
     if (!operate) return refusal("operation_unavailable");
     const faults = keyFaults(body, operate.keys);
     if (faults.length > 0) return refusal("bad_request", { details: faults });
-    return await operate.run(ports, { vault: vault.value, item, body, gone });
+    return await operate.run(ports, { vault: vault.value, item, body, gone, request });
   };
 
 function keyFaults(body: object, known: readonly string[]): FieldFaults {
@@ -55,6 +58,8 @@ const operations: Readonly<Partial<Record<OperationType, Operate>>> = {
       return shown.kind === "refused" ? shown : done({ kind: "item", item: shown.value });
     },
   },
+  arm_passkey: { keys: ["browser_id", "field"], run: armPasskey },
+  disarm_passkey: { keys: ["field"], run: disarmPasskey },
   fill: { keys: ["browser_id", "fields", "page_url", "timeout_ms"], run: fill },
 };
 

@@ -38,8 +38,22 @@ export function operationsOf(
 ): readonly AvailableOperation[] {
   const isFillable = spec.fields.some(({ name, type }) => type !== "passkey" && filled.has(name));
   const mayFill = abilities.fill.isSupported && isFillable && statusOf(spec, filled) === "ready";
-  return [...(mayCollect(abilities, spec) ? [collect] : []), ...(mayFill ? [fill] : [])];
+  const hasPasskey = spec.fields.some(({ name, type }) => type === "passkey" && filled.has(name));
+  const mayArm = abilities.fill.isSupported && hasPasskey;
+  return [
+    ...(mayCollect(abilities, spec) ? [collect] : []),
+    ...(mayFill ? [fill] : []),
+    ...(mayArm ? [armPasskey, disarmPasskey] : []),
+  ];
 }
+const armPasskey: AvailableOperation = {
+  type: "arm_passkey",
+  description: "Have pages of a browser of this vault sign in with the passkey, for ten minutes at most",
+};
+const disarmPasskey: AvailableOperation = {
+  type: "disarm_passkey",
+  description: "Take the passkey from the browser that has it",
+};
 const collect: AvailableOperation = {
   type: "collect",
   description: "Get a link to a form on which a person enters or changes the values",

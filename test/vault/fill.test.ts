@@ -95,7 +95,8 @@ test.each([
 });
 
 test("what the node refuses is told as it is", async () => {
-  const { items } = bed().with({ fill: { isSupported: true, fill: async () => refusal("stale_version") } });
+  const refusing = async () => refusal("stale_version");
+  const { items } = bed().with({ fill: { isSupported: true, fill: refusing, passkey: refusing } });
   const body = { type: "fill", browser_id: browser, fields: [target] };
   expect(await items.operate(vault.id, "shop", { body, request: newRequestId() })).toEqual(
     refusal("stale_version"),

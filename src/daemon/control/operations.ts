@@ -7,7 +7,7 @@ import { makeAcquire } from "../../lease/acquire.js";
 import { makeAddExtensions, makeFindUploadTarget } from "../../lease/add-extensions.js";
 import { makeCreateSession } from "../../lease/create-session.js";
 import { makeCurl } from "../../lease/curl.js";
-import { makeFillPage } from "../../lease/fill-page.js";
+import { makeChangePasskey, makeFillPage } from "../../lease/fill-page.js";
 import { makePoolRecordings, makeReadRecording } from "../../lease/flight-recordings.js";
 import { makeListSessions } from "../../lease/list-sessions.js";
 import { meterAcquire } from "../../lease/metered-acquire.js";
@@ -55,10 +55,12 @@ interface OperationParts {
 export function makeOperationsIn(shared: DaemonParts, parts: OperationParts): HttpDeps["operationsIn"] {
   const made = new LRUCache<ProjectId, OperationsInProject>({ max: 1000 });
   const eventPorts = openEventPorts(shared);
-  const { askNode } = parts.lending;
-  const fill = makeVaultFill(
-    makeFillPage({ poolStore: shared.stores.poolStore, seal: shared.keys.seal, askNode }),
-  );
+  const {
+    stores: { poolStore },
+    keys: { seal },
+  } = shared;
+  const asking = { poolStore, seal, askNode: parts.lending.askNode };
+  const fill = makeVaultFill(makeFillPage(asking), makeChangePasskey(asking));
   const make = (project: ProjectId): OperationsInProject => {
     const stores = shared.stores.projects.of(project);
     const sessions = makeSessionOperations(shared, stores, parts);

@@ -1,5 +1,5 @@
 import { done, type Done, refusal, type Refusal } from "../../base/errors.js";
-import type { FillPage } from "../../lease/fill-page.js";
+import type { ChangePasskey, FillPage } from "../../lease/fill-page.js";
 import type { FillRefusal, PageFillOutcome } from "../../spec/page-fill.js";
 import type { FillOutcome, VaultFill } from "../../vault/fill.js";
 
@@ -15,7 +15,7 @@ const refusals: Readonly<Record<FillRefusal, Refusal>> = {
 };
 
 /** Has pages filled by the nodes of their browsers. */
-export const makeVaultFill = (fillPage: FillPage): VaultFill => ({
+export const makeVaultFill = (fillPage: FillPage, changePasskey: ChangePasskey): VaultFill => ({
   isSupported: true,
   async fill(order) {
     const { browser, lease, bindings, timeoutMs } = order;
@@ -23,6 +23,8 @@ export const makeVaultFill = (fillPage: FillPage): VaultFill => ({
     const filled = await fillPage(question);
     return filled.kind === "refused" ? filled : outcomeOf(filled.value);
   },
+  passkey: (order) =>
+    changePasskey({ browser: order.browser, lease: order.lease, order: JSON.stringify(order) }),
 });
 
 function outcomeOf(outcome: PageFillOutcome): Done<FillOutcome> | Refusal {

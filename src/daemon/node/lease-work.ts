@@ -1,6 +1,7 @@
 import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
 import type { Gateway } from "../../gateway/gateway.js";
 import type { GatewayPorts, RegistrationReply } from "../../gateway/ports.js";
+import { ArmedPasskeys } from "../../node/armed-passkeys.js";
 import { Drain } from "../../node/drain.js";
 import { LeaseCommands } from "../../node/lease-commands.js";
 import { LeaseHandover } from "../../node/lease-handover.js";
@@ -12,7 +13,7 @@ import type { NameOwnership } from "../../node/name-ownership.js";
 import type { AssetsPart } from "./browser-assets.js";
 import { findLeaseEnd, openGateway } from "../gateway.js";
 import type { DaemonParts } from "../parts.js";
-import { openFillOrder } from "../vaults.js";
+import { openFillOrder, openPasskeyOrder } from "../vaults.js";
 
 /** What a node does for the leases of its browsers, from a grant to the drain. */
 export interface LeaseWork {
@@ -45,6 +46,12 @@ export function openLeaseWork(
     handover,
     log,
     ...assets.changing(slots, networkSync),
+    passkeys: new ArmedPasskeys({
+      seal: keys.seal,
+      clock,
+      log,
+      openPasskey: (order) => openPasskeyOrder(shared, order),
+    }),
     pageFills: new PageFills({ seal: keys.seal, openFill: (order) => openFillOrder(shared, order) }),
     resetLimitMs: config.node.resetLimitMs,
     answer: ({ control, question }, { isDone: ok, ...why }) =>

@@ -22,6 +22,8 @@ export function refusalOf(command: Command, why: string): string {
 
 /** Pages that a vault has filled, where a lease has those protected (docs/vault.md#protect_filled). */
 export class ProtectedTargets {
+  /** Whether a passkey of a vault is in the browser (docs/vault.md#passkeys). */
+  isArmed = false;
   /** The page of each target: its frames in processes of their own have targets, too. */
   readonly #pages = new Map<string, string>();
 
@@ -41,6 +43,8 @@ export class ProtectedTargets {
     command: Command,
   ): string | undefined {
     const { method, params } = command;
+    if (this.isArmed && (method === carrier || method.startsWith("WebAuthn.")))
+      return `${method} is refused while a passkey of a vault is armed in this browser`;
     if (this.#pages.size === 0) return undefined;
     if (method === carrier)
       return this.#isProtected(from) || this.#carries(sessions, from, params)

@@ -115,6 +115,8 @@ const NodeRequest = Type.Union([
   Type.Object({ kind: Type.Literal("change"), ...runningChange }),
   /** Has a node write values into a page, once: a sealed `PageFill`. Asks for the JSON of its outcome. */
   Type.Object({ kind: Type.Literal("fill"), sealed: Type.String() }),
+  /** Has a node give a browser a passkey, or take it away: a sealed order. */
+  Type.Object({ kind: Type.Literal("passkey"), sealed: Type.String() }),
 ]);
 export type NodeRequest = Readonly<Static<typeof NodeRequest>>;
 

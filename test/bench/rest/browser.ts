@@ -65,6 +65,7 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
     navigate: async () => {},
     resize: async () => {},
     watchNavigation: async () => {},
+    armPasskey: async () => async () => {},
     load: async () => ({ kind: "loaded" }),
     fillPage: async () => ({ kind: "refused", why: "page_not_found" }),
     stopAndKeep: async () => ({ directories, uid: null, extensions: [], isWhole: true, discard: kill }),

@@ -15,6 +15,7 @@ import { AttachProfile } from "../../../src/node/attach-profile.js";
 import { RedisContact } from "../../../src/node/redis-contact.js";
 import { BrowserEgress } from "../../../src/node/browser-egress.js";
 import { NetworkSync } from "../../../src/node/network-sync.js";
+import { ArmedPasskeys, type PasskeyChange } from "../../../src/node/armed-passkeys.js";
 import { PageFills } from "../../../src/node/page-fills.js";
 import { done } from "../../../src/base/errors.js";
 import type { PageFill } from "../../../src/spec/page-fill.js";
@@ -207,6 +208,12 @@ export async function openNodeBed(
     handover,
     uploads,
     changeSession,
+    passkeys: new ArmedPasskeys({
+      seal: bedSeal,
+      clock,
+      log: silentLog,
+      openPasskey: async (order) => done(JSON.parse(order) as PasskeyChange),
+    }),
     pageFills: new PageFills({
       seal: bedSeal,
       // A vault would open what an order names; here the order is the fill.

@@ -66,6 +66,7 @@ export async function openVaultBed(): Promise<VaultBed> {
     maxItems: 50,
     fill: {
       isSupported: true,
+      passkey: async () => done(null),
       async fill(order) {
         orders.push(order);
         const fields = order.bindings.map((_, index) => ({ index, status: "filled" }) as const);

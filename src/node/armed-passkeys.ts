@@ -1,0 +1,74 @@
+import type { Clock, Millis } from "../base/clock.js";
+import type { Seal } from "../base/crypto/seal.js";
+import type { Done, Refusal } from "../base/errors.js";
+import type { LeaseId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { PasskeyCredential } from "../browser/passkeys/page-authenticators.js";
+import { failed, succeeded, type CommandResult } from "../gateway/relay/command-result.js";
+import { fillOwner } from "../spec/page-fill.js";
+import type { Slot } from "./slot.js";
+
+/** What a browser is to have from now on; without a passkey it has none. */
+export interface PasskeyChange {
+  readonly credential?: PasskeyCredential;
+  readonly forMs: Millis;
+}
+
+interface PasskeyPorts {
+  readonly seal: Pick<Seal, "open">;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Opens the passkey that an order names. */
+  openPasskey(order: string): Promise<Done<PasskeyChange> | Refusal>;
+}
+
+/**
+ * Passkeys of vaults in browsers of this node: one in each at most, for a time, and never longer than the
+ * lease or the Chromium that it was given for.
+ */
+export class ArmedPasskeys {
+  readonly #armed = new WeakMap<Slot, () => Promise<void>>();
+
+  constructor(private readonly ports: PasskeyPorts) {}
+
+  /** `sealed`: an order that was sealed for this lease. */
+  async change(slot: Slot, lease: LeaseId, sealed: string): Promise<CommandResult> {
+    const order = this.ports.seal.open(sealed, fillOwner(slot.id, lease));
+    if (order.kind !== "opened")
+      return failed("The order was sealed with another key, or for another lease", "secret_unreadable");
+    const opened = await this.ports.openPasskey(order.text.reveal());
+    if (opened.kind === "refused") return failed(opened.message, opened.code);
+    return await slot.inTurn(() => this.#change(slot, lease, opened.value));
+  }
+
+  async #change(slot: Slot, lease: LeaseId, { credential, forMs }: PasskeyChange): Promise<CommandResult> {
+    await this.#armed.get(slot)?.();
+    if (!credential) return succeeded;
+    let disarm = async (): Promise<void> => {};
+    const cut = (): Promise<void> => disarm();
+    const visit = slot.activity.enter(lease, { cut, interrupt: cut });
+    if (!visit) return failed("The lease is over", "browser_gone");
+    const { bridge, chromium } = slot;
+    let take = async (): Promise<void> => {};
+    const cancel = this.ports.clock.after(forMs, () => void disarm());
+    disarm = async () => {
+      disarm = async () => {};
+      cancel();
+      this.#armed.delete(slot);
+      await take();
+      bridge.filled.isArmed = false;
+      visit.end();
+    };
+    this.#armed.set(slot, () => disarm());
+    // Nobody may add an authenticator of its own beside it, nor read the key.
+    bridge.filled.isArmed = true;
+    try {
+      take = await chromium.armPasskey(credential);
+      return succeeded;
+    } catch (error) {
+      this.ports.log.info({ browser: slot.id, lease, error: textOf(error) }, "passkey not armed");
+      await disarm();
+      return failed("A page of the browser can not be given the passkey", "conflict");
+    }
+  }
+}

@@ -1,0 +1,217 @@
+import type { Millis } from "../base/clock.js";
+import { done, type Done, refusal, type Refusal, RemudaError } from "../base/errors.js";
+import { isRecord } from "../base/is-record.js";
+import type { RequestId } from "../base/ids.js";
+import type { DataKey } from "./data-key.js";
+import { type Passkey, parsePasskey } from "./field-values.js";
+import type { PasskeyOrder } from "./fill.js";
+import type { ItemOperation } from "./item-bodies.js";
+import type { ItemEventName, VaultItem } from "./item.js";
+import type { Operated } from "./items.js";
+import { withDataKey } from "./key-provider.js";
+import type { LinkedSession, VaultPorts } from "./ports.js";
+import { mergeValues, openValue } from "./sent-values.js";
+import { showItem } from "./shown-item.js";
+import type { Vault } from "./vault.js";
+import { Secret } from "../base/crypto/secret.js";
+
+interface Asked {
+  readonly vault: Vault;
+  readonly item: VaultItem;
+  readonly body: ItemOperation;
+  readonly request: RequestId;
+}
+
+/** Who has the passkey, until when (the control's clock), and from which counter on. */
+interface ArmedRecord {
+  readonly browser: string;
+  readonly lease: string;
+  readonly until: Millis;
+  readonly from: number;
+}
+
+/** The value of a passkey's field as it is kept: the passkey that was given, with this beside. */
+interface KeptPasskey {
+  readonly passkey: Passkey;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly armed?: ArmedRecord;
+}
+
+const armedMs: Millis = 10 * 60 * 1000;
+/**
+ * So far the counter is moved on before a browser has the passkey, so that no later assertion has a lower
+ * one, whatever is lost. No browser makes as many while it has it.
+ */
+const reservedCount = 1000;
+
+/** Has pages of a browser sign in with the passkey; its counter is moved on and kept before. */
+export async function armPasskey(ports: VaultPorts, asked: Asked): Promise<Done<Operated> | Refusal> {
+  const { vault, item, body } = asked;
+  const field = fieldOf(item, body.field);
+  if (field === undefined) return refusal("field_unavailable");
+  if (body.browser_id === undefined) return refusal("bad_request", { message: "browser_id: is required" });
+  const session = await ports.findSession(body.browser_id);
+  if (!session) return refusal("browser_not_found");
+  if (!session.vaults.includes(vault.id)) return refusal("vault_not_attached");
+  return await withDataKey(ports, vault, async (dataKey) => {
+    const kept = openKept(ports, { vault, dataKey }, { item, field });
+    if (await isElsewhere(ports, kept.armed, session))
+      return refusal("conflict", {
+        message: "Another browser has the passkey; disarm_passkey takes it away",
+      });
+    const { signCount: from } = kept.passkey;
+    const armed = {
+      browser: session.browser,
+      lease: session.lease,
+      until: ports.clock.now() + armedMs,
+      from,
+    };
+    const value = JSON.stringify({ ...kept.fields, signCount: from + reservedCount, armed });
+    const writing = { vault, dataKey, field, request: asked.request };
+    const written = await write(ports, writing, { item, value, event: "credential.passkey_armed" });
+    if (written.kind === "refused") return written;
+    const order = orderOf(ports, { vault, item: written.value, field, session, forMs: armedMs });
+    const got = await ports.fill.passkey(order);
+    return got.kind === "refused" ? got : shown(ports, { vault, dataKey }, written.value);
+  });
+}
+
+/** Takes it from the browser that has it. */
+export async function disarmPasskey(ports: VaultPorts, asked: Asked): Promise<Done<Operated> | Refusal> {
+  const { vault, item, body } = asked;
+  const field = fieldOf(item, body.field);
+  if (field === undefined) return refusal("field_unavailable");
+  return await withDataKey(ports, vault, async (dataKey) => {
+    const { fields, armed } = openKept(ports, { vault, dataKey }, { item, field });
+    if (!armed) return shown(ports, { vault, dataKey }, item);
+    const session = await ports.findSession(armed.browser);
+    if (session?.lease === armed.lease) {
+      const got = await ports.fill.passkey(orderOf(ports, { vault, item, field, session, forMs: 0 }));
+      if (got.kind === "refused" && got.code !== "browser_not_found" && got.code !== "browser_gone")
+        return got;
+    }
+    const { armed: _over, ...left } = fields;
+    const writing = { vault, dataKey, field, request: asked.request };
+    const change = { item, value: JSON.stringify(left), event: "credential.passkey_disarmed" } as const;
+    const written = await write(ports, writing, change);
+    return written.kind === "refused" ? written : shown(ports, { vault, dataKey }, written.value);
+  });
+}
+
+/** What a node makes of an order, for its browser; what is binary is in base64 there. */
+export async function openPasskey(
+  ports: Pick<VaultPorts, "project" | "provider" | "store">,
+  { vault: id, item: itemId, key, version, field, forMs }: PasskeyOrder,
+): Promise<Done<OpenedPasskey> | Refusal> {
+  if (forMs === 0) return done({ forMs });
+  const [vault, item] = await Promise.all([ports.store.find(id), ports.store.findItem(id, key)]);
+  if (!vault || item?.id !== itemId) return refusal("vault_item_not_found");
+  if (item.version !== version) return refusal("stale_version");
+  return await withDataKey(ports, vault, async (dataKey) => {
+    const { passkey, armed } = openKept(ports, { vault, dataKey }, { item, field });
+    const { rpId, userName, userDisplayName } = passkey;
+    const credential = {
+      rpId,
+      userName,
+      userDisplayName,
+      credentialId: base64(passkey.credentialId),
+      privateKey: base64(passkey.privateKey),
+      userHandle: base64(passkey.userHandle),
+      signCount: armed?.from ?? passkey.signCount,
+    };
+    return done({ credential, forMs });
+  });
+}
+
+/** A passkey as Chromium takes it. */
+interface OpenedPasskey {
+  readonly forMs: Millis;
+  readonly credential?: Omit<Passkey, "key">;
+}
+
+const base64 = (text: string): string => Buffer.from(text, "base64url").toString("base64");
+
+interface Keyed {
+  readonly vault: Vault;
+  readonly dataKey: DataKey;
+}
+
+/** The field that is named, or the only one that has a passkey. */
+function fieldOf({ spec, values }: VaultItem, named: string | undefined): string | undefined {
+  const filled = spec.fields.filter(({ name, type }) => type === "passkey" && values.has(name));
+  const [first] = named === undefined ? filled : filled.filter(({ name }) => name === named);
+  return named === undefined && filled.length > 1 ? undefined : first?.name;
+}
+
+function openKept(
+  { project }: Pick<VaultPorts, "project">,
+  keyed: Keyed,
+  { item, field: name }: { readonly item: VaultItem; readonly field: string },
+): KeptPasskey {
+  const stored = item.values.get(name);
+  const text = stored && openValue({ project, ...keyed }, item, { name, stored })?.reveal();
+  const passkey = text === undefined ? undefined : parsePasskey(text);
+  const fields: unknown = passkey && JSON.parse(text ?? "");
+  if (!passkey || !isRecord(fields))
+    throw new RemudaError("secret_unreadable", { message: `A value of item ${item.id} is damaged` });
+  const armed = fields["armed"];
+  return { passkey, fields, ...(isArmed(armed) && { armed }) };
+}
+
+const isArmed = (found: unknown): found is ArmedRecord =>
+  isRecord(found) && typeof found["browser"] === "string" && typeof found["until"] === "number";
+
+/** Whether a browser that is still there has it, other than this lease's. */
+async function isElsewhere(
+  { clock, findSession }: VaultPorts,
+  armed: ArmedRecord | undefined,
+  { lease }: LinkedSession,
+): Promise<boolean> {
+  if (!armed || armed.lease === lease || armed.until <= clock.now()) return false;
+  return (await findSession(armed.browser))?.lease === armed.lease;
+}
+
+interface Writing extends Keyed {
+  readonly field: string;
+  readonly request: RequestId;
+}
+
+/** Keeps another value of the field: the item is of another version then. */
+async function write(
+  { project, store }: VaultPorts,
+  { vault, dataKey, field, request }: Writing,
+  { item, value, event }: { item: VaultItem; value: string; event: ItemEventName },
+): Promise<Done<VaultItem> | Refusal> {
+  const next = { ...item, version: item.version + 1 };
+  const read = new Map([[field, new Secret(value)]]);
+  const change = { spec: item.spec, dropped: new Set<string>(), read };
+  const values = mergeValues({ project, vault, dataKey }, next, change);
+  const changed = await store.changeItem(vault.id, { ...next, values, link: undefined, event, request });
+  if (changed === "missing") return refusal("vault_item_not_found");
+  return changed === "changed" ? done({ ...next, values, link: undefined }) : refusal("stale_version");
+}
+
+interface Ordered {
+  readonly vault: Vault;
+  readonly item: VaultItem;
+  readonly field: string;
+  readonly session: LinkedSession;
+  readonly forMs: Millis;
+}
+const orderOf = (
+  { project }: VaultPorts,
+  { vault, item, field, session: { browser, lease }, forMs }: Ordered,
+): PasskeyOrder => ({
+  project,
+  vault: vault.id,
+  item: item.id,
+  key: item.key,
+  version: item.version,
+  field,
+  browser,
+  lease,
+  forMs,
+});
+
+const shown = (ports: VaultPorts, keyed: Keyed, item: VaultItem): Done<Operated> =>
+  done({ kind: "item", item: showItem(ports, keyed, { item, link: undefined }) });

@@ -1,0 +1,69 @@
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { generateAuthenticationOptions, verifyAuthenticationResponse } from "@simplewebauthn/server";
+
+/** A site that one signs in to with a passkey (@simplewebauthn/server), and that of its only user. */
+export interface RelyingParty {
+  /** In the FIDO Credential Exchange Format. */
+  readonly passkey: Readonly<Record<string, string>>;
+  /** The counter of the last assertion that it has taken. */
+  readonly counter: number;
+  /** What a page runs gives the JSON of its assertion, or the name of the error. */
+  challenge(): Promise<{ readonly script: string; verify(answer: string): Promise<boolean> }>;
+}
+
+const rpId = "localhost";
+
+/** COSE_Key of ES256 (RFC 9053). */
+const coseKey = (x: Buffer, y: Buffer): Uint8Array<ArrayBuffer> =>
+  new Uint8Array([
+    ...Buffer.from("a5010203262001215820", "hex"),
+    ...x,
+    ...Buffer.from("225820", "hex"),
+    ...y,
+  ]);
+
+export function openRelyingParty(origin: string): RelyingParty {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const { x = "", y = "" } = publicKey.export({ format: "jwk" });
+  const id = randomBytes(16).toString("base64url");
+  const cose = coseKey(Buffer.from(x, "base64url"), Buffer.from(y, "base64url"));
+  let counter = 0;
+  return {
+    passkey: {
+      type: "passkey",
+      credentialId: id,
+      rpId,
+      username: "me",
+      userDisplayName: "Me",
+      userHandle: randomBytes(8).toString("base64url"),
+      key: privateKey.export({ format: "der", type: "pkcs8" }).toString("base64url"),
+    },
+    get counter() {
+      return counter;
+    },
+    async challenge() {
+      const options = await generateAuthenticationOptions({ rpID: rpId, userVerification: "required" });
+      const given = JSON.stringify({ ...options, timeout: 2000 });
+      return {
+        // Chromium with windows asks its user where it has no passkey, for as long as it takes.
+        script: `Promise.race([
+          navigator.credentials.get({
+            publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(${given}),
+          }).then((found) => JSON.stringify(found.toJSON()), (error) => error.name),
+          new Promise((resolve) => setTimeout(resolve, 2500, "no answer")),
+        ])`,
+        async verify(answer) {
+          const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+            response: JSON.parse(answer) as never,
+            expectedChallenge: options.challenge,
+            expectedOrigin: origin,
+            expectedRPID: rpId,
+            credential: { id, publicKey: cose, counter },
+          });
+          counter = authenticationInfo.newCounter;
+          return verified;
+        },
+      };
+    },
+  };
+}

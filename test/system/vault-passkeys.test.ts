@@ -1,0 +1,99 @@
+import { chromium as playwright, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
+import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
+import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { openRelyingParty, type RelyingParty } from "../support/vault/relying-party.js";
+
+const path = "/vaults/logins/items/site";
+let daemon: Daemon;
+let site: FillSite;
+let party: RelyingParty;
+beforeAll(async () => {
+  site = await openFillSite();
+  party = openRelyingParty(site.other);
+  site.serve({ body: "sign in" });
+  daemon = await startDaemon();
+  await daemon.call("POST /vaults", { name: "logins" });
+  const fields = [{ name: "key", type: "passkey", value: JSON.stringify(party.passkey) }];
+  expect(
+    await daemon.call(`PUT ${path}`, { type: "credential", spec: { provider: "native", fields } }),
+  ).toMatchObject({
+    status: 200,
+    body: { available_operations: [{ type: "arm_passkey" }, { type: "disarm_passkey" }] },
+  });
+}, 120_000);
+afterAll(async () => {
+  await daemon.stop();
+  await site.close();
+});
+
+async function opened(
+  vaults = [{ name: "logins" }],
+): Promise<{ id: string; page: Page; close(): Promise<void> }> {
+  const session = await daemon.call("POST /browsers", { headless: true, vaults });
+  const connected = await playwright.connectOverCDP(String(session.body.cdp_ws_url));
+  const page = connected.contexts()[0]?.pages()[0];
+  if (!page) throw new Error("no page");
+  await page.goto(`${site.other}/`);
+  const id = String(session.body.session_id);
+  return {
+    id,
+    page,
+    async close() {
+      await connected.close();
+      await daemon.call(`DELETE /browsers/${id}`);
+    },
+  };
+}
+const operate = (body: object) => daemon.call(`POST ${path}/operations`, body);
+const arm = (id: string) => operate({ type: "arm_passkey", browser_id: id });
+
+async function signIn(page: Page): Promise<boolean | string> {
+  const { script, verify } = await party.challenge();
+  const answer = String(await page.evaluate(script));
+  return answer.startsWith("{") ? await verify(answer) : answer;
+}
+
+test("pages of a browser sign in with a vault's passkey while it is armed; the counter never goes back", async () => {
+  const { id, page, close } = await opened();
+  const armed = await arm(id);
+  expect(armed).toMatchObject({ status: 200, body: { key: "site", version: 2 } });
+  expect(armed.text).not.toContain(party.passkey["key"]);
+  expect(await signIn(page)).toBe(true);
+  expect(await signIn(page)).toBe(true);
+  const other = await page.context().newPage();
+  await other.goto(`${site.other}/`);
+  expect(await signIn(other)).toBe(true);
+  expect(party.counter).toBe(3);
+  const client = await page.context().newCDPSession(page);
+  await expect(client.send("WebAuthn.enable")).rejects.toThrow("while a passkey of a vault is armed");
+  // The end of any session takes it from the page, and the node gives it again.
+  await client.detach();
+  await until("it signs in again", async () => (await signIn(page)) === true);
+  expect(await operate({ type: "disarm_passkey" })).toMatchObject({ status: 200, body: { version: 3 } });
+  expect(await signIn(page)).not.toBe(true);
+  const before = party.counter;
+  expect((await arm(id)).status).toBe(200);
+  expect(await signIn(page)).toBe(true);
+  expect(party.counter).toBeGreaterThan(before);
+  await close();
+});
+
+test("one browser has it at a time; the next may have it once the first is released or disarmed", async () => {
+  const [one, two] = [await opened(), await opened()];
+  expect((await arm(one.id)).status).toBe(200);
+  expect(await arm(two.id)).toMatchObject({ status: 409, body: { code: "conflict" } });
+  await one.close();
+  expect((await arm(two.id)).status).toBe(200);
+  expect(await signIn(two.page)).toBe(true);
+  await two.close();
+});
+
+test("a session without the vault, and what is no session, has no passkey", async () => {
+  const { id, close } = await opened([]);
+  expect(await arm(id)).toMatchObject({ status: 409, body: { code: "vault_not_attached" } });
+  await close();
+  expect(await arm(id)).toMatchObject({ status: 404 });
+  expect(await operate({ type: "arm_passkey" })).toMatchObject({ status: 400 });
+});
