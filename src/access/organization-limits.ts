@@ -1,5 +1,6 @@
 import { type Static, Type } from "typebox";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
+import type { ProjectId } from "../base/ids.js";
 import { allows } from "./policy.js";
 import { type Principal, projectOfRequest } from "./principal.js";
 
@@ -21,6 +22,7 @@ export interface OrganizationLimits {
   readonly concurrentSessions: number | null;
   readonly ofEachProject: number | null;
   readonly usedSessions: number | null;
+  readonly usedVaults: number;
 }
 
 export interface LimitStore {
@@ -51,6 +53,8 @@ interface LimitPorts {
   readonly store: LimitStore;
   /** The organization's limit, as it is configured. */
   readonly concurrentSessions: number | null;
+  /** In one project, or in all. */
+  countVaults(scope: ProjectId | null): Promise<number>;
 }
 
 const updateTries = 10;
@@ -61,7 +65,8 @@ export const ofOrganization = refusal("insufficient_scope", {
 
 export function makeLimitOperations(ports: LimitPorts): LimitOperations {
   const read = async ({ credentialScope }: Principal): Promise<OrganizationLimits> => {
-    const all = shown(ports, await ports.store.read());
+    const [limits, usedVaults] = await Promise.all([ports.store.read(), ports.countVaults(credentialScope)]);
+    const all = { ...shown(ports, limits), usedVaults };
     // What other projects have is nothing to a key of one.
     return credentialScope === null ? all : { ...all, usedSessions: null };
   };
@@ -82,7 +87,7 @@ export function makeLimitOperations(ports: LimitPorts): LimitOperations {
 const shown = (
   { concurrentSessions }: LimitPorts,
   { ofEachProject, reserved, isAnySet }: Awaited<ReturnType<LimitStore["read"]>>,
-): OrganizationLimits => ({
+): Omit<OrganizationLimits, "usedVaults"> => ({
   concurrentSessions,
   ofEachProject,
   usedSessions: concurrentSessions === null && !isAnySet ? null : reserved,

@@ -30,7 +30,11 @@ const store: LimitStore = {
     return "set";
   },
 };
-const limits = makeLimitOperations({ store, concurrentSessions: 10 });
+const limits = makeLimitOperations({
+  store,
+  concurrentSessions: 10,
+  countVaults: async (scope) => (scope === null ? 5 : 2),
+});
 const server = sharedServer({}, { creations, limits, projects: undefined });
 const client = () => new Kernel({ apiKey: key, baseURL: server().url, maxRetries: 0 });
 const patch = (body: unknown) => send(`${server().url}/org/limits`, { method: "PATCH", body });
@@ -139,6 +143,7 @@ test("what is used is told where any project has a limit, and nowhere else", asy
     makeLimitOperations({
       store: { ...store, read: async () => ({ ofEachProject: null, reserved: 3, isAnySet }) },
       concurrentSessions: null,
+      countVaults: async () => 0,
     }).read(rootPrincipal(rootPerson));
   expect(await of(true)).toMatchObject({ usedSessions: 3 });
   expect(await of(false)).toMatchObject({ usedSessions: null });
@@ -146,7 +151,11 @@ test("what is used is told where any project has a limit, and nowhere else", asy
 
 test("a key of one project is told the limits, and not how much the others use", async () => {
   const root = rootPrincipal(rootPerson);
-  expect(await limits.read(root)).toMatchObject({ concurrentSessions: 10, usedSessions: 3 });
+  expect(await limits.read(root)).toMatchObject({ concurrentSessions: 10, usedSessions: 3, usedVaults: 5 });
   const ofOne = { ...root, credentialScope: defaultProject, effectiveScope: defaultProject };
-  expect(await limits.read(ofOne)).toMatchObject({ concurrentSessions: 10, usedSessions: null });
+  expect(await limits.read(ofOne)).toMatchObject({
+    concurrentSessions: 10,
+    usedSessions: null,
+    usedVaults: 2,
+  });
 });

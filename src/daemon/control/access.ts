@@ -58,7 +58,11 @@ export function openAccess(
       targets: targetsAmong(known, thingsIn),
     }),
     thingsIn,
-    limits: makeLimitOperations({ store: limits, ...config.limits }),
+    limits: makeLimitOperations({
+      store: limits,
+      ...config.limits,
+      countVaults: (scope) => stores.projects.countVaults(scope),
+    }),
     entitlements: entitlementsOf({ ...config.limits, ...config.vault }),
     creations,
   };

@@ -32,19 +32,18 @@ export function addLimits(app: App, { limits, entitlements }: Deps): void {
   app.get("/org/entitlements", { schema: operations.getEntitlements }, async () => entitlements);
 }
 
-/** Vaults and managed logins are not built: there is none, and none may be made. */
+/** Managed logins are not built: there is none, and none may be made. */
 const notBuilt = {
   auth_connections_used: 0,
   max_auth_connections: 0,
   min_health_check_interval_seconds: 0,
-  vaults_used: 0,
-  max_vaults: 0,
 } as const;
 
 const view = ({
   concurrentSessions,
   ofEachProject,
   usedSessions,
+  usedVaults,
 }: OrganizationLimits): OrganizationLimitsReply => ({
   max_concurrent_sessions: concurrentSessions,
   default_project_max_concurrent_sessions: ofEachProject,
@@ -53,5 +52,8 @@ const view = ({
     concurrentSessions === null || usedSessions === null
       ? null
       : Math.max(0, concurrentSessions - usedSessions),
+  vaults_used: usedVaults,
+  // Each project has a limit of its own, the organization none.
+  max_vaults: null,
   ...notBuilt,
 });

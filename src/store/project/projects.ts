@@ -91,6 +91,13 @@ export class RedisProjects implements Projects {
   sweepPendingTombstones = (): Promise<void> =>
     this.#each(({ projects }) => projects.sweepPendingTombstones());
 
+  /** In one project, or in all. */
+  async countVaults(scope: ProjectId | null): Promise<number> {
+    const all = scope === null ? await this.all() : [this.of(scope)];
+    const counts = await Promise.all(all.map(({ vaults }) => vaults.count()));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
   async sweepEvents(): Promise<void> {
     const partitions = await this.partitions();
     const share = Math.max(leastEvents, Math.floor(this.parts.limits.eventsKeptInAll / partitions.length));

@@ -127,6 +127,10 @@ export class RedisVaultStore implements VaultStore {
     }
   }
 
+  async count(): Promise<number> {
+    return await this.store.ask((redis) => redis.zcard(this.#part("vaults")));
+  }
+
   /** Without their values and links. */
   async #listed(vault: VaultId): Promise<readonly VaultItem[]> {
     const items = await this.store.ask((redis) => redis.hgetall(this.#key(vault, "vaultItems")));

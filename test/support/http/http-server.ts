@@ -59,7 +59,12 @@ export interface TestServer extends Listening {
   readonly lines: LogLine[];
 }
 
-const limits: OrganizationLimits = { concurrentSessions: 10, ofEachProject: 4, usedSessions: 3 };
+const limits: OrganizationLimits = {
+  concurrentSessions: 10,
+  ofEachProject: 4,
+  usedSessions: 3,
+  usedVaults: 1,
+};
 const fail = async (): Promise<never> => {
   throw new Error("a test that stages files brings a staging");
 };
