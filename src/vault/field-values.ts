@@ -1,4 +1,5 @@
 import { createPrivateKey } from "node:crypto";
+import { decodeBase32 } from "../base/crypto/totp.js";
 import { isRecord } from "../base/is-record.js";
 import { credentialBounds, type FieldType } from "./credential.js";
 
@@ -20,35 +21,10 @@ export const isEmail = (text: string): boolean => text.length <= emailLength && 
 const checks: Readonly<Partial<Record<FieldType, (value: string) => string | undefined>>> = {
   email: (value) => (isEmail(value) ? undefined : "must be an e-mail address"),
   totp: (value) =>
-    decodeSeed(value) ? undefined : "must be the generator's seed in Base32, neither a code nor a URI",
+    decodeBase32(value) ? undefined : "must be the generator's seed in Base32, neither a code nor a URI",
   passkey: (value) =>
     parsePasskey(value) ? undefined : "must be a portable passkey as JSON, with a P-256 key as PKCS #8",
 };
-
-const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/** How many characters a last group may have (RFC 4648, 6). */
-const groupLengths: ReadonlySet<number> = new Set([0, 2, 4, 5, 7]);
-
-/**
- * The bytes of a seed in Base32, in any case, its padding left out or whole; undefined where it is none, is
- * empty, or has bits over that are not zero.
- */
-export function decodeSeed(text: string): Buffer | undefined {
-  const [, digits = "", padding = ""] = /^([A-Z2-7]+)(=*)$/.exec(text.toUpperCase()) ?? [];
-  if (digits === "" || !groupLengths.has(digits.length % 8)) return undefined;
-  if (padding !== "" && padding.length !== (8 - (digits.length % 8)) % 8) return undefined;
-  const bytes: number[] = [];
-  let [bits, count] = [0, 0];
-  for (const digit of digits) {
-    bits = (bits << 5) | base32.indexOf(digit);
-    count += 5;
-    if (count < 8) continue;
-    count -= 8;
-    bytes.push(bits >> count);
-    bits &= (1 << count) - 1;
-  }
-  return bits === 0 && bytes.length > 0 ? Buffer.from(bytes) : undefined;
-}
 
 /** A passkey as the FIDO Credential Exchange Format 1.0 has it; what is binary is base64url, unpadded. */
 export interface Passkey {

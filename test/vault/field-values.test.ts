@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { decodeSeed, parsePasskey, valueFault } from "../../src/vault/field-values.js";
+import { decodeBase32 } from "../../src/base/crypto/totp.js";
+import { parsePasskey, valueFault } from "../../src/vault/field-values.js";
 
 test.each([
   ["an address", "me@shop.example", true],
@@ -20,7 +21,7 @@ test.each([
   ["with its padding", "MZXW6YQ=", "666f6f62"],
   ["with less padding than is due", "MZXW6===", "666f6f"],
 ])("a seed %s opens", (_, seed, bytes) => {
-  expect(decodeSeed(seed)?.toString("hex")).toBe(bytes);
+  expect(decodeBase32(seed)?.toString("hex")).toBe(bytes);
 });
 
 test.each([
@@ -33,7 +34,7 @@ test.each([
   ["with bits over that are not zero", "MZXW6YR"],
   ["with padding that is too long", "MZXW6YQ=="],
 ])("no seed is %s", (_, seed) => {
-  expect(decodeSeed(seed)).toBeUndefined();
+  expect(decodeBase32(seed)).toBeUndefined();
   expect(valueFault("totp", seed)).toMatch(/^must /);
 });
 

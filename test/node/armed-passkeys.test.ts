@@ -1,0 +1,103 @@
+import { afterEach, expect, test } from "vitest";
+import { type LeaseId, newLeaseId, newRequestId } from "../../src/base/ids.js";
+import type { PasskeyChange } from "../../src/node/armed-passkeys.js";
+import type { Slot } from "../../src/node/slot.js";
+import { fillOwner } from "../../src/spec/page-fill.js";
+import { openRelyingParty } from "../support/vault/relying-party.js";
+import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { PoolBed } from "../support/store/pool-bed.js";
+
+let node: NodeBed | undefined;
+let count = 0;
+afterEach(async () => {
+  await node?.close();
+  node = undefined;
+});
+
+const base64 = (text = ""): string => Buffer.from(text, "base64url").toString("base64");
+function credential(): NonNullable<PasskeyChange["credential"]> {
+  const { passkey } = openRelyingParty("http://localhost");
+  return {
+    rpId: "localhost",
+    userName: "me",
+    userDisplayName: "Me",
+    credentialId: base64(passkey["credentialId"]),
+    privateKey: base64(passkey["key"]),
+    userHandle: base64(passkey["userHandle"]),
+    signCount: 0,
+  };
+}
+
+interface Lent {
+  readonly bed: NodeBed;
+  readonly slot: Slot;
+  readonly lease: LeaseId;
+}
+
+async function lent(): Promise<Lent> {
+  const bed = (node = await openNodeBed(`armedpasskeys${(count += 1)}`, { isReal: true }));
+  const pool = await PoolBed.create(bed.bed, { size: 1 });
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  await bed.launch(browser);
+  const held = await pool.lend();
+  const slot = bed.slots.find(held.id);
+  if (!slot) throw new Error("no slot");
+  return { bed, slot, lease: held.lease };
+}
+
+const ask = ({ bed: { leaseCommands }, slot, lease }: Lent, change: PasskeyChange) =>
+  leaseCommands.receiveDirectly({
+    kind: "ask",
+    question: newRequestId(),
+    control: "control" as never,
+    browser: slot.id,
+    lease,
+    what: { kind: "passkey", sealed: bedSeal.close(JSON.stringify(change), fillOwner(slot.id, lease)) },
+  });
+const isArmed = ({ bridge }: Slot): boolean => bridge.filled.isArmed;
+
+test("a passkey is in a browser for the time that it was given for, and no longer", async () => {
+  const { bed, slot, lease } = await lent();
+  expect(await ask({ bed, slot, lease }, { credential: credential(), forMs: 1000 })).toEqual({
+    isDone: true,
+  });
+  await bed.clock.advance(999);
+  expect(isArmed(slot)).toBe(true);
+  await bed.clock.advance(1);
+  await expect.poll(() => isArmed(slot)).toBe(false);
+});
+
+test("another takes its place, and none at all takes it away", async () => {
+  const { bed, slot, lease } = await lent();
+  for (const forMs of [1000, 5000])
+    expect(await ask({ bed, slot, lease }, { credential: credential(), forMs })).toEqual({ isDone: true });
+  // The time of the first is over: that was ended with it.
+  await bed.clock.advance(1500);
+  expect(isArmed(slot)).toBe(true);
+  expect(await ask({ bed, slot, lease }, { forMs: 0 })).toEqual({ isDone: true });
+  expect(isArmed(slot)).toBe(false);
+});
+
+test("it goes with a restart of Chromium", async () => {
+  const { bed, slot, lease } = await lent();
+  expect(await ask({ bed, slot, lease }, { credential: credential(), forMs: 60_000 })).toEqual({
+    isDone: true,
+  });
+  await slot.activity.interrupt("the browser restarts");
+  expect(isArmed(slot)).toBe(false);
+});
+
+test("it goes with its lease, and is given for no other", async () => {
+  const { bed, slot, lease } = await lent();
+  expect(await ask({ bed, slot, lease }, { credential: credential(), forMs: 60_000 })).toEqual({
+    isDone: true,
+  });
+  const other = newLeaseId();
+  expect(await ask({ bed, slot, lease: other }, { credential: credential(), forMs: 60_000 })).toMatchObject({
+    isDone: false,
+  });
+  expect(isArmed(slot)).toBe(true);
+  await slot.activity.cutLease(lease, "released");
+  expect(isArmed(slot)).toBe(false);
+});
