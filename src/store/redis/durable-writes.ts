@@ -17,8 +17,11 @@ interface DurableOptions {
 /** `lossy`: Redis may lose what it has acknowledged, and the operator lets it; `refused`: he does not. */
 type WriteSafety = "durable" | "lossy" | "refused";
 
-/** The private Redis goes on to sync each write for so long: who writes once often writes again. */
-const lingerMs: Millis = 1000;
+/**
+ * The private Redis goes on to sync each write for so long, in which the same request may write again. Leases
+ * wait for the disk as well meanwhile, so it is short.
+ */
+const lingerMs: Millis = 20;
 /** A server's settings are read anew after so long. */
 const knownForMs: Millis = 60_000;
 
