@@ -198,10 +198,13 @@ export interface Chromium {
   /** Tells when a page shows another document than now. Throws where it cannot. */
   watchNavigation(watch: NavigationWatch): Promise<void>;
   /**
-   * Gives every page a passkey, also those that are opened later. Throws where one cannot have it. The result
-   * takes it from all of them.
+   * Gives every page a passkey, also those that are opened later; without one the first that a page makes, of
+   * which `added` is told. Throws where a page cannot have it. The result takes it from all of them.
    */
-  armPasskey(credential: PasskeyCredential): Promise<() => Promise<void>>;
+  armPasskey(
+    credential: PasskeyCredential | undefined,
+    added?: (made: PasskeyCredential) => void,
+  ): Promise<() => Promise<void>>;
   /** The loaded extensions, in load order. */
   readonly extensions: readonly ExtensionDirectory[];
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */

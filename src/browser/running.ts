@@ -169,9 +169,12 @@ export class RunningChromium implements Chromium {
     return watchNavigation(this.launched.cdp, watch);
   }
 
-  async armPasskey(credential: PasskeyCredential): Promise<() => Promise<void>> {
+  async armPasskey(
+    credential: PasskeyCredential | undefined,
+    added: (made: PasskeyCredential) => void = () => {},
+  ): Promise<() => Promise<void>> {
     const { cdp, clock, log } = this.launched;
-    const authenticators = new PageAuthenticators({ cdp, clock, log, credential });
+    const authenticators = new PageAuthenticators({ cdp, clock, log, credential, added });
     await authenticators.open();
     return () => authenticators.close();
   }

@@ -9,6 +9,7 @@ import { makeItemOperations } from "../vault/item-operations.js";
 import type { ItemOperations } from "../vault/items.js";
 import { openFill } from "../vault/open-fill.js";
 import { openPasskey } from "../vault/passkeys.js";
+import { keepPasskey } from "../vault/new-passkey.js";
 import type { LinkedSession, VaultPorts } from "../vault/ports.js";
 import { makeVaultOperations } from "../vault/vault-operations.js";
 import type { VaultOperations } from "../vault/vault.js";
@@ -60,6 +61,16 @@ export function openFillOrder(shared: DaemonParts, text: string): ReturnType<typ
 export function openPasskeyOrder(shared: DaemonParts, text: string): ReturnType<typeof openPasskey> {
   const order = passkeyOrderParser.json(text);
   return openPasskey(keptIn(shared, order.project), order);
+}
+
+/** Keeps a passkey that a page has made, as a node was ordered to. */
+export function keepPasskeyOrdered(
+  shared: DaemonParts,
+  text: string,
+  made: Parameters<typeof keepPasskey>[2],
+): ReturnType<typeof keepPasskey> {
+  const order = passkeyOrderParser.json(text);
+  return keepPasskey(keptIn(shared, order.project), order, made);
 }
 
 const keptIn = (

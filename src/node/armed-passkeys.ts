@@ -8,9 +8,10 @@ import { failed, succeeded, type CommandResult } from "../gateway/relay/command-
 import { fillOwner } from "../spec/page-fill.js";
 import type { Slot } from "./slot.js";
 
-/** What a browser is to have from now on; without a passkey it has none. */
+/** What a browser is to have from now on; without a passkey it has none, or the first that a page makes. */
 export interface PasskeyChange {
   readonly credential?: PasskeyCredential;
+  readonly isRegistering?: boolean;
   readonly forMs: Millis;
 }
 
@@ -20,6 +21,8 @@ interface PasskeyPorts {
   readonly log: Log;
   /** Opens the passkey that an order names. */
   openPasskey(order: string): Promise<Done<PasskeyChange> | Refusal>;
+  /** Keeps what a page has made in the item that the order names. */
+  keepPasskey(order: string, made: PasskeyCredential): Promise<Done<null> | Refusal>;
 }
 
 /**
@@ -38,12 +41,26 @@ export class ArmedPasskeys {
       return failed("The order was sealed with another key, or for another lease", "secret_unreadable");
     const opened = await this.ports.openPasskey(order.text.reveal());
     if (opened.kind === "refused") return failed(opened.message, opened.code);
-    return await slot.inTurn(() => this.#change(slot, lease, opened.value));
+    const keep = (made: PasskeyCredential): void => void this.#keep(slot, order.text.reveal(), made);
+    return await slot.inTurn(() => this.#change(slot, lease, { ...opened.value, keep }));
   }
 
-  async #change(slot: Slot, lease: LeaseId, { credential, forMs }: PasskeyChange): Promise<CommandResult> {
+  async #keep(slot: Slot, order: string, made: PasskeyCredential): Promise<void> {
+    try {
+      const { kind } = await this.ports.keepPasskey(order, made);
+      if (kind === "refused") this.ports.log.warn({ browser: slot.id }, "passkey of a page not kept");
+    } catch (error) {
+      this.ports.log.error({ browser: slot.id, error: textOf(error) }, "passkey of a page not kept");
+    }
+  }
+
+  async #change(
+    slot: Slot,
+    lease: LeaseId,
+    { credential, isRegistering, forMs, keep }: PasskeyChange & { keep(made: PasskeyCredential): void },
+  ): Promise<CommandResult> {
     await this.#armed.get(slot)?.();
-    if (!credential) return succeeded;
+    if (!credential && !isRegistering) return succeeded;
     let disarm = async (): Promise<void> => {};
     const cut = (): Promise<void> => disarm();
     const visit = slot.activity.enter(lease, { cut, interrupt: cut });
@@ -63,7 +80,7 @@ export class ArmedPasskeys {
     // Nobody may add an authenticator of its own beside it, nor read the key.
     bridge.filled.isArmed = true;
     try {
-      take = await chromium.armPasskey(credential);
+      take = await chromium.armPasskey(credential, keep);
       return succeeded;
     } catch (error) {
       this.ports.log.info({ browser: slot.id, lease, error: textOf(error) }, "passkey not armed");

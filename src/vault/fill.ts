@@ -60,6 +60,8 @@ const PasskeyOrder = Type.Object({
   browser: BrowserId,
   lease: LeaseId,
   forMs: Type.Integer({ minimum: 0 }),
+  /** The field is empty, and the first passkey that a page makes is to be kept there. */
+  isRegistering: Type.Optional(Type.Boolean()),
 });
 export type PasskeyOrder = Readonly<Static<typeof PasskeyOrder>>;
 export const passkeyOrderParser = parserOf("an order of a passkey", PasskeyOrder);

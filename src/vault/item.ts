@@ -25,6 +25,7 @@ export const operationTypes = [
   "fill",
   "arm_passkey",
   "disarm_passkey",
+  "register_passkey",
   "pm_create_access_request",
   "pm_access_request_status",
   "pm_fill",
@@ -88,6 +89,7 @@ export const itemEventNames = [
   "credential.filled",
   "credential.passkey_armed",
   "credential.passkey_disarmed",
+  "credential.passkey_registered",
 ] as const;
 export type ItemEventName = (typeof itemEventNames)[number];
 

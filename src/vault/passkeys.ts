@@ -15,7 +15,7 @@ import { showItem } from "./shown-item.js";
 import type { Vault } from "./vault.js";
 import { Secret } from "../base/crypto/secret.js";
 
-interface Asked {
+export interface AskedPasskey {
   readonly vault: Vault;
   readonly item: VaultItem;
   readonly body: ItemOperation;
@@ -37,7 +37,7 @@ interface KeptPasskey {
   readonly armed?: ArmedRecord;
 }
 
-const armedMs: Millis = 10 * 60 * 1000;
+export const armedMs: Millis = 10 * 60 * 1000;
 /**
  * So far the counter is moved on before a browser has the passkey, so that no later assertion has a lower
  * one, whatever is lost. No browser makes as many while it has it.
@@ -45,7 +45,7 @@ const armedMs: Millis = 10 * 60 * 1000;
 const reservedCount = 1000;
 
 /** Has pages of a browser sign in with the passkey; its counter is moved on and kept before. */
-export async function armPasskey(ports: VaultPorts, asked: Asked): Promise<Done<Operated> | Refusal> {
+export async function armPasskey(ports: VaultPorts, asked: AskedPasskey): Promise<Done<Operated> | Refusal> {
   const { vault, item, body } = asked;
   const field = fieldOf(item, body.field);
   if (field === undefined) return refusal("field_unavailable");
@@ -68,42 +68,45 @@ export async function armPasskey(ports: VaultPorts, asked: Asked): Promise<Done<
     };
     const value = JSON.stringify({ ...kept.fields, signCount: from + reservedCount, armed });
     const writing = { vault, dataKey, field, request: asked.request };
-    const written = await write(ports, writing, { item, value, event: "credential.passkey_armed" });
+    const written = await writePasskey(ports, writing, { item, value, event: "credential.passkey_armed" });
     if (written.kind === "refused") return written;
-    const order = orderOf(ports, { vault, item: written.value, field, session, forMs: armedMs });
+    const order = passkeyOrder(ports, { vault, item: written.value, field, session, forMs: armedMs });
     const got = await ports.fill.passkey(order);
-    return got.kind === "refused" ? got : shown(ports, { vault, dataKey }, written.value);
+    return got.kind === "refused" ? got : shownPasskey(ports, { vault, dataKey }, written.value);
   });
 }
 
 /** Takes it from the browser that has it. */
-export async function disarmPasskey(ports: VaultPorts, asked: Asked): Promise<Done<Operated> | Refusal> {
+export async function disarmPasskey(
+  ports: VaultPorts,
+  asked: AskedPasskey,
+): Promise<Done<Operated> | Refusal> {
   const { vault, item, body } = asked;
   const field = fieldOf(item, body.field);
   if (field === undefined) return refusal("field_unavailable");
   return await withDataKey(ports, vault, async (dataKey) => {
     const { fields, armed } = openKept(ports, { vault, dataKey }, { item, field });
-    if (!armed) return shown(ports, { vault, dataKey }, item);
+    if (!armed) return shownPasskey(ports, { vault, dataKey }, item);
     const session = await ports.findSession(armed.browser);
     if (session?.lease === armed.lease) {
-      const got = await ports.fill.passkey(orderOf(ports, { vault, item, field, session, forMs: 0 }));
+      const got = await ports.fill.passkey(passkeyOrder(ports, { vault, item, field, session, forMs: 0 }));
       if (got.kind === "refused" && got.code !== "browser_not_found" && got.code !== "browser_gone")
         return got;
     }
     const { armed: _over, ...left } = fields;
     const writing = { vault, dataKey, field, request: asked.request };
     const change = { item, value: JSON.stringify(left), event: "credential.passkey_disarmed" } as const;
-    const written = await write(ports, writing, change);
-    return written.kind === "refused" ? written : shown(ports, { vault, dataKey }, written.value);
+    const written = await writePasskey(ports, writing, change);
+    return written.kind === "refused" ? written : shownPasskey(ports, { vault, dataKey }, written.value);
   });
 }
 
 /** What a node makes of an order, for its browser; what is binary is in base64 there. */
 export async function openPasskey(
   ports: Pick<VaultPorts, "project" | "provider" | "store">,
-  { vault: id, item: itemId, key, version, field, forMs }: PasskeyOrder,
+  { vault: id, item: itemId, key, version, field, forMs, isRegistering }: PasskeyOrder,
 ): Promise<Done<OpenedPasskey> | Refusal> {
-  if (forMs === 0) return done({ forMs });
+  if (forMs === 0 || isRegistering) return done({ forMs, ...(isRegistering && { isRegistering }) });
   const [vault, item] = await Promise.all([ports.store.find(id), ports.store.findItem(id, key)]);
   if (!vault || item?.id !== itemId) return refusal("vault_item_not_found");
   if (item.version !== version) return refusal("stale_version");
@@ -126,7 +129,8 @@ export async function openPasskey(
 /** A passkey as Chromium takes it. */
 interface OpenedPasskey {
   readonly forMs: Millis;
-  readonly credential?: Omit<Passkey, "key">;
+  readonly credential?: Passkey;
+  readonly isRegistering?: boolean;
 }
 
 const base64 = (text: string): string => Buffer.from(text, "base64url").toString("base64");
@@ -177,8 +181,8 @@ interface Writing extends Keyed {
 }
 
 /** Keeps another value of the field: the item is of another version then. */
-async function write(
-  { project, store }: VaultPorts,
+export async function writePasskey(
+  { project, store }: Pick<VaultPorts, "project" | "store">,
   { vault, dataKey, field, request }: Writing,
   { item, value, event }: { item: VaultItem; value: string; event: ItemEventName },
 ): Promise<Done<VaultItem> | Refusal> {
@@ -198,7 +202,7 @@ interface Ordered {
   readonly session: LinkedSession;
   readonly forMs: Millis;
 }
-const orderOf = (
+export const passkeyOrder = (
   { project }: VaultPorts,
   { vault, item, field, session: { browser, lease }, forMs }: Ordered,
 ): PasskeyOrder => ({
@@ -213,5 +217,5 @@ const orderOf = (
   forMs,
 });
 
-const shown = (ports: VaultPorts, keyed: Keyed, item: VaultItem): Done<Operated> =>
+export const shownPasskey = (ports: VaultPorts, keyed: Keyed, item: VaultItem): Done<Operated> =>
   done({ kind: "item", item: showItem(ports, keyed, { item, link: undefined }) });

@@ -39,13 +39,19 @@ export function operationsOf(
   const isFillable = spec.fields.some(({ name, type }) => type !== "passkey" && filled.has(name));
   const mayFill = abilities.fill.isSupported && isFillable && statusOf(spec, filled) === "ready";
   const hasPasskey = spec.fields.some(({ name, type }) => type === "passkey" && filled.has(name));
+  const lacksPasskey = spec.fields.some(({ name, type }) => type === "passkey" && !filled.has(name));
   const mayArm = abilities.fill.isSupported && hasPasskey;
   return [
     ...(mayCollect(abilities, spec) ? [collect] : []),
     ...(mayFill ? [fill] : []),
     ...(mayArm ? [armPasskey, disarmPasskey] : []),
+    ...(abilities.fill.isSupported && lacksPasskey ? [registerPasskey] : []),
   ];
 }
+const registerPasskey: AvailableOperation = {
+  type: "register_passkey",
+  description: "Keep the next passkey that a page of a browser of this vault makes, within ten minutes",
+};
 const armPasskey: AvailableOperation = {
   type: "arm_passkey",
   description: "Have pages of a browser of this vault sign in with the passkey, for ten minutes at most",

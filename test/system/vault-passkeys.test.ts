@@ -1,3 +1,9 @@
+import {
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from "@simplewebauthn/server";
 import { chromium as playwright, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
@@ -96,4 +102,58 @@ test("a session without the vault, and what is no session, has no passkey", asyn
   await close();
   expect(await arm(id)).toMatchObject({ status: 404 });
   expect(await operate({ type: "arm_passkey" })).toMatchObject({ status: 400 });
+});
+
+test("the first passkey that a page makes is kept in the item, and signs in there and in another browser", async () => {
+  const at = "/vaults/logins/items/new";
+  const fields = [{ name: "key", type: "passkey", required: false }];
+  await daemon.call(`PUT ${at}`, { type: "credential", spec: { provider: "native", fields } });
+  const ask = (type: string, id: string) => daemon.call(`POST ${at}/operations`, { type, browser_id: id });
+  const [one, two] = [await opened(), await opened()];
+  expect(await ask("register_passkey", one.id)).toMatchObject({ status: 200, body: { version: 1 } });
+
+  const options = await generateRegistrationOptions({
+    rpName: "Site",
+    rpID: "localhost",
+    userName: "me",
+    supportedAlgorithmIDs: [-7],
+    authenticatorSelection: { residentKey: "required", userVerification: "required" },
+  });
+  const made = await one.page.evaluate(`navigator.credentials.create({
+    publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(${JSON.stringify(options)}),
+  }).then((found) => JSON.stringify(found.toJSON()))`);
+  const registered = await verifyRegistrationResponse({
+    response: JSON.parse(String(made)) as never,
+    expectedChallenge: options.challenge,
+    expectedOrigin: site.other,
+    expectedRPID: "localhost",
+  });
+  const credential = registered.registrationInfo?.credential;
+  if (!credential) throw new Error("not registered");
+  const kept = await until("it is kept", async () => {
+    const { body } = await daemon.call(`GET ${at}`);
+    return (
+      (body as { state: { fields: { key: { has_value: boolean } } } }).state.fields.key.has_value && body
+    );
+  });
+  expect(kept).toMatchObject({
+    version: 2,
+    available_operations: [{ type: "arm_passkey" }, { type: "disarm_passkey" }],
+  });
+
+  await one.close();
+  expect(await ask("arm_passkey", two.id)).toMatchObject({ status: 200 });
+  const asked = await generateAuthenticationOptions({ rpID: "localhost", userVerification: "required" });
+  const answer = await two.page.evaluate(`navigator.credentials.get({
+    publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(${JSON.stringify(asked)}),
+  }).then((found) => JSON.stringify(found.toJSON()))`);
+  const { verified } = await verifyAuthenticationResponse({
+    response: JSON.parse(String(answer)) as never,
+    expectedChallenge: asked.challenge,
+    expectedOrigin: site.other,
+    expectedRPID: "localhost",
+    credential,
+  });
+  expect(verified).toBe(true);
+  await two.close();
 });

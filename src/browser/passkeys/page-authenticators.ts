@@ -20,7 +20,10 @@ interface AuthenticatorParts {
   readonly cdp: Cdp;
   readonly clock: Clock;
   readonly log: Log;
-  readonly credential: PasskeyCredential;
+  /** Absent where a page is to make one. */
+  readonly credential?: PasskeyCredential | undefined;
+  /** A page has made one, which all pages have from now on. Called once at most. */
+  added?(credential: PasskeyCredential): void;
 }
 
 /** A page, and the authenticator that it has been given. */
@@ -54,14 +57,14 @@ const options = {
 export class PageAuthenticators {
   readonly #pages = new Map<string, ArmedPage>();
   readonly #stops: (() => void)[] = [];
-  readonly #credential: PasskeyCredential;
+  #credential: PasskeyCredential | undefined;
   #root: string | undefined;
   #signCount: number;
   #isChecking = false;
 
   constructor(private readonly parts: AuthenticatorParts) {
     this.#credential = parts.credential;
-    this.#signCount = parts.credential.signCount;
+    this.#signCount = parts.credential?.signCount ?? 0;
   }
 
   /** Resolves when each page that is open has it. Throws where one cannot; then none has. */
@@ -108,6 +111,7 @@ export class PageAuthenticators {
           ({ credential }) => this.#asserted(session, credential),
           session,
         ),
+        cdp.on("WebAuthn.credentialAdded", ({ credential }) => this.#added(session, credential), session),
       );
       this.#pages.set(session, { session, authenticator: await this.#arm(session) });
     } finally {
@@ -124,8 +128,28 @@ export class PageAuthenticators {
   }
 
   async #give(session: string, authenticatorId: string): Promise<void> {
+    if (!this.#credential) return;
     const credential = { ...this.#credential, isResidentCredential: true, signCount: this.#signCount };
     await this.parts.cdp.send("WebAuthn.addCredential", { authenticatorId, credential }, { session });
+  }
+
+  #added(from: string, found: unknown): void {
+    if (this.#credential || !isRecord(found)) return;
+    const [credentialId, rpId, privateKey, userHandle = "", userName = "", userDisplayName = ""] = [
+      "credentialId",
+      "rpId",
+      "privateKey",
+      "userHandle",
+      "userName",
+      "userDisplayName",
+    ].map((name) => (typeof found[name] === "string" ? found[name] : undefined));
+    if (!credentialId || !rpId || !privateKey) return;
+    this.#signCount = Number(found["signCount"] ?? 0);
+    const names = { userHandle, userName, userDisplayName };
+    this.#credential = { credentialId, rpId, privateKey, ...names, signCount: this.#signCount };
+    this.parts.added?.(this.#credential);
+    for (const { session, authenticator } of this.#pages.values())
+      if (session !== from) this.#give(session, authenticator).catch(() => {});
   }
 
   /** The other pages count on from there: a counter that goes back looks like a stolen key. */
@@ -133,7 +157,7 @@ export class PageAuthenticators {
     const count = isRecord(credential) ? credential["signCount"] : undefined;
     if (typeof count !== "number") return;
     this.#signCount = Math.max(this.#signCount, count);
-    const { credentialId } = this.#credential;
+    const credentialId = this.#credential?.credentialId ?? "";
     for (const { session, authenticator: authenticatorId } of this.#pages.values()) {
       if (session === from) continue;
       this.parts.cdp
@@ -154,9 +178,12 @@ export class PageAuthenticators {
 
   async #checkPage(page: ArmedPage): Promise<void> {
     const { session, authenticator: authenticatorId } = page;
-    const { credentialId } = this.#credential;
+    const credentialId = this.#credential?.credentialId;
     try {
-      await this.parts.cdp.send("WebAuthn.getCredential", { authenticatorId, credentialId }, { session });
+      if (credentialId === undefined)
+        await this.parts.cdp.send("WebAuthn.getCredentials", { authenticatorId }, { session });
+      else
+        await this.parts.cdp.send("WebAuthn.getCredential", { authenticatorId, credentialId }, { session });
     } catch (error) {
       if (!(error instanceof CdpRefused)) throw error;
       // What is left of it is in the way of another.

@@ -13,7 +13,7 @@ import type { NameOwnership } from "../../node/name-ownership.js";
 import type { AssetsPart } from "./browser-assets.js";
 import { findLeaseEnd, openGateway } from "../gateway.js";
 import type { DaemonParts } from "../parts.js";
-import { openFillOrder, openPasskeyOrder } from "../vaults.js";
+import { keepPasskeyOrdered, openFillOrder, openPasskeyOrder } from "../vaults.js";
 
 /** What a node does for the leases of its browsers, from a grant to the drain. */
 export interface LeaseWork {
@@ -51,6 +51,7 @@ export function openLeaseWork(
       clock,
       log,
       openPasskey: (order) => openPasskeyOrder(shared, order),
+      keepPasskey: (order, made) => keepPasskeyOrdered(shared, order, made),
     }),
     pageFills: new PageFills({ seal: keys.seal, openFill: (order) => openFillOrder(shared, order) }),
     resetLimitMs: config.node.resetLimitMs,

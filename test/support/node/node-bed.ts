@@ -212,6 +212,7 @@ export async function openNodeBed(
       seal: bedSeal,
       clock,
       log: silentLog,
+      keepPasskey: async () => done(null),
       openPasskey: async (order) => done(JSON.parse(order) as PasskeyChange),
     }),
     pageFills: new PageFills({

@@ -1,0 +1,72 @@
+import { done, type Done, refusal, type Refusal } from "../base/errors.js";
+import { newRequestId } from "../base/ids.js";
+import { type Passkey, parsePasskey } from "./field-values.js";
+import type { PasskeyOrder } from "./fill.js";
+import type { Operated } from "./items.js";
+import { withDataKey } from "./key-provider.js";
+import { armedMs, type AskedPasskey, passkeyOrder, shownPasskey, writePasskey } from "./passkeys.js";
+import type { VaultPorts } from "./ports.js";
+
+/** Has a browser's next new passkey kept in the item. */
+export async function registerPasskey(
+  ports: VaultPorts,
+  { vault, item, body }: AskedPasskey,
+): Promise<Done<Operated> | Refusal> {
+  const empty = item.spec.fields.filter(({ name, type }) => type === "passkey" && !item.values.has(name));
+  const [first] = body.field === undefined ? empty : empty.filter(({ name }) => name === body.field);
+  if (!first || (body.field === undefined && empty.length > 1)) return refusal("field_unavailable");
+  if (body.browser_id === undefined) return refusal("bad_request", { message: "browser_id: is required" });
+  const session = await ports.findSession(body.browser_id);
+  if (!session) return refusal("browser_not_found");
+  if (!session.vaults.includes(vault.id)) return refusal("vault_not_attached");
+  const order = passkeyOrder(ports, { vault, item, field: first.name, session, forMs: armedMs });
+  const got = await ports.fill.passkey({ ...order, isRegistering: true });
+  if (got.kind === "refused") return got;
+  return await withDataKey(ports, vault, async (dataKey) => shownPasskey(ports, { vault, dataKey }, item));
+}
+
+const attempts = 5;
+const base64url = (text: string): string => Buffer.from(text, "base64").toString("base64url");
+
+/**
+ * Keeps what a page has made, whatever else has been changed of the item meanwhile; refused where the field
+ * is no longer there or has another. What is binary is in base64.
+ */
+export async function keepPasskey(
+  ports: Pick<VaultPorts, "project" | "provider" | "store">,
+  { vault: id, item: itemId, key, field }: PasskeyOrder,
+  made: Passkey,
+): Promise<Done<null> | Refusal> {
+  const { rpId, userName: username, userDisplayName, signCount } = made;
+  const value = JSON.stringify({
+    type: "passkey",
+    credentialId: base64url(made.credentialId),
+    rpId,
+    username,
+    userDisplayName,
+    userHandle: base64url(made.userHandle),
+    key: base64url(made.privateKey),
+    signCount,
+  });
+  // Chromium makes keys of other kinds where a site asks for them first, and takes none of these back.
+  if (!parsePasskey(value)) return refusal("not_supported");
+  const vault = await ports.store.find(id);
+  if (!vault) return refusal("vault_not_found");
+  return await withDataKey(ports, vault, async (dataKey) => {
+    for (let attempt = 0; attempt < attempts; attempt += 1) {
+      const item = await ports.store.findItem(id, key);
+      if (item?.id !== itemId) return refusal("vault_item_not_found");
+      const isThere = item.spec.fields.some(({ name, type }) => name === field && type === "passkey");
+      if (!isThere || item.values.has(field)) return refusal("field_unavailable");
+      const writing = { vault, dataKey, field, request: newRequestId() };
+      const written = await writePasskey(ports, writing, {
+        item,
+        value,
+        event: "credential.passkey_registered",
+      });
+      if (written.kind === "done") return done(null);
+      if (written.code !== "stale_version") return written;
+    }
+    return refusal("stale_version");
+  });
+}
