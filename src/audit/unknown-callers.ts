@@ -91,9 +91,13 @@ export class UnknownCallers implements AuditRecorder {
 
 const tooMany = errors.too_many_requests.status;
 
-/** A browser's own URLs bring the token of its lease, which was not good where they are refused. */
+/**
+ * A browser's own URLs bring the token of its lease, and forms that of their link, which was not good where
+ * they are refused.
+ */
 function boundedAs({ authStrategy, status }: NewEntry): Bounded | undefined {
-  if (authStrategy === "none" || (authStrategy === "lease" && status >= 400)) return "unknown";
+  const isByToken = authStrategy === "lease" || authStrategy === "form";
+  if (authStrategy === "none" || (isByToken && status >= 400)) return "unknown";
   return status === tooMany ? "limited" : undefined;
 }
 

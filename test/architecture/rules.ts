@@ -71,6 +71,10 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
     may: ["base", "spec"],
     because: "vault/ is what is kept for pages to be filled with: rules and operations, no I/O",
   },
+  form: {
+    may: ["base", "audit/entry.ts", "audit/writer.ts", "vault/collection-form.ts"],
+    because: "form/ is a page and what it asks; links and values are the vault's business",
+  },
   keys: {
     may: ["base", "vault/key-provider.ts"],
     because: "keys/ asks those who keep the key of all vaults' keys; what is encrypted is not its business",
@@ -138,7 +142,11 @@ const pureBuiltIns = ["node:crypto", "node:util", "node:events", "node:path", "n
 export const packageRules: readonly Rule[] = [
   belongs(/^ioredis$/, ["store/"], "ioredis belongs to store/: Redis is reached through scripts"),
   belongs(/^bullmq$/, ["schedule/"], "bullmq belongs to schedule/: it carries work, never acquire"),
-  belongs(/^(fastify|@fastify\/.*|ajv|ajv-formats)$/, ["http/"], "fastify belongs to http/"),
+  belongs(
+    /^(fastify|@fastify\/.*|ajv|ajv-formats)$/,
+    ["http/", "form/"],
+    "fastify belongs to http/ and to form/, which have a server each",
+  ),
   belongs(
     /^playwright-core$/,
     ["browser/", "daemon/announce.ts"],

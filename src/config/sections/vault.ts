@@ -2,6 +2,13 @@ import { Type } from "typebox";
 import { count, httpOrigin, millis, oneOf, secretOr, switched, text, textOr } from "../kinds.js";
 
 const formSection = Type.Object({
+  host: text("address where the form that collects values listens, once it has a public_url")("127.0.0.1"),
+  port: count("its port, apart from the API's; 0 takes any free one", "port", [0, 65_535])(4701),
+  attempts_per_minute: count(
+    "times that one address may open or submit forms in a minute",
+    "attempts",
+    [1, 100_000],
+  )(60),
   public_url: textOr("where people open the form that collects values, as they reach it from outside")(
     "nothing is collected by forms",
     httpOrigin,

@@ -12,13 +12,12 @@ import { listenAsControl } from "../../store/messages.js";
 import { openAudit } from "./audit.js";
 import { browsersElsewhere, openGateway, openSilentNodes } from "../gateway.js";
 import { rootPersonOf } from "./access.js";
+import { listenForPeople } from "./form.js";
 import { interceptorOf, listenAsApi } from "./http.js";
 import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
-import type { CollectionForms } from "../../vault/collection-form.js";
 import type { DaemonParts } from "../parts.js";
 import { rewrapAtStart } from "../vault-keys.js";
-import { openCollectionForms } from "../vaults.js";
 import { makeRole, take } from "../shared.js";
 import { startSchedules } from "./schedules.js";
 import type { Stores } from "../stores.js";
@@ -54,8 +53,6 @@ interface ControlParts {
 interface Control {
   readonly port: number;
   readonly pools: PoolOperations;
-  /** What the hosted form of vaults asks. */
-  readonly forms: CollectionForms;
   readonly stops: Stops;
   /** Declares the configuration's pools, starts the schedules. */
   begin(): Promise<void>;
@@ -79,6 +76,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
   const listening = await listenAsApi(shared, { ...parts, ...audit.operations, operationsIn }, stops);
   const { port } = listening;
   await endpoints.add({ host: config.server.host, port });
+  await listenForPeople(shared, audit.operations.audit, stops);
 
   const begin = async (): Promise<void> => {
     stops.add("fills out of turn", fillWhereLacking(stores, fillSoon));
@@ -99,7 +97,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     listening.drain();
     lending.waiters.close();
   };
-  return { port, pools, forms: openCollectionForms(shared), stops, begin, dismiss };
+  return { port, pools, stops, begin, dismiss };
 }
 
 /** A node is asked whether it is there where nothing that was lent of it was used. */

@@ -4,7 +4,7 @@ import { type Static, Type } from "typebox";
 export const AuditEntryReply = Type.Object(
   {
     timestamp: Type.String({ format: "date-time" }),
-    auth_strategy: Type.Enum(["api_key", "dashboard", "oauth", "lease", "none"]),
+    auth_strategy: Type.Enum(["api_key", "dashboard", "oauth", "lease", "form", "none"]),
     user_id: Type.String(),
     email: Type.String(),
     status: Type.Integer(),

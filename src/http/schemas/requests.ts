@@ -133,7 +133,7 @@ const instant = (description: string) => Type.String({ maxLength: 64, descriptio
 const auditFilter = {
   start: instant("From when on, as RFC 3339 has it"),
   end: instant("Until when, not included; at most 30 days after `start`"),
-  auth_strategy: Type.Optional(Type.Enum(["api_key", "dashboard", "oauth", "lease", "none"])),
+  auth_strategy: Type.Optional(Type.Enum(["api_key", "dashboard", "oauth", "lease", "form", "none"])),
   service: text("The service whose requests are meant: all are `api`"),
   method: text("The HTTP method"),
   exclude_method: Type.Optional(Type.String({ maxLength: 1024, description: "Up to 10 methods" })),

@@ -1,0 +1,59 @@
+import type { Millis } from "../base/clock.js";
+import type { FormEnd, OpenForm, Submitted } from "../vault/collection-form.js";
+
+/** What the page is told: which of its states it is to show, and what stands there. */
+export interface Answer {
+  readonly status: number;
+  readonly retryAfterMs?: Millis;
+  readonly body: { readonly state: string; readonly [field: string]: unknown };
+}
+
+/** A link that nobody knows looks like one whose item is gone. */
+const endStatus = { gone: 404, expired: 410, replaced: 409, used: 410 } as const;
+const endOf = ({ kind }: FormEnd): Answer => ({ status: endStatus[kind], body: { state: kind } });
+
+/** What somebody wrote as a heading may be 16 KiB; characters beyond these are cut. */
+const mostTitle = 500;
+const cut = (text: string): string => {
+  const characters = [...text];
+  return characters.length > mostTitle ? `${characters.slice(0, mostTitle - 1).join("")}…` : text;
+};
+
+export function openedAnswer(opened: OpenForm | FormEnd, now: Millis): Answer {
+  if (opened.kind !== "form") return endOf(opened);
+  const { title, vaultName, fields, version, encryptionKey, expiresAt } = opened;
+  const body = {
+    state: "form",
+    title: cut(title),
+    vault: vaultName,
+    version,
+    encryption_key: encryptionKey,
+    expires_in_ms: Math.max(0, expiresAt - now),
+    fields: fields.map(({ hasValue, ...field }) => ({ ...field, has_value: hasValue })),
+  };
+  return { status: 200, body };
+}
+
+export function submittedAnswer(submitted: Submitted): Answer {
+  switch (submitted.kind) {
+    case "done":
+      return { status: 200, body: { state: "done" } };
+    case "invalid":
+      return { status: 400, body: { state: "invalid", fields: submitted.fields } };
+    default:
+      return endOf(submitted);
+  }
+}
+
+export const limitedAnswer = (retryAfterMs: Millis): Answer => ({
+  status: 429,
+  retryAfterMs,
+  body: { state: "limited" },
+});
+
+export const invalidAnswer: Answer = { status: 400, body: { state: "invalid", fields: [] } };
+export const tooLargeAnswer: Answer = { status: 413, body: { state: "invalid", fields: [] } };
+export const unknownAnswer: Answer = { status: 404, body: { state: "unknown" } };
+export const misdirectedAnswer: Answer = { status: 421, body: { state: "misdirected" } };
+/** The page shows the same as where nothing was answered at all. */
+export const unavailableAnswer: Answer = { status: 503, retryAfterMs: 1000, body: { state: "unavailable" } };

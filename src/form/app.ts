@@ -1,0 +1,97 @@
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import Fastify, { type FastifyReply } from "fastify";
+import type { AuditRecorder } from "../audit/writer.js";
+import type { Clock } from "../base/clock.js";
+import { RemudaError } from "../base/errors.js";
+import { type Log, textOf } from "../base/log.js";
+import { hasTwoHosts, makeHostCheck } from "../base/net/host-check.js";
+import type { CollectionForms } from "../vault/collection-form.js";
+import {
+  type Answer,
+  invalidAnswer,
+  misdirectedAnswer,
+  tooLargeAnswer,
+  unavailableAnswer,
+  unknownAnswer,
+} from "./answers.js";
+import { formHeaders } from "./headers.js";
+import { readPageFiles } from "./page-files.js";
+
+export interface FormOptions {
+  readonly host: string;
+  /** 0 takes any free one. */
+  readonly port: number;
+  /** Where browsers reach it, where that is not what it listens on. */
+  readonly publicUrl: string | null;
+  /** Whose X-Forwarded-For is believed: addresses and ranges. */
+  readonly trustedProxies: readonly string[];
+  /** Openings and submissions of one address in a minute. */
+  readonly attemptsPerMinute: number;
+  readonly requestTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly maxConnections: number;
+  /** How long `close` lets replies in flight end. */
+  readonly closeLimitMs: number;
+}
+
+export interface FormDeps {
+  readonly forms: CollectionForms;
+  readonly audit: AuditRecorder;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What a change of an item may bring by the API, a submission may bring too. */
+const mostBodyBytes = 128 * 1024;
+
+/** The page of the form, and what every answer of its server carries; nothing listens yet. */
+export function makeFormApp({ host, publicUrl, ...options }: FormOptions, { log }: Pick<FormDeps, "log">) {
+  const headers = formHeaders(publicUrl?.startsWith("https:") === true);
+  const hosts = makeHostCheck({ host, urls: [publicUrl] });
+  const app = Fastify({
+    bodyLimit: mostBodyBytes,
+    requestTimeout: options.requestTimeoutMs,
+    keepAliveTimeout: options.keepAliveTimeoutMs,
+    return503OnClosing: false,
+    // A body is taken as it is or not at all.
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
+    // The hooks of such a request have not run: its URL could not be routed.
+    frameworkErrors: (_error, _request, reply) => sendAnswer(reply.headers(headers), invalidAnswer),
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  app.addHook("onRequest", (request, reply, next) => {
+    reply.headers(headers);
+    if (!hasTwoHosts(request.raw) && hosts.admits(request.headers.host)) next();
+    else sendAnswer(reply, misdirectedAnswer);
+  });
+  app.removeContentTypeParser("text/plain");
+  app.setNotFoundHandler((_request, reply) => sendAnswer(reply, unknownAnswer));
+  app.setErrorHandler((error, _request, reply) => sendAnswer(reply, answerOf(error, log)));
+  for (const { path, type, bytes } of readPageFiles())
+    app.get(path, (_request, reply) => reply.type(type).send(bytes));
+  return app;
+}
+
+export type FormApp = ReturnType<typeof makeFormApp>;
+
+export const sendAnswer = (reply: FastifyReply, { status, retryAfterMs, body }: Answer): FastifyReply =>
+  reply
+    .code(status)
+    .headers(retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) })
+    .type("application/json; charset=utf-8")
+    .send(JSON.stringify(body));
+
+/**
+ * Nothing of an error's text goes out. Where the caller is to blame it is not logged: it may quote the body.
+ */
+function answerOf(error: unknown, log: Log): Answer {
+  if (error instanceof RemudaError) {
+    log.warn({ code: error.code }, "collection form not answered");
+    return unavailableAnswer;
+  }
+  const { statusCode } =
+    typeof error === "object" && error !== null ? (error as { statusCode?: unknown }) : {};
+  if (statusCode === 413) return tooLargeAnswer;
+  if (typeof statusCode === "number" && statusCode >= 400 && statusCode < 500) return invalidAnswer;
+  log.error({ error: textOf(error) }, "collection form failed");
+  return unavailableAnswer;
+}

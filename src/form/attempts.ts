@@ -1,0 +1,29 @@
+import { LRUCache } from "lru-cache";
+import type { Clock, Millis } from "../base/clock.js";
+
+const minuteMs: Millis = 60_000;
+/** Some 100 bytes each. */
+const mostKeys = 10_000;
+
+/**
+ * Counts what comes under a key, at this daemon: a bucket that holds a minute's worth and is refilled all the
+ * time.
+ */
+export class Attempts {
+  /** When the bucket of a key is full again; those that came longest ago go first. */
+  readonly #fullAt = new LRUCache<string, Millis>({ max: mostKeys });
+
+  constructor(
+    private readonly perMinute: number,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Takes one; how long to wait, where none is left. */
+  take(key: string): Millis | undefined {
+    const now = this.clock.monotonic();
+    const fullAt = Math.max(this.#fullAt.get(key) ?? 0, now) + minuteMs / this.perMinute;
+    if (fullAt > now + minuteMs) return fullAt - now - minuteMs;
+    this.#fullAt.set(key, fullAt);
+    return undefined;
+  }
+}

@@ -1,0 +1,49 @@
+import type { FastifyRequest } from "fastify";
+import type { Millis } from "../base/clock.js";
+import { makeClientAddress, subscriberOf } from "../base/net/client-address.js";
+import { limitedAnswer, openedAnswer, submittedAnswer, unavailableAnswer } from "./answers.js";
+import { type FormApp, type FormDeps, type FormOptions, sendAnswer } from "./app.js";
+import { Attempts } from "./attempts.js";
+import { FormAudit } from "./record-answers.js";
+import { OpenBody, SubmitBody } from "./requests.js";
+import { Repeats, linkDigest } from "./repeats.js";
+
+/** Submissions of one link in a minute. */
+const submissionsPerMinute = 10;
+
+/** What the page asks: to open the form of its link, and to submit it. */
+export function addFormRoutes(
+  app: FormApp,
+  { trustedProxies, attemptsPerMinute }: FormOptions,
+  { forms, audit, clock }: FormDeps,
+): void {
+  const addressOf = makeClientAddress(trustedProxies);
+  const trail = new FormAudit({ audit, clock, addressOf });
+  trail.watch(app);
+  const ofAddress = new Attempts(attemptsPerMinute, clock);
+  const ofToken = new Attempts(submissionsPerMinute, clock);
+  const repeats = new Repeats(forms);
+  const findWait = ({ raw }: FastifyRequest): Millis | undefined =>
+    ofAddress.take(subscriberOf(addressOf(raw)));
+
+  app.post("/open", { schema: { body: OpenBody } }, async (request, reply) => {
+    const waitMs = findWait(request);
+    if (waitMs !== undefined) return sendAnswer(reply, limitedAnswer(waitMs));
+    return sendAnswer(reply, openedAnswer(await forms.open(request.body.token), clock.now()));
+  });
+  app.post("/submit", { schema: { body: SubmitBody } }, async (request, reply) => {
+    const { token, ...submission } = request.body;
+    const waitMs = findWait(request) ?? ofToken.take(linkDigest(token));
+    if (waitMs !== undefined) return sendAnswer(reply, limitedAnswer(waitMs));
+    // What may change an item is on record before; anybody may send what changes none.
+    const opened = await forms.open(token);
+    const told = opened.kind === "form" ? await trail.begin(request) : undefined;
+    const submitted = await repeats.submit(token, submission).catch(async (error: unknown) => {
+      await told?.(unavailableAnswer.status);
+      throw error;
+    });
+    const answer = submittedAnswer(submitted);
+    await told?.(answer.status);
+    return sendAnswer(reply, answer);
+  });
+}
