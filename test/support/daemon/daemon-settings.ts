@@ -25,8 +25,8 @@ const quick = {
   browser: { engine: "headless-shell" },
   // No private host is open by default, but the sites of tests are on this machine.
   egress: { private_hosts: ["127.0.0.0/8", "[::1]", "localhost"] },
-  // The servers of tests keep nothing.
-  vault: { allow_lossy_redis: true },
+  // The servers of tests keep nothing, and several daemons run beside each other.
+  vault: { allow_lossy_redis: true, form: { port: 0 } },
   fill: { default_rate_per_minute: 6000, backoff_initial_ms: 200 },
   periods: { fill_ms: 100, reap_ms: 300, recycle_ms: 300 },
   node: {
