@@ -120,6 +120,10 @@ const isPlain = (url: string | null): boolean =>
 
 const amongPeople: readonly Contradiction[] = [
   {
+    isIn: ({ vault: { form } }) => isPlain(form.public_url),
+    fault: "vault.form.public_url: has to be https, or on loopback, where alone browsers encrypt",
+  },
+  {
     isIn: ({ access: { oidc } }) => oidc.issuer !== null && oidc.audience === null,
     fault: "access.oidc.audience: needed by access.oidc.issuer, or tokens for anybody would be taken",
   },

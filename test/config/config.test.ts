@@ -159,6 +159,12 @@ describe("faults", () => {
     expect(await of("proxy.example", "192.0.2.7:80", "10.0.0.0/33", "")).toHaveLength(1);
     expect(await of("proxy.example", "192.0.2.7:80", "10.0.0.0/33")).toHaveLength(3);
   });
+  test("the form of vaults is reached where browsers encrypt: by HTTPS or on loopback", async () => {
+    const of = (url: string) => faultsOf({ vault: { form: { public_url: url } } });
+    expect(await of("https://form.example")).toEqual([]);
+    expect(await of("http://127.0.0.1:4701")).toEqual([]);
+    expect(await of("http://form.example")).toEqual([expect.stringContaining("vault.form.public_url")]);
+  });
   test("no private host is open, and none may be opened, unless the operator says so", async () => {
     const { egress } = await opened({});
     expect([egress.privateHosts, egress.privateHostsCeiling]).toEqual([[], []]);

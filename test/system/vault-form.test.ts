@@ -4,7 +4,7 @@ import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
 
-/** People reach the form by a proxy of the operator's; the form's own port is closed to browsers of a pool. */
+/** The form's own port is closed to browsers of a pool: they reach it by a proxy, as people do. */
 let proxy: Server;
 let formPort = 0;
 let url = "";
