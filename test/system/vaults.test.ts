@@ -7,7 +7,7 @@ let daemon: Daemon;
 beforeAll(async () => {
   fake = await makeFakeChromium();
   daemon = await startDaemon({
-    file: { ...standIn(fake), vault: { form: { public_url: "https://form.example" } } },
+    file: { ...standIn(fake), vault: { form: { port: 0, public_url: "https://form.example" } } },
   });
 }, 60_000);
 afterAll(async () => {
