@@ -23,7 +23,7 @@ const signatureHeader = "x-remuda-signature";
 const clockHeader = "x-remuda-clock";
 /** What a node signs to tell the time: it is good for this one message. */
 const clockText = (signature: string): string => `clock\n${signature}`;
-/** A fill of 32 fields that are as long as they may be comes to some 900 KiB. */
+/** A fill that names 32 selectors as long as they may be comes to some 530 KiB, sealed. */
 const longestBytes = 1024 * 1024;
 
 interface DirectMessagePorts {

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { redisPidIn } from "../../support/daemon/daemon.js";
+import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
+import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
+import { send } from "../../support/http/http-server.js";
+import { encrypted } from "../../support/vault/vault-bed.js";
+
+const path = "/vaults/logins/items/shop";
+const fields = [
+  { name: "user", type: "text", sensitive: false, value: "before" },
+  { name: "password", type: "password" },
+];
+
+/** A question of the form's page. */
+const ask = (daemon: DaemonProcess, what: string, body: object) => {
+  const port = /"port":(\d+)[^\n]*"msg":"collection form listening"/.exec(daemon.log)?.[1] ?? "";
+  return send(`http://127.0.0.1:${port}/${what}`, { method: "POST", body });
+};
+
+/** What the page sends for a link. */
+async function submissionOf(daemon: DaemonProcess, token: string) {
+  const { body } = await ask(daemon, "open", { token });
+  const { encryption_key: key, version } = body;
+  const valueOf = async (field: string) => await encrypted(key, `after of ${field}`, { field });
+  return {
+    token,
+    version: Number(version),
+    values: { user: await valueOf("user"), password: await valueOf("password") },
+  };
+}
+
+async function kill(daemon: DaemonProcess): Promise<void> {
+  daemon.signal("SIGKILL");
+  process.kill(redisPidIn(daemon.log), "SIGKILL");
+  await daemon.ended();
+}
+
+/** Turns of the event loop here, while the daemon works on what it was sent. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("daemon and Redis killed amid a submission: the item and its link are as before or as after, together", async () => {
+  const place = new DaemonPlace({ file: { vault: { form: { public_url: "https://form.example" } } } });
+  let daemon = await spawnDaemon(place);
+  let said = "";
+  const seen = new Set<string>();
+  for (const wait of [0, 10, 30, 100, 300, 1000, 3000]) {
+    await daemon.call("POST /vaults", { name: "logins" });
+    await daemon.call(`DELETE ${path}`);
+    const made = await daemon.call(`PUT ${path}`, {
+      type: "credential",
+      spec: { provider: "native", fields },
+    });
+    const token = String(made.body.action.url).split("#token=")[1] ?? "";
+    const submission = await submissionOf(daemon, token);
+    const answer = ask(daemon, "submit", submission).catch(() => undefined);
+    await turns(wait);
+    await kill(daemon);
+    const isDone = (await answer)?.body.state === "done";
+    said += daemon.log;
+    daemon = await spawnDaemon(place);
+    const { body: item } = await daemon.call(`GET ${path}`);
+    const { state } = (await ask(daemon, "open", { token })).body;
+    const isAfter = item.version === 2;
+    const user = { has_value: true, value: isAfter ? "after of user" : "before" };
+    expect(item).toMatchObject({
+      version: isAfter ? 2 : 1,
+      state: {
+        status: isAfter ? "ready" : "pending_collection",
+        fields: { user, password: { has_value: isAfter } },
+      },
+    });
+    expect(state).toBe(isAfter ? "used" : "form");
+    if (isDone) expect(isAfter).toBe(true);
+    seen.add(isAfter ? "after" : "before");
+    // What the page sends once more is taken, or told to have been.
+    const again = (await ask(daemon, "submit", submission)).body.state;
+    expect(again).toBe(isAfter ? "used" : "done");
+  }
+  expect([...seen].toSorted()).toEqual(["after", "before"]);
+  expect(said + daemon.log).not.toContain("after of password");
+  await daemon.stop(said);
+});
