@@ -39,6 +39,11 @@ const exports = "/audit-logs/export/destinations";
 const collectors = "/telemetry/destinations";
 const collector = { name: "collector", endpoint: "http://127.0.0.1:9" };
 
+const credential = {
+  type: "credential",
+  spec: { provider: "native", fields: [{ name: "user", type: "text", value: "before" }] },
+};
+
 /** One of each thing that may be changed, by the place in the paths that names it. */
 async function prepare(daemon: DaemonProcess): Promise<Readonly<Record<string, string>>> {
   const make = async (operation: string, body: object): Promise<string> => {
@@ -47,7 +52,12 @@ async function prepare(daemon: DaemonProcess): Promise<Readonly<Record<string, s
     return (got.body as { id: string }).id;
   };
   const project = await make("POST /org/projects", { name: "there" });
+  const vault = await make("POST /vaults", { name: "there" });
+  const item = await daemon.call(`PUT /vaults/${vault}/items/there`, credential);
+  expect(item, item.text).toMatchObject({ status: 200 });
   return {
+    "/vaults": vault,
+    "/items": "there",
     "/org/api_keys": await make("POST /org/api_keys", { name: "there" }),
     "/org/projects": project,
     "/projects": project,
@@ -77,6 +87,16 @@ const bodies: Readonly<Record<string, object>> = {
   [`POST ${collectors}`]: { ...collector, name: "more" },
   [`PATCH ${collectors}/{id_or_name}`]: { description: "changed" },
   [`DELETE ${collectors}/{id_or_name}`]: {},
+  "POST /vaults": { name: "more" },
+  "PUT /vaults/{id_or_name}/items/{key}": credential,
+  "PATCH /vaults/{id_or_name}/items/{key}": {
+    type: "credential",
+    version: 1,
+    spec: { fields: { user: { value: "after" } } },
+  },
+  "POST /vaults/{id_or_name}/items/{key}/operations": { type: "collect" },
+  "DELETE /vaults/{id_or_name}/items/{key}": {},
+  "DELETE /vaults/{id_or_name}": {},
 };
 
 /** What is kept of whoever may do what, as it is. */
@@ -121,7 +141,7 @@ test("a full log refuses each change that has to be on record and changes nothin
     Object.keys(bodies).toSorted(),
   );
   for (const [route, body] of Object.entries(bodies)) {
-    const asked = route.replace(/( .*)\/\{\w+\}/, (_, start: string) => `${start}/${ids[start.trim()]}`);
+    const asked = route.replaceAll(/(\/[\w/-]*)\/\{\w+\}/g, (_, start: string) => `${start}/${ids[start]}`);
     const got = await daemon.call(asked, body);
     expect([asked, got.status, got.body.code]).toEqual([asked, 503, "audit_unavailable"]);
   }
