@@ -265,7 +265,7 @@ export class BrowserWatch {
 
   #tell(target: WatchedTarget, reading: Reading, event?: string): void {
     const { type, category, data, wasCut, saysWhere, navigation } = reading;
-    if (!this.parts.categories().has(category) || isOwnPage(target.page.url)) return;
+    if (!this.parts.categories().has(category) || isOwnPage(target.page.address.url)) return;
     const { session_id, target_id, target_type } = target.where;
     const metadata = {
       cdp_session_id: String(session_id),
@@ -277,7 +277,7 @@ export class BrowserWatch {
       category,
       source: { kind: "cdp", ...(event !== undefined && { event }), metadata },
       data: saysWhere ? data : { ...target.context, ...data },
-      truncated: wasCut,
+      truncated: wasCut || (!saysWhere && !("url" in data) && target.address.wasCut),
       navigation,
     });
   }

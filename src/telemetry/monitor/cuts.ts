@@ -12,7 +12,8 @@ export class Cuts {
   text(text: string, mostBytes: number): string {
     // Each character is a byte at least.
     const shown = cutText(text.slice(0, mostBytes + 1), mostBytes);
-    if (shown.length !== text.length) this.#wasCut = true;
+    // With the marker it may be as long as it was.
+    if (shown !== text) this.#wasCut = true;
     return shown;
   }
 
@@ -29,6 +30,18 @@ export class Cuts {
     if (items.length > most) this.#wasCut = true;
     return items.slice(0, most);
   }
+}
+
+/** An address as it is told, and whether that is all of it. */
+export interface ShownAddress {
+  readonly url: string;
+  readonly wasCut: boolean;
+}
+
+export function shownAddress(address: string | undefined): ShownAddress {
+  const cuts = new Cuts();
+  const url = cuts.url(address) ?? "";
+  return { url, wasCut: cuts.wasCut };
 }
 
 const longestUrlBytes = 4096;

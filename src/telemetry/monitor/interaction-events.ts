@@ -19,8 +19,11 @@ export function interactionOf(params: ProtocolRecord): Interaction | undefined {
   if (payload.length > longestPayloadBytes) return undefined;
   const input = parsed(payload);
   const type = textIn(input, "type");
-  if (type === "click") return { kind: "told", told: told("interaction_click", clickFields(input)) };
-  if (type === "key") return { kind: "told", told: told("interaction_key", elementFields(input)) };
+  const cuts = new Cuts();
+  if (type === "click")
+    return { kind: "told", told: told("interaction_click", clickFields(input, cuts), cuts) };
+  if (type === "key")
+    return { kind: "told", told: told("interaction_key", elementFields(input, cuts), cuts) };
   if (type !== "scroll") return undefined;
   const scroll = {
     selector: textIn(input, "selector") ?? "",
@@ -30,38 +33,34 @@ export function interactionOf(params: ProtocolRecord): Interaction | undefined {
   return { kind: "scrolled", scroll };
 }
 
-export const scrollSettled = ({ selector, from, to }: Scroll): Reading =>
-  told("interaction_scroll_settled", {
-    from_x: from.x,
-    from_y: from.y,
-    to_x: to.x,
-    to_y: to.y,
-    target_selector: new Cuts().text(selector, 1024),
-  });
+export function scrollSettled({ selector, from, to }: Scroll): Reading {
+  const cuts = new Cuts();
+  const target_selector = cuts.text(selector, 1024);
+  const data = { from_x: from.x, from_y: from.y, to_x: to.x, to_y: to.y, target_selector };
+  return told("interaction_scroll_settled", data, cuts);
+}
 
-const told = (type: string, data: ProtocolRecord): Reading => ({
+const told = (type: string, data: ProtocolRecord, { wasCut }: Cuts): Reading => ({
   type,
   category: "interaction",
   data,
-  wasCut: false,
+  wasCut,
 });
 
-const elementFields = (input: ProtocolRecord): ProtocolRecord => {
-  const cuts = new Cuts();
-  return present({
+const elementFields = (input: ProtocolRecord, cuts: Cuts): ProtocolRecord =>
+  present({
     key: cuts.optional(textIn(input, "key"), 32),
     selector: cuts.optional(textIn(input, "selector"), 1024),
     tag: cuts.optional(textIn(input, "tag"), 64),
   });
-};
 
-const clickFields = (input: ProtocolRecord): ProtocolRecord =>
+const clickFields = (input: ProtocolRecord, cuts: Cuts): ProtocolRecord =>
   present({
-    ...elementFields(input),
+    ...elementFields(input, cuts),
     key: undefined,
     x: numberIn(input, "x"),
     y: numberIn(input, "y"),
-    text: new Cuts().optional(textIn(input, "text"), 400),
+    text: cuts.optional(textIn(input, "text"), 400),
   });
 
 const placeIn = (input: ProtocolRecord, key: string): { x: number; y: number } => {

@@ -6,6 +6,7 @@ import type { Reading } from "./reading.js";
 interface OpenRequest {
   readonly method: string | undefined;
   readonly url: string | undefined;
+  readonly isUrlCut: boolean;
   readonly loader: string | undefined;
   readonly frame: string | undefined;
   readonly resourceType: string | undefined;
@@ -49,9 +50,11 @@ export class NetworkRequests {
     const request = recordIn(params, "request");
     const redirect = recordIn(params, "redirectResponse");
     const id = textIn(params, "requestId") ?? "";
+    const url = cuts.url(textIn(request, "url"));
     const open = {
       method: textIn(request, "method"),
-      url: cuts.url(textIn(request, "url")),
+      url,
+      isUrlCut: cuts.wasCut,
       loader: textIn(params, "loaderId"),
       frame: textIn(params, "frameId"),
       resourceType: textIn(params, "type"),
@@ -88,7 +91,8 @@ export class NetworkRequests {
     open.response = { fields, mimeType, wasCut: cuts.wasCut };
     const code = isOfEgress(open, response) ? proxyErrorOf(headers) : undefined;
     const data = present({ ...requestFields(id, open), status: fields["status"], code });
-    return code === undefined ? undefined : { type: "proxy_error", category: "network", data, wasCut: false };
+    const { isUrlCut: wasCut } = open;
+    return code === undefined ? undefined : { type: "proxy_error", category: "network", data, wasCut };
   }
 
   /** Undefined where nothing was told of its beginning. */
@@ -102,7 +106,7 @@ export class NetworkRequests {
     return {
       id,
       data: present({ ...requestFields(id, open), ...fields }),
-      wasCut,
+      wasCut: wasCut || open.isUrlCut,
       bodyBytes: encodedBytes > longestBodyBytes ? 0 : toldBodyBytes(mimeType),
     };
   }
@@ -117,7 +121,7 @@ export class NetworkRequests {
       error_text: textIn(params, "errorText"),
       canceled: flagIn(params, "canceled") ?? false,
     });
-    return { type: "network_loading_failed", category: "network", data, wasCut: false };
+    return { type: "network_loading_failed", category: "network", data, wasCut: open?.isUrlCut ?? false };
   }
 
   clear(): void {

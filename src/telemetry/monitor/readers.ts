@@ -197,8 +197,9 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
         if (!target.isPage) return;
         target.settling?.stop();
         const { target_id, target_type } = target.where;
-        const data = { target_id, target_type, url: target.url };
-        target.tell({ type: "page_crashed", category: "page", data, wasCut: false, saysWhere: true }, event);
+        const { url, wasCut } = target.address;
+        const data = { target_id, target_type, url };
+        target.tell({ type: "page_crashed", category: "page", data, wasCut, saysWhere: true }, event);
       },
     },
   ],

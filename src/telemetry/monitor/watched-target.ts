@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import type { EventCategory } from "../event.js";
-import { Cuts } from "./cuts.js";
+import { type ShownAddress, shownAddress } from "./cuts.js";
 import { type SendCommand, type Domain, domains } from "./domains.js";
 import { scrollSettled } from "./interaction-events.js";
 import { NetworkRequests } from "./network-events.js";
@@ -45,7 +45,7 @@ export class WatchedTarget {
   /** Domains that are telling what was before they were asked for; they answer afterwards. */
   readonly #retelling = new Set<string>();
   #work: Promise<void> = Promise.resolve();
-  #url: string;
+  #address: ShownAddress;
   #frame: string | undefined;
   #loader: string | undefined;
   #navSeq = 0;
@@ -57,7 +57,7 @@ export class WatchedTarget {
   #isGone = false;
 
   constructor(private readonly parts: TargetParts) {
-    this.#url = new Cuts().url(parts.url) ?? "";
+    this.#address = shownAddress(parts.url);
     const tell = (type: string, category: EventCategory): void =>
       this.tell({ type, category, data: {}, wasCut: false });
     this.scrolling = new Scrolling(parts.clock, (scroll) => this.tell(scrollSettled(scroll), scrollEvent));
@@ -95,8 +95,8 @@ export class WatchedTarget {
     return this.#navSeq;
   }
 
-  get url(): string {
-    return this.#url;
+  get address(): ShownAddress {
+    return this.#address;
   }
 
   /** Whether what is attached by way of it has just come to be. */
@@ -126,7 +126,7 @@ export class WatchedTarget {
 
   /** Where an event happens: besides, the document that is shown. */
   get context(): ProtocolRecord {
-    const document = { frame_id: this.#frame, loader_id: this.#loader, url: this.#url };
+    const document = { frame_id: this.#frame, loader_id: this.#loader, url: this.#address.url };
     return present({ ...this.where, ...document, nav_seq: this.#navSeq });
   }
 
@@ -249,7 +249,7 @@ export class WatchedTarget {
   #shown(frame: ProtocolRecord): void {
     this.#frame = textIn(frame, "id");
     this.#loader = textIn(frame, "loaderId");
-    this.#url = new Cuts().url(textIn(frame, "unreachableUrl") ?? textIn(frame, "url")) ?? "";
+    this.#address = shownAddress(textIn(frame, "unreachableUrl") ?? textIn(frame, "url"));
   }
 
   async #switchAll(categories: ReadonlySet<EventCategory>): Promise<void> {

@@ -19,6 +19,14 @@ test("texts are cut between characters", () => {
   expect(new Cuts().text("x".repeat(1000), 20)).toBe("xxxxxx...[truncated]");
 });
 
+test.each(["ä", "€", "😀", "aä"])("whatever a text of %s is cut to, it is said that it was", (character) => {
+  for (let count = 1; count < 400; count += 1) {
+    const cuts = new Cuts();
+    const text = character.repeat(count);
+    expect([count, cuts.text(text, 256) === text]).toEqual([count, !cuts.wasCut]);
+  }
+});
+
 test("addresses lose their passwords", () => {
   const url = (text: string): string | undefined => new Cuts().url(text);
   expect(url("https://me:secret@example.org/?a=b@c")).toBe("https://example.org/?a=b@c");
@@ -185,6 +193,21 @@ test("a response is told when it is whole, with what was asked and how", () => {
     bodyBytes: 8192,
   });
   expect(requests.finished({ requestId: "1" })).toBeUndefined();
+});
+
+test("each event of a request whose address was cut says so", () => {
+  const url = `http://example.org/${"x".repeat(5000)}`;
+  const cut = { data: { url: expect.stringMatching(/x\.\.\.\[truncated\]$/) }, wasCut: true };
+  for (const id of ["1", "2", "3"]) expect(sent(id, {}, url)).toMatchObject(cut);
+  responded("1", "text/html");
+  expect(requests.finished({ requestId: "1" })).toMatchObject(cut);
+  expect(requests.failed({ requestId: "2" })).toMatchObject(cut);
+  expect(responded("3", "text/html", { headers: { "X-Remuda-Egress": "denied" } })).toMatchObject(cut);
+});
+
+test("an interaction whose element has a long name says that it was cut", () => {
+  const payload = JSON.stringify({ type: "key", key: "Enter", selector: "s".repeat(2000), tag: "A" });
+  expect(interactionOf({ payload })).toMatchObject({ kind: "told", told: { wasCut: true } });
 });
 
 test.each([

@@ -43,6 +43,21 @@ test("what was before is not told, and what comes after is", async () => {
   expect(events.of("page_tab_opened")).toEqual([]);
 });
 
+test("what happens in a page whose address was cut says so", async () => {
+  await browser.start(["console", "page"]);
+  const { session, target } = await browser.open(`${site.url}/?${"x".repeat(5000)}`);
+  const ofPage = (type: string) => events.find(type, (data) => data["target_id"] === target);
+  const cut = { data: { url: expect.stringMatching(/^http.*x\.\.\.\[truncated\]$/) }, truncated: true };
+  expect(await ofPage("page_load")).toMatchObject(cut);
+  await log(session, "short");
+  expect(await ofPage("console_log")).toMatchObject(cut);
+  browser.client.send("Page.crash", {}, session).catch(() => {});
+  expect(await ofPage("page_crashed")).toMatchObject(cut);
+  const other = await browser.open(`${site.url}/`);
+  await log(other.session, "whole");
+  expect(await findLog("whole")).toMatchObject({ truncated: false });
+});
+
 test("only the categories that are on are told, and they change while it runs", async () => {
   await browser.start(["console"]);
   const { session } = await browser.open(`${site.url}/`);
