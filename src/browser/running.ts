@@ -166,7 +166,7 @@ export class RunningChromium implements Chromium {
   }
 
   watchNavigation(watch: NavigationWatch): Promise<void> {
-    return watchNavigation(this.launched.cdp, watch);
+    return watchNavigation(this.launched, watch);
   }
 
   async armPasskey(

@@ -46,16 +46,23 @@ const holding = ({ bridge }: Slot): Pick<FillContext, "hold"> => ({
  */
 function protecting(slot: Slot): Pick<FillContext, "hold" | "opened"> {
   const { bridge, chromium, activity } = slot;
+  const fill = {};
+  let isOver = false;
   return {
     opened: (page) =>
       chromium.watchNavigation({
         page,
         hasClients: () => activity.hasVisitors,
-        over: () => bridge.filled.remove(page),
+        hold: () => bridge.holds.hold([page]),
+        over() {
+          isOver = true;
+          bridge.filled.remove(page, fill);
+        },
       }),
     hold(targets) {
       const [page] = targets;
-      if (page !== undefined) bridge.filled.add(page, targets);
+      // Nobody watches the next document, and nothing is written there.
+      if (page !== undefined && !isOver) bridge.filled.add(page, targets, fill);
       return bridge.holds.hold(targets);
     },
   };

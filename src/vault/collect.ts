@@ -97,7 +97,7 @@ const submitForm = (found: FoundForm, submission: Submission): Promise<Submitted
   withDataKey(found.ports, found.vault, async (dataKey): Promise<Submitted> => {
     const { ports, vault, item, digest } = found;
     if (submission.version !== item.version) return { kind: "replaced" };
-    const { faults, read } = await readSubmitted({ ports, vault, item, dataKey }, submission);
+    const { faults, read } = await readSubmitted({ ports, vault, item, dataKey, digest }, submission);
     if (faults.length > 0) return { kind: "invalid", fields: faults };
     const next = { ...item, version: item.version + 1 };
     const reading = { project: ports.project, vault, dataKey };
@@ -118,7 +118,7 @@ const ends = {
 
 /** Every fault of a submission, or what it writes. A field that no form shows is at fault. */
 async function readSubmitted(
-  { ports, vault, item, dataKey }: Opened,
+  { ports, vault, item, dataKey, digest }: Opened & Pick<FoundForm, "digest">,
   { values }: Submission,
 ): Promise<{ readonly faults: readonly FieldFault[]; readonly read: ReadValues }> {
   const decrypt = await openDecrypter({ project: ports.project, dataKey }, vault);
@@ -127,8 +127,9 @@ async function readSubmitted(
   const read = new Map<string, Secret | null>();
   for (const [name, jwe] of Object.entries(values).slice(0, credentialBounds.fields + 1)) {
     const got = shown.has(name) ? await decrypt(jwe) : undefined;
-    // What was encrypted for a password must not come into a field that is shown.
-    if (got?.kind !== "decrypted" || got.field !== name) faults.push({ name, fault: "undecryptable" });
+    // What was encrypted for a password must not come into a field that is shown, of this item or another.
+    if (got?.kind !== "decrypted" || got.field !== name || got.link !== digest)
+      faults.push({ name, fault: "undecryptable" });
     else read.set(name, got.value.reveal() === "" ? null : got.value);
   }
   const seen = new Set(faults.map(({ name }) => name));

@@ -42,8 +42,8 @@ export interface Submission {
   readonly version: number;
   /**
    * Compact JWEs by the names of the fields that were changed; no entry keeps what is stored. The protected
-   * header of each has `field`, its field's name, beside `alg`, `enc` and `kid`: what was encrypted for a
-   * password is so refused for a field that can be read.
+   * header of each has `field`, its field's name, and `link`, the SHA-256 of the token in base64url, beside
+   * `alg`, `enc` and `kid`: what was encrypted for a password is so refused for a field that can be read.
    */
   readonly values: Readonly<Record<string, string>>;
 }

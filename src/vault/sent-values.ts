@@ -47,7 +47,9 @@ async function readOne(
   if ("plain" in sent) return done(new Secret(sent.plain));
   const got = await decrypt?.(sent.encrypted);
   if (got?.kind === "foreign-key") return refusal("encryption_key_mismatch");
-  if (got?.kind !== "decrypted" || (got.field !== undefined && got.field !== name))
+  // What a form has encrypted is for that form alone.
+  const isMeant = got?.kind === "decrypted" && got.link === undefined && (got.field ?? name) === name;
+  if (!isMeant)
     return refusal("invalid_request", { message: `The encrypted value of ${name} can not be opened` });
   return done(got.value.reveal() === "" ? null : got.value);
 }

@@ -51,9 +51,9 @@ export const encryptionKeyOf = ({ kid, jwk }: TransportKey): EncryptionKey => ({
   jwk,
 });
 
-/** A value that came encrypted; `field`: what its header says that it is for. */
+/** A value that came encrypted; `field`, `link`: what its header says that it is for. */
 export type DecryptedValue =
-  | { readonly kind: "decrypted"; readonly value: Secret; readonly field: string | undefined }
+  | ({ readonly kind: "decrypted"; readonly value: Secret } & Pick<ShownHeader, "field" | "link">)
   | { readonly kind: "foreign-key" | "undecryptable" };
 
 /** Decrypts values for one vault, with its private key opened once. */
@@ -83,7 +83,7 @@ async function decrypt(jwe: string, kid: string, key: PrivateKey): Promise<Decry
     });
     const value = new Secret(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(plaintext));
     plaintext.fill(0);
-    return { kind: "decrypted", value, field: header.field };
+    return { kind: "decrypted", value, field: header.field, link: header.link };
   } catch {
     return { kind: "undecryptable" };
   }
@@ -94,13 +94,17 @@ interface ShownHeader {
   readonly zip: unknown;
   readonly crit: unknown;
   readonly field: string | undefined;
+  /** The digest of a form's token. */
+  readonly link: string | undefined;
 }
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 function headerOf(jwe: string): ShownHeader | undefined {
   if (jwe.length > credentialBounds.encryptedLength) return undefined;
   try {
-    const { kid, zip, crit, field } = decodeProtectedHeader(jwe) as Record<string, unknown>;
-    return { kid, zip, crit, field: typeof field === "string" ? field : undefined };
+    const { kid, zip, crit, field, link } = decodeProtectedHeader(jwe) as Record<string, unknown>;
+    return { kid, zip, crit, field: textOf(field), link: textOf(link) };
   } catch {
     return undefined;
   }

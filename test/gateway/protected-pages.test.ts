@@ -35,14 +35,15 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
 
   /** As a node does before it fills a page. */
   async function protect(): Promise<{ isOver(): boolean }> {
-    const { filled } = browser.bed.local(browser.chromium.id).bridge;
+    const { filled, holds } = browser.bed.local(browser.chromium.id).bridge;
     let isOver = false;
     const over = (): void => {
       isOver = true;
       filled.remove(target);
     };
-    await browser.chromium.watchNavigation({ page: target, hasClients: () => true, over });
-    filled.add(target, [target]);
+    const hold = (): (() => void) => holds.hold([target]);
+    await browser.chromium.watchNavigation({ page: target, hasClients: () => true, hold, over });
+    filled.add(target, [target], {});
     return { isOver: () => isOver };
   }
   const withPage = async (use: (page: Page) => Promise<void>): Promise<void> => {

@@ -4,7 +4,7 @@ import type { OpenForm, Submitted } from "../../src/vault/collection-form.js";
 import type { FieldCreate, ItemCreate } from "../../src/vault/item-bodies.js";
 import type { ShownItem } from "../../src/vault/shown-item.js";
 import type { Vault } from "../../src/vault/vault.js";
-import { encrypted, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
+import { encrypted, formHeader, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
 
 const bed = sharedVaultBed();
 const login: readonly FieldCreate[] = [
@@ -42,7 +42,7 @@ async function submit(
   const sealed = await Promise.all(
     Object.entries(values).map(
       async ([name, value]) =>
-        [name, await encrypted(encryptionKey, value, { field: over.field ?? name })] as const,
+        [name, await encrypted(encryptionKey, value, formHeader(token, over.field ?? name))] as const,
     ),
   );
   const submission = { version: over.version ?? version, values: Object.fromEntries(sealed) };
@@ -274,7 +274,7 @@ test("of a form and a PATCH that race one is made, and the other is told", async
   for (let round = 0; round < 10; round += 1) {
     const at = await made();
     const { encryptionKey } = await open(tokenIn(at.item));
-    const password = await encrypted(encryptionKey, "x", { field: "password" });
+    const password = await encrypted(encryptionKey, "x", formHeader(tokenIn(at.item), "password"));
     const [form, patch] = await Promise.all([
       bed().forms.submit(tokenIn(at.item), { version: 1, values: { password } }),
       bed().patch(at.vault, at.item, { description: "Shop" }),

@@ -4,7 +4,14 @@ import { tokenDigest } from "../../src/vault/data-key.js";
 import type { FieldAddition, ItemCreate, ItemPatch } from "../../src/vault/item-bodies.js";
 import type { ShownItem } from "../../src/vault/shown-item.js";
 import type { Vault } from "../../src/vault/vault.js";
-import { encrypted, secondControl, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
+import {
+  encrypted,
+  formHeader,
+  secondControl,
+  sharedVaultBed,
+  tokenIn,
+  valueOf,
+} from "../support/vault/vault-bed.js";
 import type { VaultBed } from "../support/vault/vault-bed.js";
 import {
   isPending,
@@ -169,7 +176,7 @@ async function submit(
   const sealed = await Promise.all(
     Object.entries(values).map(async ([name, value]) => {
       const key = { alg: "ECDH-ES", enc: "A256GCM", kid, jwk } as const;
-      return [name, await encrypted(key, value, { field: name })] as const;
+      return [name, await encrypted(key, value, formHeader(token, name))] as const;
     }),
   );
   return (await forms.submit(token, { version: form.version, values: Object.fromEntries(sealed) })).kind;

@@ -1,5 +1,5 @@
 import { Field } from "./fields.mjs";
-import { encrypt } from "./jwe.mjs";
+import { digestOf, encrypt } from "./jwe.mjs";
 
 const find = (id) => document.getElementById(id);
 const states = [...document.querySelectorAll("main > .state[id]")];
@@ -128,10 +128,11 @@ async function submit() {
 
 async function makeBody() {
   const changed = fields.filter(({ change }) => change !== undefined);
+  const digest = await digestOf(token);
   const values = await Promise.all(
     changed.map(async ({ name, change }) => [
       name,
-      await encrypt(change, { field: name, key: form.encryption_key }),
+      await encrypt(change, { field: name, link: digest, key: form.encryption_key }),
     ]),
   );
   return JSON.stringify({ token, version: form.version, values: Object.fromEntries(values) });

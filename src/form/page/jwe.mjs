@@ -6,6 +6,10 @@ function base64url(bytes) {
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
+/** What stands for a link in a header: its token is told to nobody. */
+export const digestOf = async (token) =>
+  base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(token))));
+
 /** A number as four bytes, as the KDF takes it. */
 const word = (number) => Uint8Array.of(number >>> 24, number >>> 16, number >>> 8, number);
 
@@ -35,12 +39,13 @@ async function agree(jwk) {
 }
 
 /**
- * Encrypts a text for the vault's key: a compact JWE (RFC 7516), ECDH-ES and A256GCM. `field` stands in the
- * header that is signed with it, so that a value which was meant for one field can be told from another's.
+ * Encrypts a text for the vault's key: a compact JWE (RFC 7516), ECDH-ES and A256GCM. `field` and `link` stand
+ * in the header that is signed with it, so that a value which was meant for one field of one form can be told
+ * from another's.
  */
-export async function encrypt(text, { field, key: { alg, enc, kid, jwk } }) {
+export async function encrypt(text, { field, link, key: { alg, enc, kid, jwk } }) {
   const { epk, key } = await agree(jwk);
-  const header = base64url(encoder.encode(JSON.stringify({ alg, enc, kid, epk, field })));
+  const header = base64url(encoder.encode(JSON.stringify({ alg, enc, kid, epk, field, link })));
   const iv = crypto.getRandomValues(new Uint8Array(12));
   const options = { name: "AES-GCM", iv, additionalData: encoder.encode(header), tagLength: 128 };
   const sealed = new Uint8Array(await crypto.subtle.encrypt(options, key, encoder.encode(text)));

@@ -27,12 +27,20 @@ export class ProtectedTargets {
   /** The page of each target: its frames in processes of their own have targets, too. */
   readonly #pages = new Map<string, string>();
 
-  add(page: string, targets: readonly string[]): void {
+  /** The fills on account of which each page is. */
+  readonly #fills = new Map<string, Set<object>>();
+
+  add(page: string, targets: readonly string[], fill: object): void {
     for (const target of targets) this.#pages.set(target, page);
+    this.#fills.set(page, (this.#fills.get(page) ?? new Set()).add(fill));
   }
 
-  /** The page shows another document, or is gone. */
-  remove(page: string): void {
+  /** The page shows another document than that fill's, which another may have filled by now, or is gone. */
+  remove(page: string, fill?: object): void {
+    const fills = this.#fills.get(page);
+    if (fill) fills?.delete(fill);
+    if (fill && fills && fills.size > 0) return;
+    this.#fills.delete(page);
     for (const [target, of] of this.#pages) if (of === page) this.#pages.delete(target);
   }
 
@@ -50,13 +58,19 @@ export class ProtectedTargets {
       return this.#isProtected(from) || this.#carries(sessions, from, params)
         ? `${method} ${explained}`
         : undefined;
-    const isRefused = readsAllPages(method) || (this.#isProtected(from) && readsPage(command));
+    const page = this.#pageOf(from);
+    const isRefused =
+      readsAllPages(method) || (page !== undefined && (readsPage(command) || isOfFrame(page, from, command)));
     return isRefused ? `${method} ${explained}` : undefined;
   }
 
   /** Whether an event is kept from a client. */
   hides<Owner>(at: CdpSession<Owner>, event: string): boolean {
-    return this.#pages.size > 0 && tellsOfPage(event) && this.#isProtected(at);
+    if (this.#pages.size === 0) return false;
+    // What a message within says is not read: while one page is protected, its client hears none.
+    if (event === "Target.receivedMessageFromTarget")
+      return [...at.children].some((child) => this.#isProtected(child));
+    return tellsOfPage(event) && this.#isProtected(at);
   }
 
   /** What a message says is not read: none goes to such a page. */
@@ -71,8 +85,21 @@ export class ProtectedTargets {
   }
 
   #isProtected<Owner>(session: CdpSession<Owner>): boolean {
-    for (let at: CdpSession<Owner> | undefined = session; at; at = at.parent)
-      if (at.target !== undefined && this.#pages.has(at.target)) return true;
-    return false;
+    return this.#pageOf(session) !== undefined;
+  }
+
+  #pageOf<Owner>(session: CdpSession<Owner>): string | undefined {
+    for (let at: CdpSession<Owner> | undefined = session; at; at = at.parent) {
+      const page = at.target === undefined ? undefined : this.#pages.get(at.target);
+      if (page !== undefined) return page;
+    }
+    return undefined;
   }
 }
+
+/**
+ * Whether it has a frame of the page show another document: that could be one of the page's own origin, in
+ * which scripts run that read the page. A page's frame has the id of its target.
+ */
+const isOfFrame = <Owner>(page: string, from: CdpSession<Owner>, { method, params }: Command): boolean =>
+  method === "Page.navigate" && (params["frameId"] ?? from.target) !== page;

@@ -88,6 +88,10 @@ const isScriptUrl = (url: string): boolean =>
     .toLowerCase()
     .startsWith("javascript:");
 
+/** What Playwright and Puppeteer have in a page only to name a world of their own: comments, or nothing. */
+const isEmptyScript = (source: unknown): boolean =>
+  source === undefined || /^(?:\s|\/\/[^\n\r\u2028\u2029]*)*$/.test(String(source));
+
 /** Whether a command could show what stands in the fields of the page that it is for. */
 export function readsPage({
   method,
@@ -96,7 +100,8 @@ export function readsPage({
 }: Pick<Command, "method" | "params" | "written">): boolean {
   // Another thread has read it, and left none of its params here.
   if (written !== undefined && (method === onNewDocument || method === "Page.navigate")) return true;
-  if (method === onNewDocument) return params["runImmediately"] === true;
+  // The next document may be that of a frame of this page, which reads the page around it.
+  if (method === onNewDocument) return params["runImmediately"] === true || !isEmptyScript(params["source"]);
   if (method === "Page.navigate") return isScriptUrl(String(params["url"]));
   const [domain = ""] = method.split(".", 1);
   return !openDomains.has(domain) && !open.has(method);

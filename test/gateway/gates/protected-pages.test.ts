@@ -48,7 +48,10 @@ test.each([
 test("an open command that is given a script for this document reads it, too", () => {
   const on = "Page.addScriptToEvaluateOnNewDocument";
   expect(readsPage({ method: on, params: { source: "1", runImmediately: true } })).toBe(true);
-  expect(readsPage({ method: on, params: { source: "1" } })).toBe(false);
+  expect(readsPage({ method: on, params: { source: "1" } })).toBe(true);
+  for (const source of ["", "//# sourceURL=pptr:internal", " // one\n// two\n"])
+    expect(readsPage({ method: on, params: { source } })).toBe(false);
+  expect(readsPage({ method: on, params: { source: "//\u2028leak()" } })).toBe(true);
   for (const url of ["javascript:1", " JavaScript:1", "java\nscript:1", "j a v a script:1"])
     expect(readsPage({ method: "Page.navigate", params: { url } })).toBe(true);
   expect(readsPage({ method: "Page.navigate", params: { url: "https://javascript.example/" } })).toBe(false);
@@ -75,6 +78,7 @@ test("events that tell of the document are kept back but for that of the next on
 
 describe("a protected page", () => {
   const owner = {};
+  const fill = {};
   const bed = () => {
     const sessions = new CdpSessions<object>();
     const root = sessions.addRoot({ id: "root", owner });
@@ -84,7 +88,7 @@ describe("a protected page", () => {
     sessions.addChild(find("page"), { id: "worker", target: "a worker" });
     sessions.addChild(root, { id: "frame", target: "a frame" });
     const protectedTargets = new ProtectedTargets();
-    protectedTargets.add("the page", ["the page", "a frame"]);
+    protectedTargets.add("the page", ["the page", "a frame"], fill);
     const why = (id: string, method: string, params = {}): string | undefined =>
       protectedTargets.whyRefused(sessions, find(id), { id: 1, method, params });
     return { protectedTargets, why, find };
@@ -108,6 +112,28 @@ describe("a protected page", () => {
     expect(why("root", carrier, { sessionId: "other", message: "{}" })).toBeUndefined();
     expect(why("root", "Tracing.start")).toContain("protect_filled");
     expect(why("root", "Target.getTargets")).toBeUndefined();
+  });
+
+  test("has no frame of it shown another document, and nothing heard of it in messages", () => {
+    const { protectedTargets, why, find } = bed();
+    const url = "https://shop.example/";
+    expect(why("page", "Page.navigate", { url })).toBeUndefined();
+    expect(why("page", "Page.navigate", { url, frameId: "the page" })).toBeUndefined();
+    expect(why("page", "Page.navigate", { url, frameId: "a frame" })).toContain("protect_filled");
+    expect(why("frame", "Page.navigate", { url })).toContain("protect_filled");
+    expect(why("other", "Page.navigate", { url })).toBeUndefined();
+    expect(protectedTargets.hides(find("root"), "Target.receivedMessageFromTarget")).toBe(true);
+    expect(protectedTargets.hides(find("other"), "Target.receivedMessageFromTarget")).toBe(false);
+  });
+
+  test("stays one where another fill has filled the document that it shows", () => {
+    const { protectedTargets, why } = bed();
+    const next = {};
+    protectedTargets.add("the page", ["the page"], next);
+    protectedTargets.remove("the page", fill);
+    expect(why("page", "Runtime.evaluate")).toBeDefined();
+    protectedTargets.remove("the page", next);
+    expect(why("page", "Runtime.evaluate")).toBeUndefined();
   });
 
   test("is one no more once it shows another document", () => {

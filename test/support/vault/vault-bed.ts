@@ -9,6 +9,7 @@ import { connectAlone } from "../../../src/store/redis/connect.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { makeCollectionForms } from "../../../src/vault/collect.js";
 import type { CollectionForms, EncryptionKey } from "../../../src/vault/collection-form.js";
+import { tokenDigest } from "../../../src/vault/data-key.js";
 import type { FillOrder } from "../../../src/vault/fill.js";
 import type { FieldCreate, ItemCreate, ItemPatch } from "../../../src/vault/item-bodies.js";
 import { makeItemOperations } from "../../../src/vault/item-operations.js";
@@ -155,5 +156,11 @@ export async function encrypted(
     .setProtectedHeader({ alg: "ECDH-ES", enc: "A256GCM", kid, ...header })
     .encrypt(await importJWK({ ...jwk }, "ECDH-ES"));
 }
+
+/** What the form's page puts into the header of a value. */
+export const formHeader = (token: string, field: string): Record<string, unknown> => ({
+  field,
+  link: tokenDigest(token),
+});
 
 export const tokenIn = (item: ShownItem): string => item.collect?.url.split("#token=")[1] ?? "";

@@ -3,7 +3,7 @@ import { redisPidIn } from "../../support/daemon/daemon.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { send } from "../../support/http/http-server.js";
-import { encrypted } from "../../support/vault/vault-bed.js";
+import { encrypted, formHeader } from "../../support/vault/vault-bed.js";
 
 const path = "/vaults/logins/items/shop";
 const fields = [
@@ -24,7 +24,8 @@ const ask = (daemon: DaemonProcess, what: string, body: object) => {
 async function submissionOf(daemon: DaemonProcess, token: string) {
   const { body } = await ask(daemon, "open", { token });
   const { encryption_key: key, version } = body;
-  const valueOf = async (field: string) => await encrypted(key, `after of ${field}`, { field });
+  const valueOf = async (field: string) =>
+    await encrypted(key, `after of ${field}`, formHeader(token, field));
   return {
     token,
     version: Number(version),
