@@ -88,9 +88,14 @@ const isScriptUrl = (url: string): boolean =>
     .toLowerCase()
     .startsWith("javascript:");
 
-/** What Playwright and Puppeteer have in a page only to name a world of their own: comments, or nothing. */
+/**
+ * What Playwright and Puppeteer have in a page only to name a world of their own: comments, or nothing. Line
+ * by line: one expression for all of it tries exponentially many ways through a line of many comments.
+ */
 const isEmptyScript = (source: unknown): boolean =>
-  source === undefined || /^(?:\s|\/\/[^\n\r\u2028\u2029]*)*$/.test(String(source));
+  source === undefined || String(source).split(lineEnd).every(isEmptyLine);
+const lineEnd = /[\n\r\u2028\u2029]/;
+const isEmptyLine = (line: string): boolean => /^\s*(?:\/\/|$)/.test(line);
 
 /** Whether a command could show what stands in the fields of the page that it is for. */
 export function readsPage({

@@ -57,6 +57,13 @@ test("an open command that is given a script for this document reads it, too", (
   expect(readsPage({ method: "Page.navigate", params: { url: "https://javascript.example/" } })).toBe(false);
 });
 
+test("a script of comments without number is judged line by line, not in exponential time", () => {
+  const source = "// ".repeat(100_000);
+  const on = "Page.addScriptToEvaluateOnNewDocument";
+  expect(readsPage({ method: on, params: { source } })).toBe(false);
+  expect(readsPage({ method: on, params: { source: `${source}\nleak()` } })).toBe(true);
+});
+
 test("one that is too long to be looked into here is taken for the worse", () => {
   const written = new Uint8Array();
   expect(readsPage({ method: "Page.navigate", params: {}, written })).toBe(true);
