@@ -1,8 +1,8 @@
 import type { Selector, SessionCreate, SessionPatch } from "../spec/bodies.js";
 import type { Action } from "./policy.js";
 
-/** A body that gives a browser a profile, proxies and more. */
-export type AttachingBody = Partial<SessionCreate> & Partial<SessionPatch>;
+/** A body that gives a browser a profile, proxies and more, or names one that something is done in. */
+export type AttachingBody = Partial<SessionCreate> & Partial<SessionPatch> & { readonly browser_id?: string };
 
 /** Something of a registry that a body names, and what has to be allowed on it. */
 interface Attachment {

@@ -67,6 +67,8 @@ export async function authorize(things: GuardedLookup, attempt: Attempt): Promis
     return done({ sees: (thing) => may.lacking(rule.kind, rule.needs, thing).length === 0 });
   const found = rule.of === "thing" ? await findThing(things, attempt, rule) : done({});
   if (found.kind === "refused") return found;
+  const driven = rule.of === "thing" && rule.drives ? await findDriven(things, attempt) : done({});
+  if (driven.kind === "refused") return driven;
   const lacking = rule.of === "project" ? rule.needs.filter((action) => !may.inProject(action)) : [];
   if (lacking.length > 0) return notAllowed(principal, `${lacking.join(", ")} in this project`);
   if (rule.attaches === undefined || body === undefined) return found;
@@ -91,6 +93,13 @@ async function findThing(
   return lacking.length === 0 ? done({ id: found.id }) : notAllowed(principal, `${lacking.join(", ")} here`);
 }
 
+/** The browser that a body names, in which something is to be done. */
+async function findDriven(things: GuardedLookup, attempt: Attempt): Promise<Done<Passed> | Refusal> {
+  const ref = attempt.body?.browser_id;
+  if (ref === undefined) return done({});
+  return await findThing(things, { ...attempt, ref }, { kind: "browsers", needs: ["browsers:use"] });
+}
+
 /** What can be neither an id nor a name never becomes part of a question. */
 const isRef = new RegExp(bounds.namePattern);
 
@@ -108,9 +117,10 @@ function mayOf(principal: Attempt["principal"]): May {
   return {
     on,
     inProject: (action) => allows(policy, action, { project }),
-    lacking: (kind, needs, { id, profile }) => [
+    lacking: (kind, needs, { id, profile, vaults = [] }) => [
       ...needs.filter((action) => !on(action, kind, id)),
       ...(profile === undefined ? [] : lackingOnProfile(on, profile)),
+      ...(vaults.every((vault) => on("vaults:use", "vaults", vault)) ? [] : ["vaults:use on its vaults"]),
     ],
   };
 }

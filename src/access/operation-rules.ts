@@ -4,7 +4,8 @@ import type { Action, Kind } from "./policy.js";
  * What a key with a policy needs for an operation. `everybody`: nothing. `unrestricted`: such a key may not,
  * whatever its policy says. `administration`: neither may a member. `project`: the actions in the project as
  * a whole. `list`: the actions on each thing that is shown. `thing`: the actions on the one that the path
- * names. What a browser's body names (`attaches`) is asked for as well.
+ * names. What a browser's body names (`attaches`) is asked for as well, and so is the use of the browser that
+ * the body names (`drives`).
  */
 export type OperationRule =
   | { readonly of: "everybody" }
@@ -16,6 +17,7 @@ export type OperationRule =
       readonly kind: Kind;
       readonly needs: readonly Action[];
       readonly attaches?: true;
+      readonly drives?: true;
     };
 
 const everybody = { of: "everybody" } as const;
@@ -100,7 +102,8 @@ export const operationRules = {
   putVaultItem: on("vaults", "vaults:write"),
   updateVaultItem: on("vaults", "vaults:write"),
   deleteVaultItem: on("vaults", "vaults:write"),
-  operateVaultItem: on("vaults", "vaults:use"),
+  // Values are written into a page of the browser, or a passkey given to it.
+  operateVaultItem: { ...on("vaults", "vaults:use"), drives: true },
 
   // They show what `projects:read` allows.
   listProjects: everybody,

@@ -32,10 +32,11 @@ export interface Principal {
   readonly isMember?: true;
 }
 
-/** Something that a policy may name; of a browser also the profile that it holds. */
+/** Something that a policy may name; of a browser also the profile and the vaults that it holds. */
 export interface Guarded {
   readonly id: string;
   readonly profile?: { readonly id: string; readonly save: boolean };
+  readonly vaults?: readonly string[];
 }
 
 /** What a request shows of itself: two of its headers. */

@@ -200,20 +200,20 @@ function makeMatches(ports: Ports, query: SessionListQuery): Matches {
   };
 }
 
-/** Judges a session by the profile it has now, as a read of it does. */
+/** Judges a session by the profile and the vaults it has now, as a read of it does. */
 async function isSeen(
   { sessionReader }: Ports,
   row: Row,
   sees: NonNullable<SessionListQuery["sees"]>,
 ): Promise<boolean> {
-  const id = profileIdOf(row);
-  if (!("browser" in row)) return sees({ id: row.id, ...(id && { profile: { id, save: false } }) });
-  if (id === undefined) return sees(row.browser);
+  if (!("browser" in row)) {
+    const id = profileIdOf(row);
+    return sees({ id: row.id, ...(id && { profile: { id, save: false } }) });
+  }
   const session = await sessionReader.findSession(row.browser, row.at);
-  return (
-    session !== undefined &&
-    sees({ id: row.browser.id, ...(session.profile && { profile: session.profile }) })
-  );
+  if (session === undefined) return false;
+  const { profile, launch } = session;
+  return sees({ id: row.browser.id, ...(profile && { profile }), vaults: launch.vault_ids ?? [] });
 }
 
 function makeFinds({ profiles }: Ports, query: SessionListQuery): Matches {

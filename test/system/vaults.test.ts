@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type FakeChromium, makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
-import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { type Daemon, DaemonClient, startDaemon } from "../support/daemon/daemon.js";
 
 let fake: FakeChromium;
 let daemon: Daemon;
@@ -121,6 +121,45 @@ test("a session has the vaults that it was created with, for as long as it lives
   // A session keeps no vault: what was deleted fills nothing any more.
   expect(await daemon.call("DELETE /vaults/two")).toMatchObject({ status: 204 });
   expect(await daemon.call(`DELETE ${path}`)).toMatchObject({ status: 204 });
+});
+
+test("a key that may use browsers and not their vaults sees and fills none that has some", async () => {
+  await daemon.call("POST /vaults", { name: "closed" });
+  await daemon.call("PUT /vaults/closed/items/shop", {
+    ...login,
+    spec: { ...login.spec, fields: login.spec.fields.slice(0, 1) },
+  });
+  const [having, plain] = [
+    (await daemon.call("POST /browsers", bodyOf("closed"))).body,
+    (await daemon.call("POST /browsers", bodyOf())).body,
+  ];
+  const keyWith = async (...actions: string[]): Promise<DaemonClient> => {
+    const statements = actions.map((action) => ({ action, resource: "projects/default/*" }));
+    const made = await daemon.call("POST /org/api_keys", { name: "narrow", policy: { statements } });
+    return new DaemonClient(daemon.url, String(made.body.key));
+  };
+  const browsing = await keyWith("browsers:use", "browsers:delete");
+  const path = `/browsers/${having.session_id}`;
+  for (const method of ["GET", "DELETE"])
+    expect(await browsing.call(`${method} ${path}`)).toMatchObject({
+      status: 403,
+      body: { message: expect.stringContaining("vaults:use on its vaults") },
+    });
+  expect((await browsing.call("GET /browsers")).body).toMatchObject([{ session_id: plain.session_id }]);
+  const both = await keyWith("browsers:use", "vaults:use");
+  expect((await both.call("GET /browsers")).body).toHaveLength(2);
+  const fill = {
+    type: "fill",
+    browser_id: having.session_id,
+    fields: [{ field: "user", selector: "#user" }],
+  };
+  const filling = await keyWith("vaults:use");
+  expect(await filling.call("POST /vaults/closed/items/shop/operations", fill)).toMatchObject({
+    status: 404,
+    body: { code: "browser_not_found" },
+  });
+  for (const { session_id: id } of [having, plain]) await daemon.call(`DELETE /browsers/${id}`);
+  await daemon.call("DELETE /vaults/closed");
 });
 
 test("a pool's vaults are those of its leases, and it keeps them from being deleted", async () => {

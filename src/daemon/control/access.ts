@@ -110,8 +110,8 @@ const finders: Readonly<Record<Parameters<GuardedLookup["find"]>[0], Find>> = {
     const got = await sessions.get(ref, { includeDeleted: true });
     if (got.kind === "refused") return undefined;
     if (got.value.kind === "session") {
-      const { browser, profile } = got.value.session;
-      return { id: browser.id, ...(profile && { profile }) };
+      const { browser, profile, launch } = got.value.session;
+      return { id: browser.id, ...(profile && { profile }), vaults: launch.vault_ids ?? [] };
     }
     const { id, profileId } = got.value.tombstone;
     return { id, ...(profileId && { profile: { id: profileId, save: false } }) };

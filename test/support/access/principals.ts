@@ -101,12 +101,15 @@ export const ids = {
   vaults: "vault1",
 } as const;
 /** One thing of each kind: `mine`, or its id. The browser holds the profile where a test says so. */
-export function thingsWith(held: { id: string; save: boolean } | undefined): GuardedLookup {
+export function thingsWith(
+  held: { id: string; save: boolean } | undefined,
+  vaults: readonly string[] = [],
+): GuardedLookup {
   return {
     find: async (kind, ref) =>
       !["mine", ids[kind]].includes(ref)
         ? undefined
-        : { id: ids[kind], ...(kind === "browsers" && held && { profile: held }) },
+        : { id: ids[kind], ...(kind === "browsers" && { vaults, ...(held && { profile: held }) }) },
     choose: async (kind, { id, name }) => (name === "mine" || id === ids[kind] ? ids[kind] : undefined),
   };
 }
