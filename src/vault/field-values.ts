@@ -23,7 +23,9 @@ const checks: Readonly<Partial<Record<FieldType, (value: string) => string | und
   totp: (value) =>
     decodeBase32(value) ? undefined : "must be the generator's seed in Base32, neither a code nor a URI",
   passkey: (value) =>
-    parsePasskey(value) ? undefined : "must be a portable passkey as JSON, with a P-256 key as PKCS #8",
+    parsePasskey(value)
+      ? undefined
+      : `must be a portable passkey as JSON, with a P-256 key as PKCS #8 and a counter up to ${mostSignCount}`,
 };
 
 /** A passkey as the FIDO Credential Exchange Format 1.0 has it; what is binary is base64url, unpadded. */
@@ -38,6 +40,9 @@ export interface Passkey {
   /** What the next assertion counts on from; the format itself has none. */
   readonly signCount: number;
 }
+
+/** Chromium 156 takes no higher one, though WebAuthn has them up to 2^32 - 1. */
+export const mostSignCount = 2 ** 31 - 1;
 
 const base64url = /^[A-Za-z0-9_-]+$/;
 const bytesIn = (text: string): number => (base64url.test(text) ? Buffer.from(text, "base64url").length : 0);
@@ -58,10 +63,20 @@ export function parsePasskey(text: string): Passkey | undefined {
     isWithin(bytesIn(credentialId), 1023) && isWithin(bytesIn(userHandle), 64) && domain.test(rpId);
   const signCount = found["signCount"] ?? found["counter"] ?? 0;
   const isCount = typeof signCount === "number" && Number.isInteger(signCount) && signCount >= 0;
-  if (!isSound || !isCount || signCount >= 2 ** 32 || !isP256(privateKey)) return undefined;
+  if (!isSound || !isCount || signCount > mostSignCount || !isP256(privateKey)) return undefined;
   const userName = textIn(found, "username") ?? "";
   const userDisplayName = textIn(found, "userDisplayName") ?? "";
   return { credentialId, rpId, userName, userDisplayName, userHandle, privateKey, signCount };
+}
+
+/** The same as text. Nothing else that came with it is kept: what is beside it there is the vault's own. */
+export const passkeyText = ({ privateKey, userName: username, ...passkey }: Passkey): string =>
+  JSON.stringify({ type: "passkey", ...passkey, username, key: privateKey });
+
+/** A value as it is kept. */
+export function keptText(type: FieldType, value: string): string {
+  const passkey = type === "passkey" ? parsePasskey(value) : undefined;
+  return passkey ? passkeyText(passkey) : value;
 }
 
 function recordIn(text: string): Readonly<Record<string, unknown>> | undefined {

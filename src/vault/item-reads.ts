@@ -20,7 +20,7 @@ export const makeGetItem =
   async (ref, key, { waitMs = 0, gone, expand = false }) => {
     const vault = await getVault(ports, ref);
     if (vault.kind === "refused") return vault;
-    const look = (): Promise<VaultItem | undefined> => ports.store.findItem(vault.value.id, key);
+    const look = makeLook(ports, vault.value, key);
     const isOver = (item: VaultItem | undefined): boolean =>
       item === undefined || statusOf(item.spec, item.values) === "ready";
     const got = await waitFor({ ports, takeSeat, waitMs, gone }, look, isOver);
@@ -32,6 +32,25 @@ export const makeGetItem =
       });
     return await showLinked(ports, vault.value, { item: got.value });
   };
+
+/**
+ * Reads the item again where something has happened to it: hundreds may wait for one, whose values may be
+ * half a megabyte.
+ */
+function makeLook(
+  { store }: Pick<VaultPorts, "store">,
+  { id: vault }: Vault,
+  key: string,
+): () => Promise<VaultItem | undefined> {
+  let item: VaultItem | undefined;
+  let latest: string | undefined;
+  return async () => {
+    const event = item && (await store.latestEvent(item.id));
+    if (item && event === latest) return item;
+    latest = event;
+    return (item = await store.findItem(vault, key));
+  };
+}
 
 /** Looks until it is over, the time is up, or nobody waits any more. */
 async function waitFor<Value>(

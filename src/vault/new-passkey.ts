@@ -1,6 +1,6 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
-import { type Passkey, parsePasskey } from "./field-values.js";
+import { type Passkey, parsePasskey, passkeyText } from "./field-values.js";
 import type { PasskeyOrder } from "./fill.js";
 import type { Operated } from "./items.js";
 import { withDataKey } from "./key-provider.js";
@@ -37,16 +37,11 @@ export async function keepPasskey(
   { vault: id, item: itemId, key, field }: PasskeyOrder,
   made: Passkey,
 ): Promise<Done<null> | Refusal> {
-  const { rpId, userName: username, userDisplayName, signCount } = made;
-  const value = JSON.stringify({
-    type: "passkey",
+  const value = passkeyText({
+    ...made,
     credentialId: base64url(made.credentialId),
-    rpId,
-    username,
-    userDisplayName,
     userHandle: base64url(made.userHandle),
-    key: base64url(made.privateKey),
-    signCount,
+    privateKey: base64url(made.privateKey),
   });
   // Chromium makes keys of other kinds where a site asks for them first, and takes none of these back.
   if (!parsePasskey(value)) return refusal("not_supported");

@@ -3,7 +3,7 @@ import { done, type Done, refusal, type Refusal, RemudaError } from "../base/err
 import { isRecord } from "../base/is-record.js";
 import type { RequestId } from "../base/ids.js";
 import type { DataKey } from "./data-key.js";
-import { type Passkey, parsePasskey } from "./field-values.js";
+import { mostSignCount, type Passkey, parsePasskey } from "./field-values.js";
 import type { PasskeyOrder } from "./fill.js";
 import type { ItemOperation } from "./item-bodies.js";
 import type { ItemEventName, VaultItem } from "./item.js";
@@ -60,6 +60,8 @@ export async function armPasskey(ports: VaultPorts, asked: AskedPasskey): Promis
         message: "Another browser has the passkey; disarm_passkey takes it away",
       });
     const { signCount: from } = kept.passkey;
+    if (from > mostSignCount - reservedCount)
+      return refusal("conflict", { message: "The passkey's counter has come to its end" });
     const armed = {
       browser: session.browser,
       lease: session.lease,
@@ -162,8 +164,9 @@ function openKept(
   return { passkey, fields, ...(isArmed(armed) && { armed }) };
 }
 
+const armedTypes = { browser: "string", lease: "string", until: "number", from: "number" } as const;
 const isArmed = (found: unknown): found is ArmedRecord =>
-  isRecord(found) && typeof found["browser"] === "string" && typeof found["until"] === "number";
+  isRecord(found) && Object.entries(armedTypes).every(([name, type]) => typeof found[name] === type);
 
 /** Whether a browser that is still there has it, other than this lease's. */
 async function isElsewhere(

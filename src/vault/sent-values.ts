@@ -5,7 +5,7 @@ import { fieldFault, type FieldFaults } from "../spec/field-checks.js";
 import { type CredentialPlan, mustStay, type SentValue } from "./credential-changes.js";
 import type { FieldDefinition } from "./credential.js";
 import type { DataKey } from "./data-key.js";
-import { valueFault } from "./field-values.js";
+import { keptText, valueFault } from "./field-values.js";
 import type { StoredValue, VaultItem } from "./item.js";
 import { openDecrypter } from "./transport-key.js";
 import type { Vault } from "./vault.js";
@@ -31,7 +31,7 @@ export async function readSent(reading: Reading, plan: CredentialPlan): Promise<
     const read = await readOne(field, sent, decrypt);
     if (read.kind === "refused") return read;
     checkValue(faults, field, read.value);
-    values.set(field.name, read.value);
+    values.set(field.name, read.value && new Secret(keptText(field.type, read.value.reveal())));
   }
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(values);
 }

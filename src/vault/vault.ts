@@ -107,6 +107,8 @@ export interface VaultStore {
   noteEvent(vault: VaultId, item: Pick<VaultItem, "id" | "key">, event: NewItemEvent): Promise<void>;
   /** After the event of that id, the oldest first; all that are kept where it is undefined. */
   events(item: VaultItemId, after: string | undefined): Promise<readonly ItemEvent[]>;
+  /** The id of the latest event, which each change of an item has; empty where none is kept. */
+  latestEvent(item: VaultItemId): Promise<string>;
   now(): Promise<Millis>;
 }
 export type NewItemEvent = Pick<ItemEvent, "name" | "browserId" | "data">;

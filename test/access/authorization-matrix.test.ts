@@ -18,13 +18,10 @@ import { type Got, key as rootKey, send, sharedServer } from "../support/http/ht
 import { anything, everyAction, type Kind, needs, ofOrganization } from "../support/access/needed-actions.js";
 import { readDocument } from "../support/http/openapi-document.js";
 
-const held = {
-  current: undefined as { id: string; save: boolean } | undefined,
-  vaults: [] as readonly string[],
-};
+const held = { current: undefined as { id: string; save: boolean } | undefined };
 const things = {
   find: (...asked: Parameters<ReturnType<typeof thingsWith>["find"]>) =>
-    thingsWith(held.current, held.vaults).find(...asked),
+    thingsWith(held.current).find(...asked),
   choose: thingsWith(undefined).choose,
 };
 const server = sharedServer({}, { authenticator, thingsIn: () => things });
@@ -241,51 +238,6 @@ test("whatever is done to a browser needs the use of the profile that it holds, 
     await expectAdmitted(operation, on([...actions, "profiles:use", "profiles:write"], whole));
     held.current = undefined;
   }
-});
-
-test("whatever is done to a browser needs the use of every vault that it has", async () => {
-  const operations = (await listed()).filter(({ operationId }) => {
-    const row = needs[operationId];
-    return row !== undefined && row[0] === "thing" && row[1] === "browsers";
-  });
-  held.vaults = ["v1", "v2"];
-  for (const operation of operations) {
-    const browsers = ((needs[operation.operationId] ?? []).slice(2) as string[]).map(
-      (action) => [action, whole] as const,
-    );
-    await expectRefused(operation, keyWith(...browsers), "insufficient_scope");
-    const onOne = ["vaults:use", "projects/default/vaults/v1"] as const;
-    await expectRefused(operation, keyWith(...browsers, onOne), "insufficient_scope");
-    await expectAdmitted(
-      operation,
-      keyWith(...browsers, onOne, ["vaults:use", "projects/default/vaults/v2"]),
-    );
-  }
-  held.vaults = [];
-});
-
-test("what is done with a vault in a browser needs the use of that browser, too", async () => {
-  const fields = [{ field: "password", selector: "#password" }];
-  const fill = (bearer: string): Promise<Got> =>
-    send(`${server().url}/vaults/mine/items/shop/operations`, {
-      method: "POST",
-      body: { type: "fill", browser_id: ids.browsers, fields },
-      headers: { authorization: `Bearer ${bearer}` },
-    });
-  const use = ["vaults:use", whole] as const;
-  const onBrowser = (action: string) => [action, `projects/default/browsers/${ids.browsers}`] as const;
-  calls().length = 0;
-  expect(await fill(keyWith(use))).toMatchObject({ status: 404, body: { code: "browser_not_found" } });
-  expect(await fill(keyWith(use, onBrowser("browsers:delete")))).toMatchObject({
-    status: 403,
-    body: { code: "insufficient_scope" },
-  });
-  held.vaults = ["v1"];
-  const onOne = ["vaults:use", `projects/default/vaults/${ids.vaults}`] as const;
-  expect(await fill(keyWith(onOne, onBrowser("browsers:use")))).toMatchObject({ status: 403 });
-  expect(calls()).toEqual([]);
-  held.vaults = [];
-  expect((await fill(keyWith(use, onBrowser("browsers:use")))).status).toBe(200);
 });
 
 const browsing = ["browsers:create", "browsers:use", "browsers:write"].map(

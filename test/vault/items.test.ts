@@ -1,6 +1,10 @@
+import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { newRequestId } from "../../src/base/ids.js";
 import type { FieldCreate, ItemCreate } from "../../src/vault/item-bodies.js";
+import { until } from "../support/browser/chromium-until.js";
+import { DrivenClock } from "../support/driven-clock.js";
+import { costOf } from "../support/store/redis-cost.js";
 import { sharedVaultBed, valueOf } from "../support/vault/vault-bed.js";
 
 const bed = sharedVaultBed();
@@ -202,6 +206,30 @@ test("nobody waits for an item whose reader has gone, or whose daemon stops", as
   );
   const { items } = bed().with({ stopping: gone });
   expect(await items.get(vault.id, "shop", { waitMs: 60_000 })).toMatchObject({ kind: "done" });
+});
+
+test("who waits long for a large item has it read twice, and not at every look", async () => {
+  const vault = await bed().vault();
+  const values = Array.from(
+    { length: 7 },
+    (_, at) => ({ name: `f${at}`, type: "text", value: "x".repeat(16_000) }) as const,
+  );
+  const pending = await bed().put(vault, [...values, { name: "password", type: "password" }]);
+  const clock = new DrivenClock();
+  const { items } = bed().with({ clock });
+  const waiting: Promise<unknown>[] = [];
+  const { bytes } = await costOf(bed().scripts.redis as Redis, async () => {
+    waiting.push(items.get(vault.id, "shop", { waitMs: 60_000 }));
+    for (let looks = 0; looks < 50; looks += 1) {
+      await until("it pauses", () => clock.pending === 1);
+      await clock.advance(300);
+    }
+  });
+  // A value is kept in base64.
+  expect(bytes).toBeLessThan(3 * 7 * 16_000 * 1.4);
+  valueOf(await bed().patch(vault, pending, { fields: { password: { value: "x" } } }));
+  await clock.advance(300);
+  await Promise.all(waiting);
 });
 
 test("an item has nothing to expand", async () => {

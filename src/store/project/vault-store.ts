@@ -179,6 +179,11 @@ export class RedisVaultStore implements VaultStore {
     return found.flatMap(([id, fields]) => eventOf(id, fields) ?? []);
   }
 
+  async latestEvent(item: VaultItemId): Promise<string> {
+    const key = vaultEventsKey(this.project, item);
+    return (await this.store.ask((redis) => redis.xrevrange(key, "+", "-", "COUNT", 1)))[0]?.[0] ?? "";
+  }
+
   now(): Promise<Millis> {
     return this.store.now();
   }

@@ -5,6 +5,8 @@
 --- @include base
 
 local holder = redis.call("HGET", K.vaultNames, A.name)
+-- The same creation again, whose first answer was lost on its way.
+if holder == A.id then return plain("created", A.id) end
 if holder then return plain("found", holder) end
 if redis.call("ZCARD", K.vaults) >= tonumber(A.most) then return plain("many") end
 -- The score is in microseconds, so that two that came in one millisecond keep their order.
