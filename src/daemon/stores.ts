@@ -30,6 +30,9 @@ import {
 } from "../store/redis/connect.js";
 import { type RedisMember, ScriptStore } from "../store/redis/redis.js";
 import { checkSchema } from "../store/redis/schema.js";
+import { privateRedisDirectory } from "../store/private/paths.js";
+import { AppendOnlyFile } from "../store/redis/append-only-file.js";
+import { AppendWait } from "../store/redis/append-wait.js";
 import { DurableWrites } from "../store/redis/durable-writes.js";
 import { RedisEventStore, type StreamLimits } from "../store/telemetry/event-store.js";
 import { RedisNodeReports } from "../store/node-reports.js";
@@ -119,7 +122,8 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   const limits = limitsOf(config);
   const unnamed = defaultProject;
   const directory = new RedisProjectDirectory(store);
-  const vaultWrites = openVaultWrites(config, store, context);
+  const vaultWrites = openVaultWrites(config, store, { context, redis });
+  stops.add("vault writes", () => vaultWrites.close());
   const others = () => directory.others();
   const projects = new RedisProjects(store, { limits, vaultWrites, unnamed, others });
   const nodes = new RedisNodeStore(store, unnamed, { limits, overcommit: config.node.overcommit });
@@ -156,12 +160,19 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   return { stores, stops };
 }
 
-const openVaultWrites = (
-  { redis, vault }: Config,
+function openVaultWrites(
+  { redis: { url, cluster }, vault, dataDir }: Config,
   store: ScriptStore,
-  { clock, log }: DaemonContext,
-): DurableWrites =>
-  new DurableWrites(store, { isPrivate: redis.url === null, allowsLoss: vault.allowLossyRedis, clock, log });
+  { context: { clock, log }, redis }: { context: DaemonContext; redis: RedisOptions },
+): DurableWrites {
+  const directory = privateRedisDirectory(dataDir);
+  return new DurableWrites(store, {
+    file: url === null ? new AppendOnlyFile({ store, directory, clock, log }) : undefined,
+    wait: url === null || cluster ? undefined : new AppendWait(redis),
+    allowsLoss: vault.allowLossyRedis,
+    clock,
+  });
+}
 
 const limiterOf = (store: ScriptStore, perMinute: number | null): RedisRateLimiter | undefined =>
   perMinute === null ? undefined : new RedisRateLimiter(store, perMinute);

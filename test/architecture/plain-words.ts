@@ -4,12 +4,12 @@
  * of files are made (names.test.ts). A word stands for its regular forms too.
  */
 const english = `
-  absolute access account action add addition address admitted all announce answer append ask assembly at
+  absolute access account action add addition address admitted all announce answer ask assembly at
   attach attachments attempt attested available bad bare base bound bounds budget builder builtin by call
   candidate capacities category ceiling chain check choice class classic clear code collect concurrently
   connect contents contradictions count counters create creation damaged deadline declared decrypt default
   delivery denied deps depth detail direct directly discovery display domain done dropped edits encryption
-  entitlements environment exceeded exchange exclusive exit facts failure fault file filter find finished
+  entitlements environment exceeded exchange exclusive exit facts failure fault filter find finished
   first foreign forget formats forward given group head hierarchy hold identity in incoming info input
   install installable interaction internal invalid is isolation issue join judgement kind known large late
   leftover level list listen living load local location long look lookup loss machine made main major maker

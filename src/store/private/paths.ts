@@ -24,8 +24,11 @@ async function makeOwn(directory: string): Promise<void> {
   if (!isOwn) throw new Error(`${directory} is not a directory that only this user may enter; remove it`);
 }
 
+/** Where the private Redis keeps its files. */
+export const privateRedisDirectory = (dataDir: string): string => join(dataDir, "redis");
+
 export async function privateRedisPathsOf(dataDir: string): Promise<PrivateRedisPaths> {
-  const directory = join(dataDir, "redis");
+  const directory = privateRedisDirectory(dataDir);
   const isNear = isAddress(join(directory, "redis.sock"));
   const socketDirectory = isNear ? directory : temporaryName(dataDir, "redis");
   if (!isNear) await makeOwn(socketDirectory);

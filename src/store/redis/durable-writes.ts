@@ -1,119 +1,118 @@
 import { Cluster, type Redis } from "ioredis";
 import type { Clock, Millis } from "../../base/clock.js";
 import { RemudaError } from "../../base/errors.js";
-import type { Log } from "../../base/log.js";
+import type { AppendOnlyFile } from "./append-only-file.js";
+import type { AppendWait } from "./append-wait.js";
 import type { RedisClient } from "./connect.js";
 import type { ScriptStore } from "./redis.js";
 
 interface DurableOptions {
-  /** Whether the server is the daemon's own, so that its settings are ours to change. */
-  readonly isPrivate: boolean;
+  /** The file of the daemon's own server, which this daemon syncs itself. */
+  readonly file?: Pick<AppendOnlyFile, "sync" | "close"> | undefined;
+  /** How to wait for another server, which is no cluster, to sync its own. */
+  readonly wait?: Pick<AppendWait, "sync" | "isOffered"> | undefined;
   /** Whether the operator lets be written what Redis may lose. */
   readonly allowsLoss: boolean;
   readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** `lossy`: Redis may lose what it has acknowledged, and the operator lets it; `refused`: he does not. */
 type WriteSafety = "durable" | "lossy" | "refused";
+/** What makes a write durable: Redis before it answers, the daemon or a wait after it, or nothing. */
+type SyncedBy = "reply" | "file" | "wait" | "nothing";
 
-/**
- * The private Redis goes on to sync each write for so long, in which the same request may write again. Leases
- * wait for the disk as well meanwhile, so it is short.
- */
-const lingerMs: Millis = 20;
 /** A server's settings are read anew after so long. */
 const knownForMs: Millis = 60_000;
 
 /**
- * Writes that are not acknowledged before they are on disk (docs/vault.md#durability). The private Redis
- * syncs every write while one of these is under way: its replies leave after the sync. Another has to have
- * `appendfsync always`, since the daemon changes no settings there.
+ * Writes that are not acknowledged before they are on disk (docs/vault.md#durability). No settings of a
+ * server are changed, so that leases wait for no disk.
  */
 export class DurableWrites {
-  #writers = 0;
-  #syncing: Promise<void> | undefined;
-  #cancelEnd = (): void => {};
-  #known: { readonly isSynced: boolean; readonly until: Millis } | undefined;
+  #known: { readonly by: SyncedBy; readonly until: Millis } | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
 
   constructor(
-    private readonly store: ScriptStore,
+    private readonly store: Pick<ScriptStore, "ask">,
     private readonly options: DurableOptions,
   ) {}
 
-  /** Throws `not_supported`, without having done anything, where Redis may lose it and nobody allows that. */
+  /**
+   * Throws `not_supported`, without having done anything, where Redis may lose it and nobody allows that;
+   * `store_unavailable` where it was done and may not be on disk.
+   */
   async write<Value>(work: () => Promise<Value>): Promise<Value> {
-    if (this.options.isPrivate) return await this.#writeSynced(work);
-    if (this.#safetyOf(await this.#isSynced()) !== "refused") return await work();
-    throw new RemudaError("not_supported", {
-      message:
-        "This deployment's Redis may lose what it has acknowledged (appendfsync is not always), " +
-        "and vault.allow_lossy_redis is false",
-    });
+    const by = await this.#syncedBy();
+    if (this.#safetyOf(by) === "refused")
+      throw new RemudaError("not_supported", {
+        message:
+          "This deployment's Redis may lose what it has acknowledged (appendfsync is not always, and there " +
+          "is no WAITAOF to wait by), and vault.allow_lossy_redis is false",
+      });
+    const value = await work();
+    if (by === "file" || by === "wait") await this.#synced(by);
+    return value;
   }
 
   /** The same as far as it is known by now; a probe waits for no Redis. */
   knownSafety(): WriteSafety | undefined {
-    if (this.options.isPrivate) return "durable";
-    this.#isSynced().catch(() => {});
-    return this.#known && this.#safetyOf(this.#known.isSynced);
+    this.#syncedBy().catch(() => {});
+    return this.#known && this.#safetyOf(this.#known.by);
   }
 
-  #safetyOf(isSynced: boolean): WriteSafety {
-    if (isSynced) return "durable";
+  async close(): Promise<void> {
+    await this.#running.catch(() => {});
+    await this.options.file?.close();
+  }
+
+  #safetyOf(by: SyncedBy): WriteSafety {
+    if (by !== "nothing") return "durable";
     return this.options.allowsLoss ? "lossy" : "refused";
   }
 
-  async #writeSynced<Value>(work: () => Promise<Value>): Promise<Value> {
-    this.#writers += 1;
-    try {
-      this.#syncing ??= this.#setSync("always");
-      await this.#syncing;
-      return await work();
-    } catch (error) {
-      // The setting may not have been taken: the next writer asks for it again.
-      this.#syncing = undefined;
-      throw error;
-    } finally {
-      this.#writers -= 1;
-      this.#cancelEnd();
-      if (this.#writers === 0) this.#cancelEnd = this.options.clock.after(lingerMs, () => this.#letGo());
-    }
+  /** Whoever asks while a sync is under way shares the next one with all who ask meanwhile. */
+  #synced(by: "file" | "wait"): Promise<void> {
+    this.#next ??= this.#running
+      .catch(() => {})
+      .then(() => {
+        this.#next = undefined;
+        this.#running = Promise.resolve(this.options[by]?.sync());
+        return this.#running;
+      });
+    return this.#next;
   }
 
-  /** One connection carries the settings in their order: whoever writes from here on asks for it anew. */
-  #letGo(): void {
-    if (this.#writers > 0 || this.#syncing === undefined) return;
-    this.#syncing = undefined;
-    this.#setSync("everysec").catch(() => this.options.log.warn({}, "redis goes on to sync each write"));
-  }
-
-  async #setSync(to: "always" | "everysec"): Promise<void> {
-    await this.store.ask((redis) => redis.config("SET", "appendfsync", to));
-  }
-
-  async #isSynced(): Promise<boolean> {
+  async #syncedBy(): Promise<SyncedBy> {
     const now = this.options.clock.monotonic();
-    if (this.#known && now < this.#known.until) return this.#known.isSynced;
-    const isSynced = await this.store.ask(async (redis) => {
-      const found = await Promise.all(mastersOf(redis).map(isSyncedServer));
-      return found.length > 0 && found.every(Boolean);
-    });
-    this.#known = { isSynced, until: now + knownForMs };
-    return isSynced;
+    if (!this.#known || now >= this.#known.until) {
+      const by = this.options.file ? "file" : await this.#look();
+      this.#known = { by, until: now + knownForMs };
+    }
+    return this.#known.by;
+  }
+
+  async #look(): Promise<SyncedBy> {
+    const found = await this.store.ask((redis) => Promise.all(mastersOf(redis).map(readSyncing)));
+    if (found.length > 0 && found.every((syncing) => syncing === "always")) return "reply";
+    const mayWait = found.every((syncing) => syncing !== "never");
+    return mayWait && (await this.options.wait?.isOffered()) ? "wait" : "nothing";
   }
 }
 
 const mastersOf = (redis: RedisClient): readonly Redis[] =>
   redis instanceof Cluster ? redis.nodes("master") : [redis];
 
-/** One that does not tell its settings, as those of some hosts, is taken for one that loses. */
-async function isSyncedServer(redis: Redis): Promise<boolean> {
+type Syncing = "always" | "at times" | "never" | "untold";
+
+/** One that does not tell its settings, as those of some hosts, may still let itself be waited for. */
+async function readSyncing(redis: Redis): Promise<Syncing> {
   try {
     const told = (await redis.config("GET", "append*")) as readonly string[];
     const valueOf = (name: string): string | undefined => told[told.indexOf(name) + 1];
-    return valueOf("appendonly") === "yes" && valueOf("appendfsync") === "always";
+    if (valueOf("appendonly") !== "yes" || valueOf("appendfsync") === "no") return "never";
+    return valueOf("appendfsync") === "always" ? "always" : "at times";
   } catch {
-    return false;
+    return "untold";
   }
 }

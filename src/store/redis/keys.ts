@@ -169,6 +169,8 @@ export type NodesPart = "beats" | "facts" | "version" | "lost";
 export const nodesKey = (part: NodesPart): string => `${root}:{nodes}:${part}`;
 /** The number of the layout of all these keys. */
 export const schemaKey = `${root}:schema`;
+/** Written by whoever waits until what was written before it is on disk. */
+export const appendedKey = `${root}:appended`;
 /** When each schedule last ran: a map of schedule to instant. */
 export const ticksKey = `${root}:{nodes}:ticks`;
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { DurableWrites } from "../../../src/store/redis/durable-writes.js";
 import { connectAlone } from "../../../src/store/redis/connect.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
+import { turn } from "../../../src/base/turn.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { DrivenClock } from "../../support/driven-clock.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
@@ -25,33 +26,58 @@ beforeEach(async () => {
 
 const set = (name: string, value: string): Promise<unknown> =>
   store.ask((redis) => redis.config("SET", name, value));
-const syncing = async (): Promise<string | undefined> =>
-  ((await store.ask((redis) => redis.config("GET", "appendfsync"))) as string[])[1];
 const writesOf = (
   clock: DrivenClock,
-  over: { isPrivate?: boolean; allowsLoss?: boolean } = {},
-): DurableWrites =>
-  new DurableWrites(store, { isPrivate: false, allowsLoss: false, clock, log: silentLog, ...over });
+  over: Partial<ConstructorParameters<typeof DurableWrites>[1]> = {},
+): DurableWrites => new DurableWrites(store, { allowsLoss: false, clock, ...over });
 
-test("the private Redis syncs every write while one of a vault is under way, and goes on for 20 ms", async () => {
-  const clock = new DrivenClock();
-  const writes = writesOf(clock, { isPrivate: true });
+/** A file whose syncs end when the test says so. */
+function heldFile() {
+  const ends: ((error?: Error) => void)[] = [];
+  const sync = (): Promise<void> =>
+    new Promise((resolve, reject) => void ends.push((error) => (error ? reject(error) : resolve())));
+  return { ends, file: { sync, close: async () => {} } };
+}
+
+test("a write is answered after a sync that began after it; who comes during one shares the next", async () => {
+  const { ends, file } = heldFile();
+  const writes = writesOf(new DrivenClock(), { file });
   expect(writes.knownSafety()).toBe("durable");
-  const [one, other] = await Promise.all([writes.write(syncing), writes.write(syncing)]);
-  expect([one, other]).toEqual(["always", "always"]);
-  await clock.advance(10);
-  expect(await writes.write(syncing)).toBe("always");
-  await clock.advance(19);
-  expect(await syncing()).toBe("always");
-  await clock.advance(1);
-  expect(await syncing()).toBe("everysec");
-  expect(await writes.write(syncing)).toBe("always");
+  const answered: string[] = [];
+  const write = (name: string): Promise<number> =>
+    writes.write(async () => name).then((written) => answered.push(written));
+  const first = write("first");
+  await turn();
+  const later = [write("second"), write("third")];
+  await turn();
+  expect({ syncs: ends.length, answered }).toEqual({ syncs: 1, answered: [] });
+  ends[0]?.();
+  await first;
+  await turn();
+  expect({ syncs: ends.length, answered }).toEqual({ syncs: 2, answered: ["first"] });
+  ends[1]?.();
+  await Promise.all(later);
+  expect({ syncs: ends.length, answered }).toEqual({ syncs: 2, answered: ["first", "second", "third"] });
 });
 
-test("a write that fails leaves the next one as sure as it was", async () => {
-  const writes = writesOf(new DrivenClock(), { isPrivate: true });
+test("a write that could not be synced is not acknowledged, and the next is synced by itself", async () => {
+  const { ends, file } = heldFile();
+  const writes = writesOf(new DrivenClock(), { file });
+  const lost = writes.write(async () => "lost").catch((error: Error) => error.message);
+  await turn();
+  ends[0]?.(new Error("no disk"));
+  expect(await lost).toBe("no disk");
+  const kept = writes.write(async () => "kept");
+  await turn();
+  ends[1]?.();
+  expect(await kept).toBe("kept");
+});
+
+test("a write that fails is not synced", async () => {
+  const { ends, file } = heldFile();
+  const writes = writesOf(new DrivenClock(), { file });
   await expect(writes.write(async () => Promise.reject(new Error("refused")))).rejects.toThrow("refused");
-  expect(await writes.write(syncing)).toBe("always");
+  expect(ends).toEqual([]);
 });
 
 test("a Redis that may lose what it has acknowledged is not written to, unless the operator allows it", async () => {
