@@ -96,6 +96,11 @@ export class FairTurn {
     this.#now = () => clock.monotonic();
   }
 
+  /** How much of the present round was used; it begins anew between two rounds. */
+  get usedMs(): Millis {
+    return this.#usedMs;
+  }
+
   get isOver(): boolean {
     return this.#usedMs >= turnMs || this.isWaiting || this.readyInMs > 0;
   }

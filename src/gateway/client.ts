@@ -86,7 +86,7 @@ export class CdpClient implements BridgeClient {
       { ...member, pipe },
       { clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason) },
     );
-    this.#readPace = new ReadPace({ ...member, turn, clock });
+    this.#readPace = new ReadPace({ ...member, socket, turn, clock });
     this.#inbox = new Inbox({
       ...member,
       gate,
@@ -177,6 +177,7 @@ export class CdpClient implements BridgeClient {
   wait(): void {
     this.#pauses += 1;
     this.#webSocket?.pause();
+    this.#readPace.pause();
     this.#translator?.wait();
   }
 
@@ -184,6 +185,7 @@ export class CdpClient implements BridgeClient {
     this.#pauses = Math.max(0, this.#pauses - 1);
     if (this.#pauses > 0) return;
     this.#webSocket?.resume();
+    this.#readPace.resume();
     this.#translator?.proceed();
   }
 
@@ -223,6 +225,7 @@ export class CdpClient implements BridgeClient {
     const webSocket = this.#webSocket;
     if (!webSocket || webSocket.readyState === webSocket.CLOSED) return;
     webSocket.resume();
+    this.#readPace.resume();
     webSocket.close(code, reason);
     const cancel = this.parts.clock.after(this.parts.limits.closeMs, () => webSocket.terminate());
     webSocket.once("close", cancel);
