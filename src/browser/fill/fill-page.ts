@@ -1,4 +1,5 @@
 import { type Clock, type Millis, pause } from "../../base/clock.js";
+import { within } from "../../base/deadline.js";
 import { decodeBase32, totpCodeOf, totpLeftMs } from "../../base/crypto/totp.js";
 import type { FillValue, PageFill, PageFillOutcome } from "../../spec/page-fill.js";
 import type { Cdp } from "../cdp/cdp.js";
@@ -85,7 +86,9 @@ class Filling {
     await frames.open(page.targetId);
     // A target is listed by the address that it is on its way to.
     if (url !== undefined && (await frames.url()) !== url) throw new FillRefused("page_not_found");
-    if (parts.opened) await calls.untilCut(parts.opened(page.targetId));
+    if (!parts.opened) return;
+    const limit = { what: "the watch over the page", limitMs: calls.leftMs };
+    await calls.untilCut(within(parts.clock, limit, parts.opened(page.targetId)));
   }
 
   /** Looks at every field before any of them is written. */

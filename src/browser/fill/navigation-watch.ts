@@ -1,6 +1,7 @@
-import { type Clock, type Millis, pause } from "../../base/clock.js";
+import { type Clock, pause } from "../../base/clock.js";
 import { isRecord } from "../../base/is-record.js";
-import type { Cdp } from "../cdp/cdp.js";
+import { type Cdp, PipeClosed } from "../cdp/cdp.js";
+import { hasNotBegun } from "./calls.js";
 
 export interface NavigationWatch {
   readonly page: string;
@@ -12,8 +13,8 @@ export interface NavigationWatch {
   over(): void;
 }
 
-/** Chromium refuses in the moment of a navigation, and while the next one is under way. */
-const clearing = { tries: 80, everyMs: 20 satisfies Millis } as const;
+/** Chromium refuses while a navigation to an entry of the history is under way, reloading included. */
+const clearing = { soonMs: 20, laterMs: 250, soonTries: 80 } as const;
 
 /**
  * Tells when a page shows another document than now; a page that closes is not told of. Throws where it
@@ -24,37 +25,59 @@ export async function watchNavigation(
   { page, hasClients, hold, over }: NavigationWatch,
 ): Promise<void> {
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
+  const end = (): void => {
+    for (const stop of stops) stop();
+    cdp.send("Target.detachFromTarget", { sessionId: session }).catch(() => {});
+  };
+  let isClearing = false;
+  let isBack = false;
+  const left = async (): Promise<void> => {
+    // Whatever comes before the history is clear may be the filled document: somebody has gone back to it.
+    isBack = isClearing;
+    if (isClearing) return;
+    isClearing = true;
+    const release = hold();
+    const isClear = await clearHistory(cdp, clock, session);
+    isClearing = false;
+    if (isClear && !isBack) {
+      over();
+      end();
+    }
+    release();
+  };
   const stops = [
     cdp.on(
       "Page.frameNavigated",
-      ({ frame }) => isRecord(frame) && frame["parentId"] === undefined && void stop(),
+      ({ frame }) => isRecord(frame) && frame["parentId"] === undefined && void left(),
       session,
     ),
     // Chromium asks whoever has this domain, and the page waits for an answer.
     cdp.on("Page.javascriptDialogOpening", () => hasClients() || answerDialog(cdp, session), session),
   ];
-  const stop = async (): Promise<void> => {
-    for (const each of stops) each();
-    const release = hold();
-    await clearHistory(cdp, clock, session);
-    over();
-    release();
-    cdp.send("Target.detachFromTarget", { sessionId: session }).catch(() => {});
-  };
-  await cdp.send("Page.enable", {}, { session });
-}
-
-/** Going back would show what was filled: Chromium restores the page, or what stood in its fields. */
-async function clearHistory(cdp: Cdp, clock: Clock, session: string): Promise<void> {
-  for (let left = clearing.tries; left > 0; left -= 1) {
-    const isClear = await cdp.send("Page.resetNavigationHistory", {}, { session }).then(
-      () => true,
-      () => false,
-    );
-    if (isClear) return;
-    await pause(clock, clearing.everyMs);
+  try {
+    await cdp.send("Page.enable", {}, { session });
+  } catch (error) {
+    end();
+    throw error;
   }
 }
+
+/**
+ * Going back would show what was filled: Chromium restores the page, or what stood in its fields. A page may
+ * keep its history for as long as it likes, by a reload that never ends. False where the page has gone.
+ */
+async function clearHistory(cdp: Cdp, clock: Clock, session: string): Promise<boolean> {
+  for (let tries = 1; ; tries += 1) {
+    const outcome = await cdp.send("Page.resetNavigationHistory", {}, { session }).then(
+      () => "clear" as const,
+      (error: unknown) => (isGone(error) ? "gone" : "refused"),
+    );
+    if (outcome !== "refused") return outcome === "clear";
+    await pause(clock, tries < clearing.soonTries ? clearing.soonMs : clearing.laterMs);
+  }
+}
+
+const isGone = (error: unknown): boolean => error instanceof PipeClosed || hasNotBegun(error);
 
 function answerDialog(cdp: Cdp, session: string): void {
   cdp.send("Page.handleJavaScriptDialog", { accept: false }, { session }).catch(() => {});

@@ -58,7 +58,7 @@ interface BridgeOptions {
  */
 export class Bridge {
   readonly holds: TargetHolds<BridgeClient>;
-  readonly filled = new ProtectedTargets();
+  readonly filled = new ProtectedTargets((target) => this.#closed.isOfExtension(target));
   readonly #sessions = new CdpSessions<BridgeClient>();
   readonly #calls = new PendingCalls<BridgeCommand | ClientCall>();
   readonly #shares: SessionQuotas<BridgeClient>;

@@ -1,18 +1,27 @@
 import type { Command } from "./command.js";
 import type { TargetInfo } from "../../browser/cdp/target-event.js";
-import { isClosedTarget } from "../gates/internal-pages.js";
+import { isClosedTarget, isExtensionTarget } from "../gates/internal-pages.js";
 import type { CdpSession, CdpSessions } from "./sessions.js";
 
-/** The targets on which no client may have a session, as the browser tells of them. */
+/**
+ * The targets on which no client may have a session, as the browser tells of them, and those of extensions.
+ */
 export class ClosedTargets {
   readonly #closed = new Set<string>();
+  readonly #ofExtensions = new Set<string>();
 
   /** Whether clients have to be taken off it. */
   note(info: TargetInfo): boolean {
     const isClosed = isClosedTarget(info);
     if (isClosed) this.#closed.add(info.targetId);
     else this.#closed.delete(info.targetId);
+    if (isExtensionTarget(info)) this.#ofExtensions.add(info.targetId);
+    else this.#ofExtensions.delete(info.targetId);
     return isClosed;
+  }
+
+  isOfExtension(target: string): boolean {
+    return this.#ofExtensions.has(target);
   }
 
   has(target: unknown): boolean {
@@ -45,6 +54,7 @@ export class ClosedTargets {
 
   gone(target: string): void {
     this.#closed.delete(target);
+    this.#ofExtensions.delete(target);
   }
 }
 

@@ -3,8 +3,10 @@ import { codes, type Command, errorReply, resultReply } from "./command.js";
 import type { CdpSession, CdpSessions } from "./sessions.js";
 
 const carrier = "Target.sendMessageToTarget";
-const explained =
-  "is refused until the page's next navigation: a vault's value was filled in here (protect_filled)";
+const flag = "(protect_filled)";
+const explained = `is refused until the page's next navigation: a vault's value was filled in here ${flag}`;
+/** An extension's scripts run others in every page, by `chrome.scripting`, and take pictures of it. */
+const ofExtension = `is refused to an extension's scripts while a page has a value of a vault ${flag}`;
 
 /** Playwright says of every other error of these that the page has navigated. */
 const scripts: ReadonlySet<string> = new Set(["Runtime.evaluate", "Runtime.callFunctionOn"]);
@@ -13,7 +15,7 @@ const scripts: ReadonlySet<string> = new Set(["Runtime.evaluate", "Runtime.callF
 export function refusalOf(command: Command, why: string): string {
   // A mapper of BiDi reads nothing but an error, and asks for another serialization by its params.
   const isOfMapper = command.params["serializationOptions"] !== undefined;
-  if (!scripts.has(command.method) || isOfMapper || !why.endsWith(explained))
+  if (!scripts.has(command.method) || isOfMapper || !why.endsWith(flag))
     return errorReply(command, codes.refused, why);
   const exception = { type: "object", subtype: "error", className: "Error", description: `Error: ${why}` };
   const at = { exceptionId: 1, text: "Uncaught", lineNumber: 0, columnNumber: 0 };
@@ -29,6 +31,8 @@ export class ProtectedTargets {
 
   /** The fills on account of which each page is. */
   readonly #fills = new Map<string, Set<object>>();
+
+  constructor(private readonly isOfExtension: (target: string) => boolean) {}
 
   add(page: string, targets: readonly string[], fill: object): void {
     for (const target of targets) this.#pages.set(target, page);
@@ -59,6 +63,7 @@ export class ProtectedTargets {
         ? `${method} ${explained}`
         : undefined;
     const page = this.#pageOf(from);
+    if (this.#actsForExtension(from) && readsPage(command)) return `${method} ${ofExtension}`;
     const isRefused =
       readsAllPages(method) || (page !== undefined && (readsPage(command) || isOfFrame(page, from, command)));
     return isRefused ? `${method} ${explained}` : undefined;
@@ -85,7 +90,13 @@ export class ProtectedTargets {
   }
 
   #isProtected<Owner>(session: CdpSession<Owner>): boolean {
-    return this.#pageOf(session) !== undefined;
+    return this.#pageOf(session) !== undefined || this.#actsForExtension(session);
+  }
+
+  #actsForExtension<Owner>(session: CdpSession<Owner>): boolean {
+    for (let at: CdpSession<Owner> | undefined = session; at; at = at.parent)
+      if (at.target !== undefined && this.isOfExtension(at.target)) return true;
+    return false;
   }
 
   #pageOf<Owner>(session: CdpSession<Owner>): string | undefined {

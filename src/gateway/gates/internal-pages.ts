@@ -35,6 +35,9 @@ export function isInternalPage(url: string): boolean {
  */
 const newTab = "chrome://newtab/";
 
+/** Whether scripts of a target may have the powers of an extension, such as `chrome.scripting`. */
+export const isExtensionTarget = ({ url }: { readonly url: string }): boolean => isOfExtension(tidied(url));
+
 /**
  * May no client have a session on such a target? Chromium shows a PDF by a page of its own in a guest, which
  * has no address while a client could still plant scripts in it, and another type (`other`) until it has one

@@ -94,7 +94,8 @@ describe("a protected page", () => {
     const find = (id: string): CdpSession<object> => sessions.find(id) ?? root;
     sessions.addChild(find("page"), { id: "worker", target: "a worker" });
     sessions.addChild(root, { id: "frame", target: "a frame" });
-    const protectedTargets = new ProtectedTargets();
+    sessions.addChild(root, { id: "extension", target: "an extension's worker" });
+    const protectedTargets = new ProtectedTargets((target) => target === "an extension's worker");
     protectedTargets.add("the page", ["the page", "a frame"], fill);
     const why = (id: string, method: string, params = {}): string | undefined =>
       protectedTargets.whyRefused(sessions, find(id), { id: 1, method, params });
@@ -131,6 +132,16 @@ describe("a protected page", () => {
     expect(why("other", "Page.navigate", { url })).toBeUndefined();
     expect(protectedTargets.hides(find("root"), "Target.receivedMessageFromTarget")).toBe(true);
     expect(protectedTargets.hides(find("other"), "Target.receivedMessageFromTarget")).toBe(false);
+  });
+
+  test("is not read by scripts of an extension, which run others in every page", () => {
+    const { protectedTargets, why } = bed();
+    expect(why("extension", "Runtime.evaluate")).toMatch(/an extension's scripts .*protect_filled/);
+    const carried = { targetId: "an extension's worker", message: "{}" };
+    expect(why("root", "Target.sendMessageToTarget", carried)).toContain("protect_filled");
+    expect(why("extension", "Runtime.enable")).toBeUndefined();
+    protectedTargets.remove("the page");
+    expect(why("extension", "Runtime.evaluate")).toBeUndefined();
   });
 
   test("stays one where another fill has filled the document that it shows", () => {

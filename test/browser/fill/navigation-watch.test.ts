@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
+import { Cdp } from "../../../src/browser/cdp/cdp.js";
+import type { Chromium } from "../../../src/browser/chromium.js";
+import { watchNavigation } from "../../../src/browser/fill/navigation-watch.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
+import { PipeClient } from "../../support/browser/chromium-client.js";
+import { openTestHost } from "../../support/browser/chromium-host.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
+import { makeLauncher } from "../../support/browser/chromium-launcher.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { type FillSite, openFillSite, pausedPipe } from "../../support/browser/fill/fill-bed.js";
+
+let host: BrowserHost;
+let site: FillSite;
+beforeAll(async () => {
+  [host, site] = await Promise.all([openTestHost(), openFillSite()]);
+  site.serve({ body: `<input id="user" name="user">`, others: { "/next": "next", "/last": "last" } });
+});
+const { launch, killAll } = makeLauncher(() => host);
+afterAll(async () => {
+  await killAll();
+  await Promise.all([host.close(), site.close()]);
+});
+
+const soon = <T>(what: string, holds: () => Promise<T> | T) => until(what, holds, 10_000);
+
+describe.each(engines)("%s", (_, spec) => {
+  let chromium: Chromium;
+  let client: PipeClient;
+  let session: string;
+  let page: string;
+  beforeAll(async () => {
+    chromium = await launch(spec);
+    client = new PipeClient(chromium);
+    page = (await client.targets())[0]?.targetId ?? "";
+    session = await client.attach(page);
+  });
+  beforeEach(async () => {
+    await client.open("about:blank", session);
+    await client.open(`${site.here}/`, session);
+    await client.evaluate(`user.value = "secret-1"`, session);
+  });
+
+  /** Watches, and does something when the history is about to be cleared for the first time. */
+  async function watched(before: () => Promise<unknown>): Promise<{ tries: number; isOver: boolean }> {
+    const seen = { tries: 0, isOver: false };
+    const pipe = pausedPipe(chromium.pipe, "Page.resetNavigationHistory", before);
+    const counted = {
+      ...pipe,
+      send(message: string) {
+        seen.tries += Number(message.includes("Page.resetNavigationHistory"));
+        pipe.send(message);
+      },
+    };
+    const around = { hasClients: () => true, hold: () => () => {}, over: () => void (seen.isOver = true) };
+    await watchNavigation({ cdp: new Cdp(counted, systemClock), clock: systemClock }, { page, ...around });
+    return seen;
+  }
+  const shown = (): Promise<unknown> =>
+    client.evaluate(`location.pathname + (self.user?.value ?? "")`, session);
+  const countEntries = async (): Promise<number> =>
+    ((await client.send("Page.getNavigationHistory", {}, session))["entries"] as unknown[]).length;
+
+  test("a page that is gone back to before its history is clear is still the one that was filled", async () => {
+    const seen = await watched(async () => {
+      // The page may go before it has answered.
+      await client.evaluate("history.back()", session).catch(() => {});
+      await soon("it is back", async () => (await shown()) === "/secret-1");
+    });
+    await client.send("Page.navigate", { url: `${site.here}/next` }, session);
+    await soon("it is back, and its history is clear", async () => (await countEntries()) === 1);
+    expect([await shown(), seen.isOver]).toEqual(["/secret-1", false]);
+    await client.open(`${site.here}/last`, session);
+    await soon("it is over", () => seen.isOver);
+    expect(await countEntries()).toBe(1);
+  });
+
+  test("a page that keeps its history by a reload without end is not taken for another", async () => {
+    const seen = await watched(async () => {
+      await client.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }, session);
+      const isStopped = (): boolean => client.events.some(({ method }) => method === "Fetch.requestPaused");
+      // A reload in the very moment of a commit comes to nothing.
+      for (let tries = 0; tries < 10 && !isStopped(); tries += 1) {
+        client.send("Page.reload", {}, session).catch(() => {});
+        await until("it is stopped", isStopped, 1000).catch(() => {});
+      }
+    });
+    await client.open(`${site.here}/next`, session);
+    await soon("Chromium has refused for long", () => seen.tries > 82);
+    expect(seen.isOver).toBe(false);
+    await client.send("Fetch.disable", {}, session);
+    await client.send("Page.stopLoading", {}, session);
+    await client.open(`${site.here}/last`, session);
+    await soon("its history is clear", async () => (await countEntries()) === 1);
+    expect(seen.isOver).toBe(false);
+    await client.open(`${site.here}/next`, session);
+    await soon("it is over", () => seen.isOver);
+  });
+});
