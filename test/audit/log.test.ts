@@ -131,14 +131,18 @@ onBoth("the audit log", ({ bed: stores }) => {
     withLog(async (bed) => {
       await bed.appendPaths(paths(5));
       const filter = always();
-      const { next: token = "" } = await bed.page(filter, 2);
+      const { next: token = "", entries } = await bed.page(filter, 2);
+      // What an export destination shows of its place in the log.
+      const cursor = Buffer.from(`1 ${entries[0]?.position}`).toString("base64url");
       const refusals = await Promise.all([
         bed.reader.page({ filter: { ...filter, method: "GET" }, limit: 2, token }),
         bed.reader.page({ filter: { ...filter, end: filter.end + 1 }, limit: 2, token }),
         bed.reader.page({ filter, limit: 2, token: `${token}x` }),
         bed.reader.chunk({ filter, limit: 2, token, isPacked: false }),
+        bed.reader.page({ filter, limit: 2, token: cursor }),
+        bed.reader.chunk({ filter, limit: 2, token: cursor, isPacked: false }),
       ]);
-      expect(refusals.map(({ kind }) => kind)).toEqual(Array(4).fill("refused"));
+      expect(refusals.map(({ kind }) => kind)).toEqual(Array(6).fill("refused"));
     }));
 
   test("a search reads only segments whose summary may hold it", () =>

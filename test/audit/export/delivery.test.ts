@@ -83,6 +83,27 @@ test("a window is held back until its time has come, and the cursor waits with i
     expect(cloud.lines().map(({ path }) => path)).toEqual(["/old", "/new"]);
   }));
 
+test("what is recorded before an activation, or during a pause, is delivered by none that comes after", () =>
+  inWorld(async ({ log, cloud, exports }) => {
+    // A window that is over closes its time for later entries: the next delivery looks further ahead.
+    const soon = (aheadMs: number) => ({ windows: { windowMs: 1000, holdMs: -aheadMs } });
+    const { id } = await exports.trusting();
+    const turn = async (status: "active" | "paused"): Promise<void> =>
+      void valueOf(await exports.operations.update(id, { status }));
+    await log.appendPaths(["/before"]);
+    await turn("active");
+    await log.appendPaths(["/active"]);
+    await deliveryOf({ exports, log }, soon(5000)).deliver(id);
+    expect(cloud.lines().map(({ path }) => path)).toEqual(["/active"]);
+    await turn("paused");
+    await log.appendPaths(["/paused"]);
+    await deliveryOf({ exports, log }, soon(5000)).deliver(id);
+    await turn("active");
+    await log.appendPaths(["/resumed"]);
+    await deliveryOf({ exports, log }, soon(60_000)).deliver(id);
+    expect(cloud.lines().map(({ path }) => path)).toEqual(["/active", "/resumed"]);
+  }));
+
 test("what was received in one hour and recorded in the next stands in an object of its own hour", () =>
   inWorld(async ({ log, cloud, exports }) => {
     const [one, other] = [2 * hourMs, 3 * hourMs];

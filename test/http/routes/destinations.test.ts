@@ -106,9 +106,29 @@ test.each([
   ["a type that is none", { type: "gcs" }],
   ["no prefix", { prefix: undefined }],
   ["an external id of the caller's own choice", { external_id: "mine" }],
+  ["a role of the service of the caller's own choice", { service_role_arn: destinationBody().role_arn }],
   ["a status at the creation", { status: "active" }],
+  ["a region that is too long", { region: "a".repeat(129) }],
+  ["a bucket that is too short", { bucket: "ab" }],
+  ["a bucket that is too long", { bucket: "a".repeat(64) }],
+  ["a prefix that is too long", { prefix: "a".repeat(513) }],
+  ["a role that is too long", { role_arn: `${destinationBody().role_arn}${"a".repeat(2048)}` }],
+  ["a key that is too long", { kms_key_id: "a".repeat(2049) }],
+  ["another format", { format: "jsonl" }],
 ])("a body with %s is refused", async (_, over) => {
   const got = await send(server().url + path, { method: "POST", body: { ...destinationBody(), ...over } });
+  expect(got).toMatchObject({ status: 400, body: { code: "bad_request" } });
+  expect(operations()).toEqual([]);
+});
+
+test.each([
+  ["an external id", { external_id: "x".repeat(32) }],
+  ["a role of the service", { service_role_arn: destinationBody().role_arn }],
+  ["a count of failures", { consecutive_failures: 0 }],
+  ["a place in the log", { last_exported_cursor: "MSAx" }],
+  ["a status that is none", { status: "deleted" }],
+])("a change of %s is refused", async (_, change) => {
+  const got = await send(server().url + one, { method: "PATCH", body: change });
   expect(got).toMatchObject({ status: 400, body: { code: "bad_request" } });
   expect(operations()).toEqual([]);
 });
