@@ -107,6 +107,11 @@ export interface ApiKeyStore {
   ): Promise<
     { kind: "admitted" | "expired" | "limited" | "elsewhere"; key: ApiKey; rate?: Rate } | { kind: "unknown" }
   >;
+  /**
+   * The key of this digest as it was when it came last here. It may have ended since: a script has to judge
+   * it before anything is done. Undefined where none can, or where a note of its use is due.
+   */
+  recall(digest: string): ApiKey | undefined;
   create(
     key: NewApiKey & Pick<ApiKey, "name" | "projectId" | "policy">,
     how: Repeatable,

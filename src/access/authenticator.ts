@@ -7,6 +7,7 @@ import { refusal } from "../base/errors.js";
 import { findProjectId } from "../base/ids.js";
 import { CallerAdmission, type CallerStore } from "./admission.js";
 import type { ApiKey, ApiKeyStore } from "./api-key.js";
+import { deferAdmission } from "./deferred-admission.js";
 import { isTokenText, type People } from "./people.js";
 import {
   type Admitted,
@@ -21,7 +22,7 @@ interface AuthenticatorParts {
   readonly rootKey: Secret;
   /** Who answers for what is done with it. */
   readonly rootPerson: Person;
-  readonly keys: Pick<ApiKeyStore, "admit">;
+  readonly keys: Pick<ApiKeyStore, "admit" | "recall">;
   /** Undefined where no issuer is configured. */
   readonly people?: People | undefined;
   /** Asked about whoever needs no look-up. */
@@ -53,6 +54,22 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
       if (!(isKey && isRootApart) && isRoot(given)) return admission.known(root, { caller: "root", named });
       if (people && isTokenText(given)) return admitPerson(people, given, named);
       return isKey ? admitKey(keyDigestOf(given), named) : refusal("unauthorized");
+    },
+    defer({ authorization, project: named }) {
+      const given = isRootApart ? bearerOf(authorization) : undefined;
+      if (given === undefined || !isKeyText(given)) return undefined;
+      const digest = keyDigestOf(given);
+      const key = parts.keys.recall(digest);
+      // What a policy allows may have to be looked up: those requests are admitted first.
+      if (!key || key.policy) return undefined;
+      const principal = principalOfKey(key);
+      const presumed = admission.settle(principal, named, { isActive: true });
+      if (presumed.kind === "refused") return undefined;
+      return deferAdmission({
+        principal: presumed.principal,
+        key: { digest, project: admission.projectOf(principal, named) },
+        look: () => admitKey(digest, named),
+      });
     },
   };
 }

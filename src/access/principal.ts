@@ -55,9 +55,35 @@ export type Admitted = { readonly rate?: Rate } & (
   | (Refusal & { readonly principal?: Principal })
 );
 
+/** An API key that a script judges before it does anything, and the project that the request is about. */
+export interface JudgedKey {
+  readonly digest: string;
+  readonly project: ProjectId;
+}
+
+/**
+ * A request whose API key is judged by the first script that it runs, in place of a round trip before. Until
+ * then nothing of it is done, and nothing is answered (http/admission.ts).
+ */
+export interface DeferredAdmission {
+  /** Whom the key let in when it came last here. All of it is as the key was made; only its end is not. */
+  readonly principal: Principal;
+  /** What the next script is to judge; undefined once that is done. */
+  due(): JudgedKey | undefined;
+  /** Says that a script has found the key good, and has taken the request out of its rate. */
+  letIn(rate: Rate | undefined): void;
+  /** What came of it; a look-up of its own where no script has judged it. */
+  judge(): Promise<Admitted>;
+}
+
 /** Decides who a request is from and whether it is let in. What needs no look-up is answered at once. */
 export interface Authenticator {
   admit(shown: Credentials): Admitted | Promise<Admitted>;
+  /**
+   * For a request whose first script can judge its key. Undefined where it has to be admitted before, as a
+   * key that has not come lately here.
+   */
+  defer(shown: Credentials): DeferredAdmission | undefined;
 }
 
 const rootKeyId = "root";

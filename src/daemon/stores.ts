@@ -28,7 +28,8 @@ import {
   keepAlive,
   type RedisOptions,
 } from "../store/redis/connect.js";
-import { type RedisMember, ScriptStore } from "../store/redis/redis.js";
+import type { RedisMember } from "../store/redis/members.js";
+import { ScriptStore } from "../store/redis/redis.js";
 import { checkSchema } from "../store/redis/schema.js";
 import { privateRedisDirectory } from "../store/private/paths.js";
 import { AppendOnlyFile } from "../store/redis/append-only-file.js";
@@ -82,6 +83,7 @@ export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Mill
 
 const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones }: Config): StoreLimits => ({
   maxWaiters: acquire.maxWaiters,
+  requestsPerMinute: limits.requestsPerMinute,
   maxSessions: limits.maxSessions,
   concurrentSessions: limits.concurrentSessions,
   idempotencyMs: acquire.idempotencyMs,

@@ -1,5 +1,4 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import type { Admitted } from "../access/principal.js";
 import type { FastifyRequest, FastifyServerFactory } from "fastify";
 import { RemudaError, refusal } from "../base/errors.js";
 import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
@@ -7,13 +6,13 @@ import { makeClientAddress } from "../base/net/client-address.js";
 import { securityHeaders } from "../base/net/security-headers.js";
 import { makeInProject } from "./caller.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
-import { addAuthorization, refuseClosed } from "./authorization.js";
+import { addAdmission } from "./admission.js";
+import { addAuthorization } from "./authorization.js";
 import { type App, fail, makeBare } from "./bare-app.js";
 import { acceptBodies } from "./body.js";
 import { sendRefusal } from "./errors.js";
 import { addFirstRemovals } from "./first-removals.js";
-import { type OpenRequest, OpenRequests } from "./open-requests.js";
-import { makeNoteFailedLogin, tellRate, type NoteFailedLogin } from "./rates.js";
+import { makeNoteFailedLogin } from "./rates.js";
 import { watchPlatformCalls } from "./platform-calls.js";
 import { pathOf } from "./told-path.js";
 import { addApiKeys } from "./routes/api-keys.js";
@@ -60,6 +59,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   app.decorateRequest("principal", undefined);
   app.decorateRequest("sees", undefined);
   app.decorateRequest("open", undefined);
+  app.decorateRequest("deferred", undefined);
   app.decorateRequest("concerned", undefined);
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
@@ -107,54 +107,6 @@ function addFirstHook(app: App, state: AppState): void {
     reply.headers(securityHeaders).header("x-request-id", request.id);
     if (state.draining) reply.header("connection", "close");
     next(state.closing ? new RemudaError("draining") : undefined);
-  });
-}
-
-declare module "fastify" {
-  interface FastifyContextConfig {
-    /** Its answer is whole before it is cut, although it may itself have ended the key that it came with. */
-    readonly mayEndItsKey?: true;
-  }
-  interface FastifyRequest {
-    /** Undefined where its credential never ends. */
-    open: OpenRequest | undefined;
-  }
-}
-
-/**
- * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
- * root key costs no turn of the event loop.
- */
-function addAdmission(app: App, deps: HttpDeps, noteFailedLogin: NoteFailedLogin): void {
-  const open = new OpenRequests(deps);
-  app.addHook("onClose", () => open.close());
-  app.addHook("onRequest", (request, reply, next) => {
-    const settle = (got: Admitted): void => {
-      request.principal = got.principal;
-      if (got.rate) tellRate(reply, got.rate);
-      const refused =
-        got.kind === "admitted" ? refuseClosed(request) : (noteFailedLogin(request, got) ?? got);
-      if (refused) return void sendRefusal(reply, refused);
-      if (got.principal) request.open = open.add(got.principal, reply.raw, askedAt);
-      next();
-    };
-    const { authorization, "x-kernel-project-id": project } = request.headers;
-    const askedAt = deps.clock.monotonic();
-    const got = deps.authenticator.admit({ authorization, project: project?.toString() });
-    if (got instanceof Promise) got.then(settle, next);
-    else settle(got);
-  });
-  app.addHook("preValidation", ({ open: opened, routeOptions: { config } }, reply, next) => {
-    // An upload is read by its route, which asks when all of it is there.
-    const judged = config.takesMultipart ? undefined : opened?.hasEnded();
-    if (judged === undefined) return next();
-    const settle = (hasEnded: boolean): void =>
-      hasEnded ? void sendRefusal(reply, refusal("unauthorized")) : next();
-    judged.then(settle, next);
-  });
-  app.addHook("preHandler", ({ routeOptions: { config } }, reply, next) => {
-    if (config.mayEndItsKey) open.forget(reply.raw);
-    next();
   });
 }
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type Principal, projectOfRequest } from "../access/principal.js";
+import { type DeferredAdmission, type Principal, projectOfRequest } from "../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { RemudaError } from "../base/errors.js";
 import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
@@ -67,6 +67,10 @@ class HttpCaller implements Caller {
 
   get trace(): TraceContext | undefined {
     return findTrace(this.#asked.headers);
+  }
+
+  get admission(): DeferredAdmission | undefined {
+    return this.#asked.deferred;
   }
 
   hasEnded(): Promise<boolean> | undefined {

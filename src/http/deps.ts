@@ -107,8 +107,8 @@ export interface HttpDeps {
   operationsIn(project: ProjectId): OperationsInProject;
   /** Holds archives that were sent with a request, until its operation has taken them. */
   readonly staging: Staging;
-  /** Takes what each request leaves in the audit log. */
-  readonly audit: AuditRecorder;
+  /** Takes what each request leaves in the audit log; undefined where there is none. */
+  readonly audit: AuditRecorder | undefined;
   readonly auditLog: AuditReader;
   readonly destinations: DestinationOperations;
   /** What providers and operations of vaults are called in answers. */

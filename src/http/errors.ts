@@ -62,14 +62,25 @@ const challenge = (reply: FastifyReply, refused: Refusal): Record<string, string
     ? { "www-authenticate": 'Bearer error="invalid_token"' }
     : {};
 
-export function sendRefusal(reply: FastifyReply, refused: Refusal): FastifyReply {
+export const sendRefusal = (reply: FastifyReply, refused: Refusal): FastifyReply =>
+  reply.send(headedAs(reply, refused));
+
+/** Makes an answer that was about to be sent one that refuses; gives its text. */
+export function showRefusal(reply: FastifyReply, refused: Refusal): string {
+  for (const header of ["content-length", "retry-after", "retry-after-ms", "x-should-retry"])
+    reply.removeHeader(header);
+  return JSON.stringify(headedAs(reply, refused));
+}
+
+/** Gives the body. */
+function headedAs(reply: FastifyReply, refused: Refusal): ErrorBody {
   const told = toldTo(reply.request.principal, refused);
   // The type is named since that of a stream which has failed is set by then.
-  return reply
+  reply
     .code(errors[told.code].status)
     .headers({ ...errorHeaders(told), ...challenge(reply, told) })
-    .type("application/json; charset=utf-8")
-    .send(errorBody(told));
+    .type("application/json; charset=utf-8");
+  return errorBody(told);
 }
 
 /** Who may not see the organization's limits is not told that one of them is reached, nor what it is. */

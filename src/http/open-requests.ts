@@ -87,15 +87,20 @@ export class OpenRequests {
 
   /**
    * Undefined for the root key, which never ends, and for who has hung up while they were judged. `askedAt`
-   * is when that began, by the monotonic clock.
+   * is when that began, by the monotonic clock. Where it `isDeferred`, the key is judged once the body is
+   * there, whenever that is.
    */
-  add(principal: Principal, response: ServerResponse, askedAt: Millis): OpenRequest | undefined {
+  add(
+    principal: Principal,
+    response: ServerResponse,
+    { askedAt, isDeferred }: { readonly askedAt: Millis; readonly isDeferred: boolean },
+  ): OpenRequest | undefined {
     if (keyOf(principal) === undefined && principal.expiresAt === undefined) return undefined;
     if (response.destroyed) return undefined;
     this.#stop ??= this.parts.clock.every(lookMs, () => void this.#look());
     const { socket, complete: isWhole } = response.req;
     const opened = new OpenRequest(principal, this.parts, askedAt);
-    opened.isEarly = !isWhole;
+    opened.isEarly = !isWhole && !isDeferred;
     this.#open.set(response, opened);
     const before = socket.bytesWritten;
     response.once("close", () => {

@@ -27,10 +27,11 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
   const state: AppState = { draining: false, closing: false };
   const upgraded = new Set<Duplex>();
   const docs = makeDocs(options, deps, state);
-  const trail = new AuditTrail(deps.audit, deps.clock, makeClientAddress(options.trustedProxies));
+  const addressOf = makeClientAddress(options.trustedProxies);
+  const trail = deps.audit && new AuditTrail(deps.audit, deps.clock, addressOf);
   const app = makeApp(options, deps, {
     state,
-    prepare: (made) => trail.watch(made),
+    prepare: (made) => trail?.watch(made),
     serverFactory: (api) =>
       makeServer({ options, deps, state, trail, upgraded, isDocsPath, docs: docs.request }, api),
   });
@@ -38,7 +39,7 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
   // Does not listen through Fastify, which would listen a second time where a name has two addresses.
   await listenOn(app.server, { host: options.host, port: options.port });
   const { port } = app.server.address() as AddressInfo;
-  const stopLooking = deps.clock.every(longAnswersMs, () => trail.recordLong());
+  const stopLooking = deps.clock.every(longAnswersMs, () => trail?.recordLong());
   return {
     port,
     drain() {

@@ -16,7 +16,8 @@ interface Wiring {
   readonly options: HttpOptions;
   readonly deps: HttpDeps;
   readonly state: AppState;
-  readonly trail: AuditTrail;
+  /** Undefined where there is no audit log. */
+  readonly trail: AuditTrail | undefined;
   /** Sockets that were upgraded: Node.js no longer counts them as its own when it closes. */
   readonly upgraded: Set<Duplex>;
   readonly isDocsPath: (url: string) => boolean;
@@ -62,17 +63,17 @@ export function makeServer(wiring: Wiring, api: Listener): Server {
   server.maxConnections = options.maxConnections;
   server.setTimeout(options.silenceTimeoutMs, cutSilent);
   const refuse = (request: IncomingMessage, refused: Refusal): void => {
-    wiring.trail.refused(request, refused);
+    wiring.trail?.refused(request, refused);
     refuseOnSocket(request.socket, refused, request);
   };
   server.on("clientError", (error, socket) =>
-    refuseMalformed(error, socket, (request, refused) => wiring.trail.refused(request, refused)),
+    refuseMalformed(error, socket, (request, refused) => wiring.trail?.refused(request, refused)),
   );
   server.on("checkExpectation", (request: IncomingMessage) => refuse(request, expectsUnknown));
   // Node.js would close the connection without a word.
   server.on("connect", (request: IncomingMessage) => refuse(request, isNoProxy));
   server.on("upgrade", (request, socket, head) => {
-    wiring.trail.upgrading(request, socket);
+    wiring.trail?.upgrading(request, socket);
     // Whatever is said there now would stand before replies that are still to come.
     if (repliesOn(socket).length > 0) return void socket.destroy();
     // A page of any origin may open a WebSocket here: it has to know the token, which nothing sends by itself
@@ -94,7 +95,7 @@ const route =
   ({ deps, trail, isDocsPath, docs }: Wiring, api: Listener): Listener =>
   (request, response) => {
     const url = request.url ?? "/";
-    trail.received(request, response);
+    trail?.received(request, response);
     if (isInterceptedPath(url) && deps.interceptor.request(request, response)) return;
     if (isDocsPath(url)) docs(request, response);
     else api(request, response);
@@ -113,7 +114,7 @@ const guarded =
   ({ deps, trail }: Wiring, hosts: HostCheck, listener: Listener): Listener =>
   (request, response) => {
     const refuse = (refused: Refusal): void => {
-      trail.refused(request, refused);
+      trail?.refused(request, refused);
       refuseOnSocket(request.socket, refused, request);
     };
     try {

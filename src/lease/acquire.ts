@@ -113,6 +113,8 @@ async function lendFrom(
     storeRequestOf(attempt.request, { pool, body }),
   );
   switch (reply.kind) {
+    case "refused":
+      return finalAnswer(reply);
     case "granted":
       return await attempt.grant(reply);
     case "waiting":
@@ -133,7 +135,7 @@ async function lendFrom(
 }
 
 const storeRequestOf = (
-  { waiter, keyed }: LeaseRequest,
+  { waiter, keyed, caller: { admission } }: LeaseRequest,
   { pool, body }: Pick<PoolAcquire, "pool" | "body">,
 ): Parameters<PoolStore["acquire"]>[1] => ({
   pool: pool.id,
@@ -141,6 +143,7 @@ const storeRequestOf = (
   mayWait: body.acquire_timeout_seconds !== 0,
   ...(pool.name === undefined ? {} : { name: pool.name }),
   ...(keyed ? { keyed } : {}),
+  admission,
 });
 
 /** A name is reserved before it is known whether the candidate is the pool that is meant. */

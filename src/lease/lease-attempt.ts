@@ -78,6 +78,9 @@ export class LeaseAttempt {
   static async open(ports: LendPorts, request: LeaseRequest): Promise<Done<LeaseAttempt> | Refusal> {
     if (await request.caller.hasEnded?.()) return refusal("unauthorized");
     const { name } = request.waiter;
+    // A name is reserved before the script that lends could judge.
+    const admitted = name === undefined ? undefined : await request.caller.admission?.judge();
+    if (admitted?.kind === "refused") return admitted;
     const reserved = name === undefined ? "none" : await reserve(ports, request, name);
     return reserved ? done(new LeaseAttempt(ports, request, reserved)) : refusal("name_taken");
   }

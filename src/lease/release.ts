@@ -36,13 +36,15 @@ export const makeRelease =
     const browser = findBrowserIdIn(ports.projects.project, body.session_id);
     if (!browser) return await notFound(ports, ref);
     const partition = partitionOf(browser);
-    const { kind: outcome, captured } = await ports.poolStore.release(partition, {
+    const reply = await ports.poolStore.release(partition, {
       browser,
       reuse: body.reuse ?? true,
       why: "released",
       ...askerOf(caller),
       ...nameIn(partition, ref),
     });
+    if (reply.kind === "refused") return reply;
+    const { kind: outcome, captured } = reply;
     if (captured) caller.concerns?.(capturedOf(ports, browser, captured));
     switch (outcome) {
       case "released":
@@ -87,10 +89,12 @@ const askerOf = ({
   retryCount,
   request,
   lease,
-}: Caller): Pick<ReleaseRequest, "isRetry" | "request" | "lease"> => ({
+  admission,
+}: Caller): Pick<ReleaseRequest, "isRetry" | "request" | "lease" | "admission"> => ({
   isRetry: retryCount > 0,
   request,
   ...(lease ? { lease } : {}),
+  admission,
 });
 
 /** The browser has gone with its lease. */
@@ -113,14 +117,16 @@ export const makeRemoveSession =
   async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
     const isRetry = caller.retryCount > 0 && !caller.lease;
     const browser = await findSessionId(ports, ref);
-    const { kind: outcome, captured } = browser
+    const reply = browser
       ? await ports.poolStore.release(partitionOf(browser), {
           browser,
           reuse: false,
           why: "deleted",
           ...askerOf(caller),
         })
-      : { kind: "unknown" as const, captured: undefined };
+      : { kind: "unknown" as const };
+    if (reply.kind === "refused") return reply;
+    const { kind: outcome, captured } = { captured: undefined, ...reply };
     if (browser && captured) caller.concerns?.(capturedOf(ports, browser, captured));
     if (outcome === "superseded") return refusal("lease_superseded");
     const isOver =

@@ -1,4 +1,4 @@
-import type { Principal } from "../access/principal.js";
+import type { DeferredAdmission, Principal } from "../access/principal.js";
 import type { BrowserId, LeaseId, RequestId } from "../base/ids.js";
 import type { TraceContext } from "../base/trace-context.js";
 import type { Telemetry } from "./bodies.js";
@@ -30,6 +30,11 @@ export interface Caller {
    * ago.
    */
   hasEnded?(): Promise<boolean> | undefined;
+  /**
+   * Set where its key is still to be judged, by the first script that is run for it: nothing is to be changed
+   * before.
+   */
+  readonly admission?: DeferredAdmission | undefined;
   /** To be told whose browser the request manages, so that its holder can see the call among the events. */
   concerns?(lease: CapturingLease | Promise<CapturingLease>): void;
 }

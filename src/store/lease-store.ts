@@ -7,6 +7,7 @@ import {
   partitionOf,
   RequestId,
 } from "../base/ids.js";
+import type { Refusal } from "../base/errors.js";
 import { parserOf } from "../base/parser.js";
 import { LaunchingBrowser, type LeasedBrowser, leasedParser } from "../pool/browser.js";
 import type {
@@ -45,17 +46,19 @@ export class RedisLeaseStore implements LeaseStore {
   constructor(protected readonly scripts: PartitionScripts) {}
 
   async acquire(partition: Partition, ask: AcquireRequest): Promise<AcquireReply> {
-    const reply = await this.scripts.run(
-      { partition, request: ask.waiter.connection, keyed: ask.keyed },
-      "acquire",
-      {
+    const { connection } = ask.waiter;
+    const target = { partition, request: connection, keyed: ask.keyed, asker: connection };
+    const reply = await this.scripts.runFor(ask.admission, target, {
+      name: "acquire",
+      args: {
         pool: ask.pool,
         name: ask.name ?? "",
         waiter: JSON.stringify(ask.waiter),
         body: ask.keyed?.body ?? "",
         mayWait: flag(ask.mayWait),
       },
-    );
+    });
+    if (reply.kind === "refused") return reply;
     if (reply.kind === "granted")
       return { kind: "granted", browser: leasedParser.json(reply.payload), at: reply.at };
     if (reply.kind === "waiting") return { kind: "waiting", ...parsePlace(reply.payload) };
@@ -130,19 +133,16 @@ export class RedisLeaseStore implements LeaseStore {
     return (await this.scripts.run({ partition, request }, "undo", { lease })).kind;
   }
 
-  async release(partition: Partition, ask: ReleaseRequest): Promise<ReleaseReply> {
+  async release(partition: Partition, ask: ReleaseRequest): Promise<ReleaseReply | Refusal> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
     // A release is known by the lease that it names, however often it is asked for.
-    const place = { partition, request: why === "released" && lease !== "" ? lease : request };
-    const reply = await this.scripts.run(place, "release", {
-      browser,
-      request,
-      name,
-      lease,
-      reuse: flag(reuse),
-      why,
-      isRetry: flag(isRetry),
+    const about = why === "released" && lease !== "" ? lease : request;
+    const target = { partition, request: about, asker: request };
+    const reply = await this.scripts.runFor(ask.admission, target, {
+      name: "release",
+      args: { browser, request, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) },
     });
+    if (reply.kind === "refused") return reply;
     const captured = capturedIn(reply.effects);
     return captured ? { kind: reply.kind, captured } : { kind: reply.kind };
   }

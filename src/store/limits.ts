@@ -3,6 +3,8 @@ import type { Millis } from "../base/clock.js";
 /** The limits that scripts are given; all of them come from the configuration. */
 export interface StoreLimits {
   readonly maxWaiters: number;
+  /** How many of one caller; null: as many as come. */
+  readonly requestsPerMinute: number | null;
   /** The most on-demand sessions at once; null: no limit. */
   readonly maxSessions: number | null;
   /** The most browsers of the organization: sessions on demand and the sizes of pools; null: no limit. */

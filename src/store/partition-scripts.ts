@@ -1,5 +1,7 @@
 import { LRUCache } from "lru-cache";
+import type { DeferredAdmission } from "../access/principal.js";
 import type { Millis } from "../base/clock.js";
+import type { Refusal } from "../base/errors.js";
 import {
   type LeaseId,
   type Partition,
@@ -11,8 +13,11 @@ import type { IdempotencyKey } from "../pool/ports/pool-store.js";
 import type { EffectRunner } from "./effects.js";
 import type { StoreLimits } from "./limits.js";
 import type { RedisClient } from "./redis/connect.js";
+import { toldRate } from "./organization/caller-store.js";
 import {
+  accessKey,
   answerKey,
+  callerRateKey,
   idempotencyKey,
   type PartitionKeys,
   partitionKeys,
@@ -28,6 +33,8 @@ interface ScriptTarget {
   /** The request under which the script's first answer is kept. */
   readonly request?: RequestId | LeaseId;
   readonly keyed?: IdempotencyKey | undefined;
+  /** That of the API key which the script judges first. */
+  readonly digest?: string;
 }
 
 interface KeysOfPartition {
@@ -64,6 +71,27 @@ export class PartitionScripts {
     return reply;
   }
 
+  /** The same for whoever may be let in by the script itself. A refusal says why they are not. */
+  async runFor<const Name extends ScriptName>(
+    admission: DeferredAdmission | undefined,
+    target: ScriptTarget & { readonly asker: RequestId },
+    { name, args }: { readonly name: Name; readonly args: ScriptArgs },
+  ): Promise<ScriptReply<Name> | Refusal> {
+    const due = admission?.due();
+    if (!admission || !due) return await this.run(target, name, args);
+    const { asker, partition } = target;
+    const keys = this.#keysIn({ ...target, digest: due.digest }, name);
+    const parts = { keys, args: { ...args, ...due, asker }, sharedArgs: this.#limits };
+    const reply = await this.store.callJudged(name, parts);
+    if (!reply) {
+      const got = await admission.judge();
+      return got.kind === "refused" ? got : await this.run(target, name, args);
+    }
+    admission.letIn(toldRate(this.at.limits.requestsPerMinute, { isTaken: true, told: reply.rate }).rate);
+    if (reply.effects !== "") await this.effects.carryOut(partition, reply.effects);
+    return reply;
+  }
+
   ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
     return this.store.ask(command);
   }
@@ -80,13 +108,15 @@ export class PartitionScripts {
     return idempotencyKey(this.#projectOf(partition), partition, digest);
   }
 
-  #keysIn({ partition, request, keyed }: ScriptTarget, script: string): CallParts["keys"] {
+  #keysIn({ partition, request, keyed, digest }: ScriptTarget, script: string): CallParts["keys"] {
     const { project, shared } = this.#keysOf(partition);
     return {
       shared,
       keyOf: (key) => {
         if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
         if (key === "idempotency") return idempotencyKey(project, partition, keyed?.key ?? "none");
+        if (key === "keyDigests" || key === "activeProjects") return accessKey(key);
+        if (key === "callerRate" && digest !== undefined) return callerRateKey(digest);
         throw new Error(`script ${script}: no partition has ${key}, or it stands behind those of a request`);
       },
     };
@@ -113,6 +143,7 @@ const limitArgs = (limits: StoreLimits): ScriptArgs => ({
   most: limits.maxSessions ?? "",
   keepMs: limits.idempotencyMs,
   maxWaiters: limits.maxWaiters,
+  perMinute: limits.requestsPerMinute ?? "",
   provisionalMs: limits.provisionalMs,
   controlLostMs: limits.controlLostMs,
   keyedMs: limits.keyedGraceMs,

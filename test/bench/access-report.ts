@@ -11,9 +11,9 @@ export function accessReport(pairs: readonly Pair[]): Report {
   return {
     title: "Who may do what: requests that are looked up, held to limits and checked",
     method: [
-      "Beside the root key on a daemon without projects and limits. A project's key: on a daemon with projects, with limits on browsers and",
-      "with rates for requests and creations. Pools are closed to keys with a policy, so such a key launches browsers on demand. The last row",
-      "compares two daemons without limits: one with 100,000 keys, and one with a single key. The audit log cannot be turned off: both have it.",
+      "Beside the root key on a daemon without projects, limits and audit log. A project's key: on a daemon with projects, with limits on",
+      "browsers, rates for requests and creations, and the audit log. Pools are closed to keys with a policy, so such a key launches browsers",
+      "on demand. The last row compares two daemons without limits, both with the log: one with 100,000 keys, and one with a single key.",
       "At 1 in flight nothing hides that a look-up is a round trip: there is no bar there.",
       '"processor": of the daemon and of Redis, in µs a turn, checked / plain.',
     ],

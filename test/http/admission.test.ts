@@ -27,6 +27,7 @@ const authenticator: Authenticator = {
     if (authorization === "Bearer broken") return Promise.reject(new Error("the store is on fire"));
     return refusal("unauthorized");
   },
+  defer: () => undefined,
 };
 
 let app: App;

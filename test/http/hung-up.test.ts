@@ -26,6 +26,7 @@ const server = sharedServer(
         await judging();
         return authenticator.admit(shown);
       },
+      defer: () => undefined,
     },
     async endedAmong(ids) {
       asked.push(ids);

@@ -20,6 +20,7 @@ const server = sharedServer(
         shown.authorization === `Bearer ${brief}`
           ? { kind: "admitted", principal: { ...session, expiresAt: Date.now() + 300 } }
           : authenticator.admit(shown),
+      defer: () => undefined,
     },
     async endedAmong(ids) {
       asked.push(ids);

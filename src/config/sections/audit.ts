@@ -22,6 +22,9 @@ const exportSection = Type.Object({
 });
 
 export const auditSection = Type.Object({
+  enabled: switched(
+    "whether what is asked of this daemon leaves entries in the audit log; where not, nobody can say afterwards who has done what",
+  )(true),
   hot_hours: hours("entries stay in Redis for; older ones are sealed into the archives", [1, 24 * 7])(2),
   hot_bytes: bytes("of entries in Redis beyond which the oldest are sealed early", [2 ** 12, 2 ** 36])(
     256 * 2 ** 20,

@@ -22,6 +22,7 @@ export function openAudit(shared: DaemonParts, stops: Stops): AuditPart {
   const { config, clock, log, metrics, stores, archives } = shared;
   const { audit: store } = stores;
   const { audit: meter } = metrics;
+  if (!config.audit.enabled) log.warn({ enabled: false }, "audit log is off: requests leave no entries");
   const writer = new AuditWriter({ store, clock, log, meter, id: newRequestId() });
   const { unknownEntries: mostOfAll, unknownEntriesOfAddress: mostOfEach } = config.audit;
   const recorder = new UnknownCallers({ recorder: writer, clock, meter, mostOfEach, mostOfAll });
@@ -41,7 +42,7 @@ export function openAudit(shared: DaemonParts, stops: Stops): AuditPart {
   const sealing = { store, files, hotMs, sealBytes, segmentEntries, keepMs, log };
   return {
     operations: {
-      audit: recorder,
+      audit: config.audit.enabled ? recorder : undefined,
       auditLog: makeAuditReader({ store, files, clock }),
       destinations: exports.operations,
     },

@@ -1,4 +1,4 @@
-import type { AuditRecorder } from "../../audit/writer.js";
+import { type AuditRecorder, noRecorder } from "../../audit/writer.js";
 import type { Stops } from "../../base/stops.js";
 import type { Config } from "../../config/config.js";
 import type { FormOptions } from "../../form/app.js";
@@ -11,7 +11,7 @@ import { openCollectionForms } from "../vaults.js";
  */
 export async function listenForPeople(
   shared: DaemonParts,
-  audit: AuditRecorder,
+  audit: AuditRecorder | undefined,
   stops: Stops,
 ): Promise<void> {
   const { config, clock, log, endpoints } = shared;
@@ -19,7 +19,7 @@ export async function listenForPeople(
   if (form.publicUrl === null) return;
   const server = await listenForForms(formOptions(config), {
     forms: openCollectionForms(shared),
-    audit,
+    audit: audit ?? noRecorder,
     clock,
     log,
   });

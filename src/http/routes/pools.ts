@@ -116,7 +116,10 @@ function addWrites(app: App, { inProject, context, policyBodyBytes }: Deps): voi
 function addLeases(app: App, { inProject, context }: Deps): void {
   app.post(
     "/browser_pools/:id_or_name/acquire",
-    { schema: { ...operations.acquireBrowser, params: PoolRef, body: AcquireBody } },
+    {
+      config: { mayDefer: true },
+      schema: { ...operations.acquireBrowser, params: PoolRef, body: AcquireBody },
+    },
     async (request, reply) => {
       const got = await inProject(request).pools.acquire(
         parsePoolRef(request.params),
@@ -132,7 +135,10 @@ function addLeases(app: App, { inProject, context }: Deps): void {
 
   app.post(
     "/browser_pools/:id_or_name/release",
-    { schema: { ...operations.releaseBrowser, params: PoolRef, body: ReleaseBody } },
+    {
+      config: { mayDefer: true },
+      schema: { ...operations.releaseBrowser, params: PoolRef, body: ReleaseBody },
+    },
     async (request, reply) =>
       sendDone(
         reply,

@@ -1,4 +1,5 @@
 import type { Millis } from "../../base/clock.js";
+import type { Refusal } from "../../base/errors.js";
 import type {
   BrowserId,
   ClaimId,
@@ -11,6 +12,7 @@ import type {
 } from "../../base/ids.js";
 import type { Browser, LaunchingBrowser, LeasedBrowser, RetireReason } from "../browser.js";
 import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
+import type { Caller } from "../../spec/caller.js";
 import type { PartitionOverview } from "./partition-overview.js";
 import type { Pool } from "../pool.js";
 import type { AcquireReply, CreateReply, RejoinReply, WithdrawReply } from "./store-replies.js";
@@ -84,6 +86,8 @@ export interface AcquireRequest {
   readonly waiter: Waiter;
   readonly keyed?: IdempotencyKey;
   readonly mayWait: boolean;
+  /** Set where the caller may be let in along the way; a refusal says that they were not. */
+  readonly admission?: Caller["admission"];
 }
 
 /** A session on demand that is to be launched. */
@@ -108,6 +112,8 @@ export interface ReleaseRequest {
   readonly why: RetireReason;
   readonly isRetry: boolean;
   readonly request: RequestId;
+  /** As that of an acquire. */
+  readonly admission?: Caller["admission"];
 }
 
 /** A lease that is over and may have captured events: what its launch and it have said of that. */
@@ -174,7 +180,7 @@ export interface LeaseStore {
     request: RequestId,
   ): Promise<"undone" | "kept" | "opened" | "over">;
   /** `saving`: released, and what its browser leaves is saved as a profile. */
-  release(partition: Partition, ask: ReleaseRequest): Promise<ReleaseReply>;
+  release(partition: Partition, ask: ReleaseRequest): Promise<ReleaseReply | Refusal>;
   touch(
     partition: Partition,
     ask: { browser: BrowserId; lease?: LeaseId; change: LeaseChange; request: RequestId },

@@ -1,3 +1,4 @@
+import type { Refusal } from "../../base/errors.js";
 import type { Millis } from "../../base/clock.js";
 import type { LeaseId, RequestId } from "../../base/ids.js";
 import type { LaunchingBrowser, LeasedBrowser } from "../browser.js";
@@ -10,7 +11,9 @@ export interface WaitingReply {
   readonly stored?: string;
 }
 
+/** Refused is whom the script itself was to let in, and did not. */
 export type AcquireReply =
+  | Refusal
   | { readonly kind: "granted"; readonly browser: LeasedBrowser; readonly at: Millis }
   | WaitingReply
   | { readonly kind: "unsupported"; readonly fields: readonly string[] }

@@ -80,6 +80,10 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     return this.#lookUps.admit(digest, project);
   }
 
+  recall(digest: string): ApiKey | undefined {
+    return this.#lookUps.recall(digest);
+  }
+
   async create(...[key, how]: Parameters<ApiKeyStore["create"]>): Promise<IssueResult> {
     const args = { record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
     const { kind, payload } = await this.#run("create-key", args, how.keyed?.key);

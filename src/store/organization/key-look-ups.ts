@@ -58,6 +58,11 @@ export class KeyLookUps {
     return found.kind === "judged" ? this.#judgedAt(found, place) : found;
   }
 
+  recall(digest: string): ApiKey | undefined {
+    const known = this.store.hasOneSlot ? this.#remembered.get(digest) : undefined;
+    return known && this.store.clock.monotonic() - known.notedAt < noteMs ? known.key : undefined;
+  }
+
   #openTurn(digest: string): Turn {
     const projects: string[] = [];
     const found = new Promise<Found>((resolve) => {
@@ -84,6 +89,7 @@ export class KeyLookUps {
         perMinute: this.requestsPerMinute ?? "",
       },
     });
+    if (kind === "unknown" || kind === "expired") this.#remembered.delete(digest);
     if (kind === "unknown") return { kind };
     if (kind === "expired") return { kind, key: apiKeyParser.json(payload) };
     const end = payload.indexOf("\n");

@@ -4,40 +4,19 @@ import { type Log, textOf } from "../../base/log.js";
 import { isConnectionFault, refusalWord, storeFault } from "../../base/store-fault.js";
 import { type RedisClient, keepAlive } from "./connect.js";
 import { closeGivenUp } from "./given-up.js";
-import { parseReply, type ScriptName, type ScriptReply } from "./replies.js";
+import { membersOf, type RedisMember } from "./members.js";
+import { type JudgedReply, parseJudged, parseReply, type ScriptName, type ScriptReply } from "./replies.js";
 import {
   byDigest,
   byText,
   type CallParts,
   type KeyOf,
   makeCall,
+  type Script,
   type ScriptArgs,
   type ScriptCall,
 } from "./script-call.js";
 import { loadScripts } from "./scripts.js";
-
-export interface RedisMember {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** The answer to ROLE: of a master its replicas, of a replica its master. */
-function membersIn(role: unknown): readonly RedisMember[] {
-  const [kind, second, third] = role as [string, unknown, unknown];
-  if (kind === "slave") return [{ host: String(second), port: Number(third) }];
-  return Array.isArray(third)
-    ? third.map(([host, port]: [unknown, unknown]) => ({ host: String(host), port: Number(port) }))
-    : [];
-}
-
-/** Whom its name has led to. */
-function peerOf({ stream }: Redis): readonly RedisMember[] {
-  const { remoteAddress: host, remotePort: port } = stream as {
-    readonly remoteAddress?: string;
-    readonly remotePort?: number;
-  };
-  return host !== undefined && port !== undefined ? [{ host, port }] : [];
-}
 
 /** What had been received on a connection when a command was sent on it. */
 interface ReceivedMark {
@@ -114,16 +93,15 @@ export class ScriptStore {
   }
 
   /**
-   * Lists where else the data is, or will be after a failover: nodes of the cluster, else the master and its
-   * replicas.
+   * Whether one script may touch what belongs to different slots, as a key of the API and a partition do. One
+   * Redis says so itself; a cluster never.
    */
-  async members(): Promise<readonly RedisMember[]> {
-    const { redis } = this;
-    if (redis instanceof Cluster)
-      return redis
-        .nodes("all")
-        .flatMap(({ options: { host, port } }) => (host && port ? [{ host, port }] : []));
-    return [...membersIn(await redis.call("ROLE")), ...peerOf(redis)];
+  get hasOneSlot(): boolean {
+    return this.redis instanceof Redis;
+  }
+
+  members(): Promise<readonly RedisMember[]> {
+    return membersOf(this.redis);
   }
 
   async close(): Promise<void> {
@@ -135,7 +113,8 @@ export class ScriptStore {
 
   async #load(): Promise<boolean> {
     try {
-      await Promise.all([...this.#scripts.values()].map((script) => this.redis.script("LOAD", script.text)));
+      const all = [...this.#scripts.values()].flatMap((script) => [script, script.judged ?? []].flat());
+      await Promise.all(all.map(({ text }) => this.redis.script("LOAD", text)));
       return true;
     } catch (error) {
       this.log.warn({ error: textOf(error) }, "redis did not take the scripts");
@@ -196,10 +175,31 @@ export class ScriptStore {
 
   /** The same for scripts that are run all the time: with keys and arguments that are written out before. */
   async call<const Name extends ScriptName>(name: Name, parts: CallParts): Promise<ScriptReply<Name>> {
+    return parseReply(name, await this.#answer(this.#scriptOf(name), parts));
+  }
+
+  /**
+   * The same for one that judges the API key of its caller first: undefined where that was not good, and
+   * nothing was done. Its keys lie in more than one slot.
+   */
+  async callJudged<const Name extends ScriptName>(
+    name: Name,
+    parts: CallParts,
+  ): Promise<JudgedReply<Name> | undefined> {
+    const { judged } = this.#scriptOf(name);
+    if (!judged) throw new Error(`script ${name} judges nobody`);
+    return parseJudged(name, await this.#answer(judged, parts));
+  }
+
+  #scriptOf(name: ScriptName): Script {
     const script = this.#scripts.get(name);
     if (!script) throw new Error(`there is no script ${name}`);
+    return script;
+  }
+
+  #answer(script: Script, parts: CallParts): Promise<unknown> {
     const call = makeCall(script, parts);
-    return parseReply(name, await this.#persist(() => this.#evaluate(call)));
+    return this.#persist(() => this.#evaluate(call));
   }
 
   /**

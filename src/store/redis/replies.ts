@@ -119,6 +119,18 @@ export interface ScriptReply<Name extends ScriptName = ScriptName> {
   readonly effects: string;
 }
 
+/** What a command answered that has judged an API key first, and what it tells of the key's rate. */
+export type JudgedReply<Name extends ScriptName> = ScriptReply<Name> & { readonly rate: string };
+
+/** Undefined where the key was not good, so that the command was not run. */
+export function parseJudged<const Name extends ScriptName>(
+  name: Name,
+  reply: unknown,
+): JudgedReply<Name> | undefined {
+  const [word, , , , rate] = Array.isArray(reply) ? reply.map(String) : [];
+  return word === "unjudged" ? undefined : { ...parseReply(name, reply), rate: rate ?? "" };
+}
+
 /** Throws where a script has not answered as its header says. */
 export function parseReply<const Name extends ScriptName>(name: Name, reply: unknown): ScriptReply<Name> {
   if (!Array.isArray(reply)) throw new Error(`script ${name} answered ${typeof reply}`);

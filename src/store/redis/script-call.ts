@@ -12,6 +12,8 @@ export interface Script {
   readonly sha: string;
   /** How each call of it begins. */
   readonly head: string;
+  /** The same command where it is to judge an API key first. */
+  readonly judged?: Script;
 }
 
 /** What a script is given, by the names in its header. */
@@ -26,17 +28,18 @@ const written = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text
  * They stand first in a script's header; `keyOf` gives undefined from the first on that is a call's own.
  */
 export class SharedKeys {
-  readonly #written = new Map<string, WrittenKeys>();
+  readonly #written = new Map<Script, WrittenKeys>();
 
   constructor(private readonly keyOf: (key: string) => string | undefined) {}
 
-  of({ name, keys }: Script): WrittenKeys {
-    const kept = this.#written.get(name);
+  of(script: Script): WrittenKeys {
+    const kept = this.#written.get(script);
     if (kept) return kept;
+    const { keys } = script;
     const end = keys.findIndex((key) => this.keyOf(key) === undefined);
     const shared = keys.slice(0, end < 0 ? keys.length : end).map((key) => this.keyOf(key) ?? "");
     const made = { count: shared.length, first: shared[0], text: shared.map(written).join("") };
-    this.#written.set(name, made);
+    this.#written.set(script, made);
     return made;
   }
 }
@@ -49,16 +52,16 @@ const nothingShared: WrittenKeys = { count: 0, first: undefined, text: "" };
 
 /** Arguments that are the same in all calls, such as limits: written out once for each script. */
 export class SharedArgs {
-  readonly #written = new Map<string, readonly (string | undefined)[]>();
+  readonly #written = new Map<Script, readonly (string | undefined)[]>();
 
   constructor(private readonly args: ScriptArgs) {}
 
-  of({ name, args }: Script): readonly (string | undefined)[] {
-    const kept = this.#written.get(name);
+  of(script: Script): readonly (string | undefined)[] {
+    const kept = this.#written.get(script);
     if (kept) return kept;
-    const values = args.map((arg) => this.args[arg]);
+    const values = script.args.map((arg) => this.args[arg]);
     const made = values.map((value) => (value === undefined ? undefined : written(String(value))));
-    this.#written.set(name, made);
+    this.#written.set(script, made);
     return made;
   }
 }

@@ -58,14 +58,38 @@ function withoutUnreached(text: string): string {
   return text.replaceAll(topLevelFunction, (body, name: string) => (reached.has(name) ? body : ""));
 }
 
+type Source = Pick<Script, "name" | "path" | "keys" | "args"> & { readonly whole: string };
+
+function compiled({ whole, ...about }: Source): Script {
+  const text = bound(withoutUnreached(whole.replaceAll(/^ *--.*\n/gm, "")), about);
+  const sha = createHash("sha1").update(text).digest("hex");
+  return { ...about, text, sha, head: headOf(about, "EVALSHA", sha) };
+}
+
+/** What the call of a command has besides where it is to judge an API key first (include/judged.lua). */
+const judgement = {
+  keys: ["keyDigests", "activeProjects", "callerRate"],
+  args: ["digest", "project", "perMinute", "asker"],
+};
+
+/** Tells of the key's rate behind what the command answers. */
+function judgedFirst(source: string): string {
+  const included = new Set<string>();
+  const [judged, command] = [
+    withIncludes(read("include/judged.lua"), included),
+    withIncludes(source, included),
+  ];
+  return `${judged}local answer = (function()\n${command}\nend)()\nanswer[5] = rate\nreturn answer\n`;
+}
+
 function parseScript(path: string): Script {
   const name = path.replace(/^.*\//, "").slice(0, -".lua".length);
   const source = read(path);
   const [keys, args] = [wordsOf(headerField(source, "KEYS")), wordsOf(headerField(source, "ARGV"))];
-  const whole = withIncludes(source, new Set()).replaceAll(/^ *--.*\n/gm, "");
-  const text = bound(withoutUnreached(whole), { keys, args });
-  const sha = createHash("sha1").update(text).digest("hex");
-  return { name, path, keys, args, text, sha, head: headOf({ keys, args }, "EVALSHA", sha) };
+  const script = compiled({ name, path, keys, args, whole: withIncludes(source, new Set()) });
+  if (!/^--- @judged$/m.test(source)) return script;
+  const more = { keys: [...keys, ...judgement.keys], args: [...args, ...judgement.args] };
+  return { ...script, judged: compiled({ name, path, ...more, whole: judgedFirst(source) }) };
 }
 
 /** Reads every command of `lua/`. Throws where one uses a name that its header does not declare. */

@@ -73,7 +73,8 @@ test.each(acts)(
   "whose key ended while a control stood still before %s gets no browser by %s",
   async (script, operation, body) => {
     const { id, client } = await makeKey();
-    const sha = loadScripts().get(script)?.sha ?? "";
+    const found = loadScripts().get(script);
+    const sha = (found?.judged ?? found)?.sha ?? "";
     const reached = proxy.freezeAt(sha);
     const answer = statusOf(client.call(operation, body));
     await reached;

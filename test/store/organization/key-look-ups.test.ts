@@ -36,6 +36,17 @@ onBoth("look-ups of API keys", ({ bed }) => {
     return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(text)?.[1] ?? 0);
   }
 
+  test("a key that has come is known until a note of its use is due, where one script may judge it", async () => {
+    const store = storeOf(null);
+    const key = await make(store);
+    expect(store.recall(key.digest)).toBeUndefined();
+    await store.admit(key.digest);
+    expect(store.recall(key.digest)).toEqual(bed().store.hasOneSlot ? key : undefined);
+    await store.remove(key.id, newRequestId());
+    await store.admit(key.digest);
+    expect(store.recall(key.digest)).toBeUndefined();
+  });
+
   test("requests of one key in one turn share one, and each is judged by itself", async () => {
     const store = storeOf(3);
     const [key, another] = [await make(store), await make(store)];

@@ -77,7 +77,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   authenticator: makeAuthenticator({
     rootKey: new Secret(key),
     rootPerson,
-    keys: { admit: async () => ({ kind: "unknown" }) },
+    keys: { admit: async () => ({ kind: "unknown" }), recall: () => undefined },
     callers: unlimited,
     hasProjects: false,
   }),

@@ -3,6 +3,7 @@ import type { StoreLimits } from "../../../src/store/limits.js";
 /** The limits of the default configuration. */
 export const defaultLimits: StoreLimits = {
   maxWaiters: 1000,
+  requestsPerMinute: null,
   maxSessions: null,
   concurrentSessions: null,
   idempotencyMs: 600_000,

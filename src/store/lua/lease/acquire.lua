@@ -8,6 +8,7 @@
 -- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?, telemetry?, trace?};
 -- `body` a digest of the request's body, empty without a key. `name` is what the caller calls the pool by,
 -- empty where that is its id: a pool that was renamed is missing.
+--- @judged
 --- @include grants
 --- @include repeats
 

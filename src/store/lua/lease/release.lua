@@ -10,6 +10,7 @@
 -- is not called so. `answer` is the lease's own where a release names it: it outlasts whoever repeats it, and
 -- saves a note of the lease that has ended. `maxLeases` is empty where no browser is replaced for what it has
 -- served.
+--- @judged
 --- @include grants
 
 local first = earlierAnswer()

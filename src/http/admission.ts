@@ -1,0 +1,105 @@
+import type { FastifyReply, FastifyRequest, onSendAsyncHookHandler } from "fastify";
+import type { Admitted, DeferredAdmission } from "../access/principal.js";
+import { type Refusal, refusal } from "../base/errors.js";
+import { refuseClosed } from "./authorization.js";
+import type { App } from "./bare-app.js";
+import type { HttpDeps } from "./deps.js";
+import { refusalOfError, sendRefusal, showRefusal } from "./errors.js";
+import { type OpenRequest, OpenRequests } from "./open-requests.js";
+import { type NoteFailedLogin, tellRate } from "./rates.js";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Its answer is whole before it is cut, although it may itself have ended the key that it came with. */
+    readonly mayEndItsKey?: true;
+    /** The first script of its operation may judge the key (access/principal.ts). */
+    readonly mayDefer?: true;
+  }
+  interface FastifyRequest {
+    /** Undefined where its credential never ends. */
+    open: OpenRequest | undefined;
+    /** Undefined where it was judged before its route was asked. */
+    deferred: DeferredAdmission | undefined;
+  }
+}
+
+/**
+ * Whatever stands behind this knows who the request is from. What is answered at once is not waited for: the
+ * root key costs no turn of the event loop.
+ */
+export function addAdmission(app: App, deps: HttpDeps, noteFailedLogin: NoteFailedLogin): void {
+  const open = new OpenRequests(deps);
+  app.addHook("onClose", () => open.close());
+  app.addHook("onRequest", (request, reply, next) => {
+    const askedAt = deps.clock.monotonic();
+    const settle = (got: Admitted, isDeferred = false): void => {
+      const refused = refusedBy(got, { request, reply, noteFailedLogin }) ?? refuseClosed(request);
+      if (refused) return void sendRefusal(reply, refused);
+      if (got.principal) request.open = open.add(got.principal, reply.raw, { askedAt, isDeferred });
+      next();
+    };
+    const { authorization, "x-kernel-project-id": project } = request.headers;
+    const shown = { authorization, project: project?.toString() };
+    const { mayDefer } = request.routeOptions.config;
+    request.deferred = mayDefer && deps.authenticator.defer(shown);
+    const presumed = request.deferred?.principal;
+    if (presumed) return settle({ kind: "admitted", principal: presumed }, true);
+    const got = deps.authenticator.admit(shown);
+    if (got instanceof Promise) got.then((late) => settle(late), next);
+    else settle(got);
+  });
+  addLateJudgements(app);
+  addDeferred(app, noteFailedLogin);
+  app.addHook("preHandler", ({ routeOptions: { config } }, reply, next) => {
+    if (config.mayEndItsKey) open.forget(reply.raw);
+    next();
+  });
+}
+
+/** Judges once more what was let in by its head, and whose body came late. */
+function addLateJudgements(app: App): void {
+  app.addHook("preValidation", ({ open: opened, routeOptions: { config } }, reply, next) => {
+    // An upload is read by its route, which asks when all of it is there.
+    const judged = config.takesMultipart ? undefined : opened?.hasEnded();
+    if (judged === undefined) return next();
+    const settle = (hasEnded: boolean): void =>
+      hasEnded ? void sendRefusal(reply, refusal("unauthorized")) : next();
+    judged.then(settle, next);
+  });
+}
+
+interface Judging {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly noteFailedLogin: NoteFailedLogin;
+}
+
+/** Tells the request who it is from, and its reply what is left of a rate; gives why it is not let in. */
+function refusedBy(got: Admitted, { request, reply, noteFailedLogin }: Judging): Refusal | undefined {
+  request.principal = got.principal;
+  if (got.rate) tellRate(reply, got.rate);
+  return got.kind === "admitted" ? undefined : (noteFailedLogin(request, got) ?? got);
+}
+
+/**
+ * Nothing is answered to who was not let in, whatever their request came to: where no script has judged the
+ * key, as when the body is not valid, that is done now.
+ */
+function addDeferred(app: App, noteFailedLogin: NoteFailedLogin): void {
+  const refusalOf = async (request: FastifyRequest, reply: FastifyReply): Promise<Refusal | undefined> => {
+    try {
+      const got = await request.deferred?.judge();
+      return got && refusedBy(got, { request, reply, noteFailedLogin });
+    } catch (error) {
+      return refusalOfError(error);
+    }
+  };
+  app.addHook("onRoute", (route) => {
+    if (!route.config?.mayDefer) return;
+    const judge: onSendAsyncHookHandler = async (request, reply, payload) => {
+      const refused = await refusalOf(request, reply);
+      return refused ? showRefusal(reply, refused) : payload;
+    };
+    route.onSend = [...[route.onSend ?? []].flat(), judge];
+  });
+}
