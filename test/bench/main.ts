@@ -17,6 +17,7 @@ import { stopRuns } from "./support/runs.js";
 import { benchSession } from "./session.js";
 import { benchTelemetry } from "./telemetry.js";
 import { benchTiers } from "./tiers.js";
+import { benchVault } from "./vault.js";
 import { benchWalls } from "./walls.js";
 
 const runs = 5;
@@ -36,6 +37,7 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   extensions: () => benchExtensions({ runs }),
   profile: () => benchProfile({ runs }),
   memory: () => benchMemory(),
+  vault: () => benchVault({ runs: 9, sampleMs: 1500 }),
   rest: () => benchRest({ forMs: 30_000 }),
 };
 
