@@ -19,6 +19,7 @@ const usage = `usage: node scripts/bootstrap.mjs <command>
   prove:isolation  everything known to reach past a browser's walls, tried (--help lists its options)
   prove:faults     what a sick Redis, control or node does to callers, tried and timed (file names and -t NAME choose)
   audit:verify     whether the audit log is as it was sealed (--help lists its options)
+  vault:rewrap     the keys of all vaults wrapped by the provider of now (--help says more)
   simulate         the randomised simulation, seed after seed, until one breaks (--help lists its options)
   settings         write the tables of docs/settings.md and docs/errors.md
   policy-table     read anew which policies the installed Chromium knows`;
@@ -46,6 +47,7 @@ const commands = new Set([
   "prove:isolation",
   "prove:faults",
   "audit:verify",
+  "vault:rewrap",
   "simulate",
   "settings",
   "policy-table",

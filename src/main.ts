@@ -47,9 +47,14 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(`${helpText()}\n`);
     return exitCodes.asked;
   }
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
   if (asked.kind === "verify-audit") {
     const { verifyAudit } = await import("./daemon/verify-audit.js");
-    return await verifyAudit(asked.args, (line) => void process.stdout.write(`${line}\n`));
+    return await verifyAudit(asked.args, say);
+  }
+  if (asked.kind === "rewrap-vaults") {
+    const { rewrapCommand } = await import("./daemon/rewrap-vaults.js");
+    return await rewrapCommand(asked.args, say);
   }
   const opened = openConfig({ packageRoot, ...asked });
   if (opened.kind === "opened") return await serve(opened.config);

@@ -27,6 +27,11 @@ async function verifyAudit(root, args) {
   await runMain(root, ["verify-audit", ...args]);
 }
 
+async function rewrapVaults(root, args) {
+  await ensurePackages(root);
+  await runMain(root, ["rewrap-vaults", ...args]);
+}
+
 async function runMain(root, args) {
   await build(root, "daemon");
   process.argv = [process.execPath, join(root, "dist/src/main.js"), ...args];
@@ -143,6 +148,7 @@ const commands = {
   "prove:isolation": proveIsolation,
   "prove:faults": proveFaults,
   "audit:verify": verifyAudit,
+  "vault:rewrap": rewrapVaults,
   simulate,
 };
 

@@ -1,10 +1,13 @@
+const commands = ["verify-audit", "rewrap-vaults"] as const;
+type Command = (typeof commands)[number];
+
 /** What the command line asks for; everything else is a setting. */
 type Arguments =
   /** `openLoopback`: every port of this machine's loopback, or one. */
   | { readonly kind: "start"; readonly openLoopback?: "all" | number }
   | { readonly kind: "help" }
   /** Another command, which reads its own arguments. */
-  | { readonly kind: "verify-audit"; readonly args: readonly string[] }
+  | { readonly kind: Command; readonly args: readonly string[] }
   | { readonly kind: "refused"; readonly fault: string };
 
 const refused = (fault: string): Arguments => ({
@@ -13,7 +16,8 @@ const refused = (fault: string): Arguments => ({
 });
 
 export function parseArguments(args: readonly string[]): Arguments {
-  if (args[0] === "verify-audit") return { kind: "verify-audit", args: args.slice(1) };
+  const command = commands.find((name) => name === args[0]);
+  if (command) return { kind: command, args: args.slice(1) };
   if (args.includes("--help") || args.includes("-h")) return { kind: "help" };
   const others = args.filter((arg) => !/^--open-loopback(?:=|$)/.test(arg));
   if (others.length > 0) return refused(`${others.join(" ")} is not understood`);

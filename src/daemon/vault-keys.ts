@@ -6,8 +6,9 @@ import { makeKmsProvider } from "../keys/aws-kms.js";
 import { keepUnwrapped } from "../keys/kept-keys.js";
 import { makeTransitProvider } from "../keys/transit.js";
 import { type KeyProvider, makeKeyRing, makeLocalProvider } from "../vault/key-provider.js";
-import { rewrapVaults, type VaultKeyring } from "../vault/rewrap.js";
+import { type RewrapReport, rewrapVaults, type VaultKeyring } from "../vault/rewrap.js";
 import type { DaemonParts } from "./parts.js";
+import type { Stores } from "./stores.js";
 
 type KeySettings = Config["vault"]["keys"];
 
@@ -57,13 +58,24 @@ function openKms(
   return keepUnwrapped(makeKmsProvider({ endpoint, region, key, credentials, now, limitMs }), clock);
 }
 
-/** Wraps by the provider of now what another has wrapped; what fails is left to the next start. */
+/** Wraps by the provider of now what another has wrapped. */
+export async function rewrapAll(
+  { projects }: Pick<Stores, "projects">,
+  keyring: VaultKeyring,
+): Promise<RewrapReport> {
+  const all = await projects.all();
+  const vaults = all.map(({ projects: { project }, vaults: store }) => ({ project, store }));
+  return await rewrapVaults(keyring, vaults);
+}
+
+/** What fails is left to the next start, or to `vault:rewrap`. */
 export async function rewrapAtStart({ stores, keys, log }: DaemonParts): Promise<void> {
   if (!keys.vaults.hasOthers) return;
   try {
-    const all = await stores.projects.all();
-    const vaults = all.map(({ projects: { project }, vaults: store }) => ({ project, store }));
-    log.info({ count: await rewrapVaults(keys.vaults, vaults) }, "keys of vaults wrapped anew");
+    const { wrapped: count, left } = await rewrapAll(stores, keys.vaults);
+    for (const { vault, project, why } of left)
+      log.error({ vault, project, error: why }, "key of a vault not wrapped anew");
+    log.info({ count, left: left.length }, "keys of vaults wrapped anew");
   } catch (error) {
     log.error({ error: textOf(error) }, "keys of vaults not wrapped anew");
   }

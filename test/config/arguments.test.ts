@@ -7,6 +7,7 @@ test.each([
   [["--open-loopback=3000"], { kind: "start", openLoopback: 3000 }],
   [["--help"], { kind: "help" }],
   [["verify-audit", "--help"], { kind: "verify-audit", args: ["--help"] }],
+  [["rewrap-vaults"], { kind: "rewrap-vaults", args: [] }],
   [["--open-loopback", "-h"], { kind: "help" }],
 ])("%j", (args, expected) => expect(parseArguments(args)).toEqual(expected));
 

@@ -75,6 +75,7 @@ describe("commands", () => {
       "prove:isolation",
       "prove:faults",
       "audit:verify",
+      "vault:rewrap",
       "simulate",
     ])
       expect(scripts[name]).toBe(`exec node scripts/bootstrap.mjs ${name}`);

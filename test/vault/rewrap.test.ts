@@ -5,6 +5,7 @@ import { defaultProject } from "../../src/base/ids.js";
 import { keepUnwrapped } from "../../src/keys/kept-keys.js";
 import { type KeyProvider, makeKeyRing, makeLocalProvider } from "../../src/vault/key-provider.js";
 import { rewrapVaults } from "../../src/vault/rewrap.js";
+import type { Vault, VaultStore } from "../../src/vault/vault.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { seal, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
 
@@ -23,8 +24,10 @@ test("another key takes the place of the first while both are there, and then al
   const both = bed().with({ provider: ring });
   expect(valueOf(await both.items.get(vault.id, "shop", {}))).toEqual(item);
   const later = valueOf(await both.vaults.upsert({ name: "made-between" })).vault;
-  expect(await rewrapVaults({ first: next, ring }, all())).toBe((await bed().store.all()).length - 1);
-  expect(await rewrapVaults({ first: next, ring }, all())).toBe(0);
+  const count = (await bed().store.all()).length;
+  const keyring = { first: next, ring };
+  expect(await rewrapVaults(keyring, all())).toEqual({ wrapped: count - 1, kept: 1, left: [] });
+  expect(await rewrapVaults(keyring, all())).toEqual({ wrapped: 0, kept: count, left: [] });
   const alone = bed().with({ provider: next });
   const read = valueOf(await alone.items.get(vault.id, "shop", {}));
   expect(read).toEqual(item);
@@ -39,6 +42,46 @@ test("a vault that is deleted meanwhile is left as it is", async () => {
   await bed().store.remove(vault.id);
   expect(await bed().store.rewrap(vault, { id: "k", wrapped: "v1.x.y" })).toBe("stale");
 });
+
+test("a vault whose key does not open is left and named, and keeps no other from it", async () => {
+  const [damaged, well] = [await bed().vault(), await bed().vault()];
+  const { id } = damaged.dataKey;
+  await bed().store.rewrap(damaged, { id, wrapped: `${damaged.dataKey.wrapped.slice(0, -8)}AAAAAAAA` });
+  const some = { project: defaultProject, store: only(damaged, well) };
+  const keyring = { first: next, ring: makeKeyRing(next, [old]) };
+  const report = await rewrapVaults(keyring, [some]);
+  expect(report).toMatchObject({
+    wrapped: 1,
+    kept: 0,
+    left: [{ project: defaultProject, vault: damaged.id }],
+  });
+  // Whoever was cut short is carried on in the same way.
+  expect(await rewrapVaults(keyring, [some])).toMatchObject({
+    wrapped: 0,
+    kept: 1,
+    left: [{ vault: damaged.id }],
+  });
+});
+
+test("two who wrap at once leave each vault wrapped once", async () => {
+  const vaults = [await bed().vault(), await bed().vault(), await bed().vault()];
+  const some = { project: defaultProject, store: only(...vaults) };
+  const keyring = { first: next, ring: makeKeyRing(next, [old]) };
+  const [one, other] = await Promise.all([rewrapVaults(keyring, [some]), rewrapVaults(keyring, [some])]);
+  expect(one.wrapped + other.wrapped).toBe(3);
+  expect([...one.left, ...other.left]).toEqual([]);
+  expect(await rewrapVaults(keyring, [some])).toEqual({ wrapped: 0, kept: 3, left: [] });
+});
+
+/** The store as it would be if it had these vaults alone. */
+function only(...vaults: readonly Vault[]): Pick<VaultStore, "all" | "find" | "rewrap"> {
+  const { store } = bed();
+  return {
+    all: async () => (await store.all()).filter(({ id }) => vaults.some((vault) => vault.id === id)),
+    find: (id) => store.find(id),
+    rewrap: (vault, dataKey) => store.rewrap(vault, dataKey),
+  };
+}
 
 test("who is far away is asked for a key once a minute", async () => {
   const clock = new DrivenClock();
