@@ -61,7 +61,7 @@ describe("values", () => {
       REMUDA_ENCRYPTION_KEY: "x".repeat(16),
       REMUDA_ROLE: "node",
     };
-    expect((await opened({}, shared)).drain.limitMs).toBe(600_000);
+    expect((await opened({}, shared)).drain.limitMs).toBe(540_000);
     expect((await opened({ drain: { limit_seconds: 0 } }, shared)).drain.limitMs).toBe(0);
   });
   test("everything is frozen", async () => {
@@ -271,6 +271,7 @@ describe("schema", () => {
       "REMUDA_HOST",
       "REMUDA_KMS_ACCESS_KEY_ID",
       "REMUDA_KMS_SECRET_ACCESS_KEY",
+      "REMUDA_NODE_ID",
       "REMUDA_PORT",
       "REMUDA_PREVIOUS_ENCRYPTION_KEY",
       "REMUDA_PUBLIC_URL",

@@ -1,45 +1,218 @@
+import type {
+  V1ConfigMap,
+  V1Container,
+  V1Deployment,
+  V1PodDisruptionBudget,
+  V1PodSpec,
+} from "@kubernetes/client-node";
 import { readFileSync } from "node:fs";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { openConfig } from "../../src/config/config.js";
+import { describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { type Config, openConfig } from "../../src/config/config.js";
 import { leaves } from "../../src/config/settings.js";
+import { type Manifest, manifestOf, render, renderers, sorted } from "../support/kubernetes/kustomize.js";
+import { podSecurityFaults } from "../support/kubernetes/pod-security.js";
+import { faultsOf } from "../support/kubernetes/schema.js";
+import { newDirectory } from "../support/killed-runs.js";
+import { writeFileSync } from "node:fs";
 
 const root = join(import.meta.dirname, "../..");
-const manifest = (name: string): string => readFileSync(join(root, "k8s", name), "utf8");
+const overlays = ["trial", "restricted", "netns"] as const;
+const pathOf = (overlay: string): string => join(root, "k8s/overlays", overlay);
 const secret = "0123456789abcdef";
-const given = {
+
+/** What each variable of a pod is given there. */
+const given: Readonly<Record<string, string>> = {
   REDIS_URL: "redis://r",
   REMUDA_CLUSTER_SECRET: secret,
   REMUDA_ENCRYPTION_KEY: secret,
   REMUDA_API_KEY: secret,
+  REMUDA_HOST: "10.0.0.7",
+  REMUDA_NODE_ID: "remuda-node-5d8f9c7b64-x2x9k",
 };
 
-test.each(["control", "node"])("a pod of role %s is given all the time its stop may take", (role) => {
-  const opened = openConfig({ packageRoot: root, env: { ...given, REMUDA_ROLE: role } });
+interface Pod {
+  readonly name: string;
+  readonly spec: V1PodSpec;
+  readonly container: V1Container;
+}
+function podOf(manifests: readonly Manifest[], role: string): Pod {
+  const name = `remuda-${role}`;
+  const spec = manifestOf<V1Deployment>(manifests, "Deployment", name).spec?.template.spec;
+  const container = spec?.containers[0];
+  if (!spec || !container) throw new Error(`${name} has no container`);
+  return { name, spec, container };
+}
+
+const configText = (manifests: readonly Manifest[]): string =>
+  manifestOf<V1ConfigMap>(manifests, "ConfigMap", "remuda-config").data?.["config.json"] ?? "";
+
+/** What a pod of that role makes of the environment and the file it is given. */
+function configOf(manifests: readonly Manifest[], role: string): Config {
+  const file = join(newDirectory("config"), "config.json");
+  writeFileSync(file, configText(manifests));
+  const names = (podOf(manifests, role).container.env ?? []).map(({ name }) => name);
+  const env = Object.fromEntries(names.flatMap((name) => (given[name] ? [[name, given[name]]] : [])));
+  const opened = openConfig({ packageRoot: root, env: { ...env, REMUDA_ROLE: role, REMUDA_CONFIG: file } });
   if (opened.kind === "refused") throw new Error(opened.faults.join());
-  const { drain, stop } = opened.config;
-  const graceSeconds = Number(/terminationGracePeriodSeconds: (\d+)/.exec(manifest(`${role}.yaml`))?.[1]);
-  expect(graceSeconds * 1000).toBeGreaterThan(drain.limitMs + stop.limitMs + stop.hurriedMs);
+  return opened.config;
+}
+
+const gibibytes = (text: string | undefined): number => Number(/^(\d+)Gi$/.exec(text ?? "")?.[1]) * 2 ** 30;
+
+describe.each(overlays)("overlay %s", (overlay) => {
+  describe.each(renderers)("by %s", (_name, renderWith) => {
+    const rendered = renderWith(pathOf(overlay));
+
+    test("is what the tests' renderer makes of it", async () => {
+      expect(sorted(await rendered)).toEqual(sorted(await render(pathOf(overlay))));
+    });
+    test("has no field that Kubernetes does not know, and no value of another type", async () => {
+      expect((await rendered).flatMap(faultsOf)).toEqual([]);
+    });
+    test("lies in one namespace", async () => {
+      const spaces = (await rendered).flatMap(({ metadata }) => metadata.namespace ?? []);
+      expect([...new Set(spaces)]).toEqual(["remuda"]);
+    });
+  });
+
+  const manifests = render(pathOf(overlay));
+
+  test("its pods pass the Pod Security that its namespace enforces", async () => {
+    const namespace = manifestOf<V1ConfigMap>(await manifests, "Namespace", "remuda");
+    const level = namespace.metadata?.labels?.["pod-security.kubernetes.io/enforce"];
+    const roles = ["control", "node"];
+    const faults = podSecurityFaults(
+      level ?? "",
+      roles.map(async (role) => podOf(await manifests, role)),
+    );
+    expect(await faults).toEqual([]);
+  });
+
+  test.each(["control", "node"])("a pod of role %s is given all the time its stop may take", async (role) => {
+    const { drain, stop } = configOf(await manifests, role);
+    const { spec, container } = podOf(await manifests, role);
+    const pauseSeconds = container.lifecycle?.preStop?.sleep?.seconds ?? 0;
+    const graceMs = ((spec.terminationGracePeriodSeconds ?? 0) - pauseSeconds) * 1000;
+    expect(graceMs).toBeGreaterThan(drain.limitMs + stop.limitMs + stop.hurriedMs);
+  });
+
+  test("a node's grace is its drain and 30 s, and ends before autoscalers kill", async () => {
+    const { drain } = configOf(await manifests, "node");
+    const grace = podOf(await manifests, "node").spec.terminationGracePeriodSeconds ?? 0;
+    expect(grace).toBe(drain.limitMs / 1000 + 30);
+    expect(grace).toBeLessThan(600);
+  });
+
+  test.each(["control", "node"])("the variables of role %s are ours, and suffice", async (role) => {
+    const names = (podOf(await manifests, role).container.env ?? []).map(({ name }) => name);
+    const known = ["REMUDA_CONFIG", ...leaves.flatMap(({ setting }) => setting.env ?? [])];
+    expect(names.filter((name) => !known.includes(name))).toEqual([]);
+    expect(configOf(await manifests, role).role).toBe(role);
+  });
+
+  test("nodes are called like their pods", async () => {
+    const { env = [] } = podOf(await manifests, "node").container;
+    const id = env.find(({ name }) => name === "REMUDA_NODE_ID");
+    expect(id?.valueFrom?.fieldRef?.fieldPath).toBe("metadata.name");
+    expect(configOf(await manifests, "node").node.id).toBe(given["REMUDA_NODE_ID"]);
+  });
+
+  test.each(["control", "node"])("a pod of role %s has probes, and nothing of the cluster", async (role) => {
+    const { spec, container } = podOf(await manifests, role);
+    expect(container.startupProbe?.httpGet?.path).toBe("/healthz");
+    expect(container.livenessProbe?.httpGet?.path).toBe("/healthz");
+    expect(container.readinessProbe?.httpGet?.path).toBe("/readyz");
+    // No Service of ours turns into a setting, and no page finds a token.
+    expect(spec).toMatchObject({ enableServiceLinks: false, automountServiceAccountToken: false });
+    expect(container.securityContext?.readOnlyRootFilesystem).toBe(true);
+    const { requests, limits } = container.resources ?? {};
+    expect(requests?.["memory"]).toBe(limits?.["memory"]);
+    const keys = spec.topologySpreadConstraints?.map(({ topologyKey }) => topologyKey);
+    expect(keys).toEqual(["topology.kubernetes.io/zone", "kubernetes.io/hostname"]);
+  });
+
+  test("what browsers store is bounded, and counted as the memory that it is", async () => {
+    const { spec, container } = podOf(await manifests, "node");
+    const sizes = (spec.volumes ?? []).flatMap(({ emptyDir, name }) =>
+      emptyDir ? [{ name, ...emptyDir }] : [],
+    );
+    expect(sizes.filter(({ sizeLimit }) => sizeLimit === undefined)).toEqual([]);
+    const shared = gibibytes(sizes.find(({ name }) => name === "shm")?.sizeLimit);
+    const { node, browser } = configOf(await manifests, "node");
+    expect(node.memoryBytes + shared).toBe(gibibytes(container.resources?.limits?.["memory"]));
+    // Two that store all they may leave the others room.
+    expect(browser.maxScratchBytes).toBeLessThanOrEqual(shared / 2);
+  });
+
+  test("machines can be emptied, a part of the nodes at a time", async () => {
+    const budgetOf = async (role: string) =>
+      manifestOf<V1PodDisruptionBudget>(await manifests, "PodDisruptionBudget", `remuda-${role}`).spec;
+    expect(await budgetOf("node")).toMatchObject({
+      maxUnavailable: "25%",
+      unhealthyPodEvictionPolicy: "AlwaysAllow",
+    });
+    expect(await budgetOf("control")).toMatchObject({ minAvailable: 1 });
+    const { template } = manifestOf<V1Deployment>(await manifests, "Deployment", "remuda-node").spec ?? {};
+    const volumes =
+      template?.metadata?.annotations?.["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"];
+    const onDisk = template?.spec?.volumes?.filter(
+      ({ emptyDir }) => emptyDir && emptyDir.medium !== "Memory",
+    );
+    expect(volumes).toBe(onDisk?.map(({ name }) => name).join());
+  });
 });
 
-test.each(["control", "node"])("the variables of role %s are ours, and suffice", (role) => {
-  const names = [...manifest(`${role}.yaml`).matchAll(/name: ([A-Z_]+),/g)].map((match) => match[1] ?? "");
-  const known = ["REMUDA_CONFIG", ...leaves.flatMap(({ setting }) => setting.env ?? [])];
-  expect(names.filter((name) => !known.includes(name))).toEqual([]);
-  const values: Record<string, string> = { ...given, REMUDA_ROLE: role, REMUDA_HOST: "10.0.0.7" };
-  const env = Object.fromEntries(
-    names.flatMap((name) => (values[name] === undefined ? [] : [[name, values[name]]])),
+test("each overlay says how browsers get their roots", async () => {
+  const contextOf = async (overlay: string) => {
+    const { spec, container } = podOf(await render(pathOf(overlay)), "node");
+    return {
+      hostUsers: spec.hostUsers,
+      ...spec.securityContext?.seccompProfile,
+      ...container.securityContext,
+    };
+  };
+  expect(await contextOf("trial")).toMatchObject({ type: "Unconfined", capabilities: { drop: ["ALL"] } });
+  expect(await contextOf("restricted")).toMatchObject({
+    type: "Localhost",
+    localhostProfile: "remuda.json",
+    capabilities: { drop: ["ALL"] },
+  });
+  expect(await contextOf("netns")).toMatchObject({
+    hostUsers: false,
+    type: "RuntimeDefault",
+    capabilities: { drop: ["ALL"], add: expect.arrayContaining(["SYS_ADMIN", "NET_ADMIN", "SETUID"]) },
+  });
+});
+
+test("a field that there is not is found, and a value of another type", () => {
+  const manifest = {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: { name: "x" },
+    spec: { maxUnavailble: 1, selector: { matchLabels: { app: 7 } } },
+  };
+  expect(faultsOf(manifest)).toEqual([
+    "PodDisruptionBudget x.spec.maxUnavailble is unknown",
+    "PodDisruptionBudget x.spec.selector.matchLabels.app is no string",
+  ]);
+});
+
+test("each example of a kind that Kubernetes has is one that it knows", async () => {
+  const directory = join(root, "k8s/examples");
+  const texts = (await readdir(directory)).map((name) => readFile(join(directory, name), "utf8"));
+  const examples = (await Promise.all(texts)).flatMap((text) =>
+    parseAllDocuments(text).map((document) => document.toJS() as Manifest),
   );
-  expect(openConfig({ packageRoot: root, env }).kind).toBe("opened");
-});
-
-test("no Service of ours turns into a setting", () => {
-  for (const name of ["control.yaml", "node.yaml"])
-    expect(manifest(name)).toContain("enableServiceLinks: false");
+  const own = examples.filter(({ apiVersion }) => !/remuda\.|keda\./.test(apiVersion));
+  expect(own.length).toBeGreaterThan(0);
+  expect(own.flatMap(faultsOf)).toEqual([]);
 });
 
 test("the seccomp file allows what private roots need beyond a runtime's defaults, and nothing else that those deny", () => {
-  const { defaultAction, syscalls } = JSON.parse(manifest("seccomp.json")) as {
+  const { defaultAction, syscalls } = JSON.parse(readFileSync(join(root, "k8s/seccomp.json"), "utf8")) as {
     defaultAction: string;
     syscalls: readonly { names: readonly string[]; action: string; args?: unknown }[];
   };
@@ -67,25 +240,4 @@ test("the seccomp file allows what private roots need beyond a runtime's default
     "userfaultfd",
   ];
   expect(denied.filter((name) => allowed.has(name))).toEqual([]);
-});
-
-test("nodes name the seccomp file that is shipped", () => {
-  expect(manifest("node.yaml")).toContain(
-    "seccompProfile: { type: Localhost, localhostProfile: remuda.json }",
-  );
-});
-
-const gibibytes = (text: string | undefined): number => Number(/^(\d+)Gi$/.exec(text ?? "")?.[1]) * 2 ** 30;
-
-test("what browsers store is bounded, and counted as the memory that it is", () => {
-  const node = manifest("node.yaml");
-  const limit = gibibytes(/limits: \{ memory: (\w+) \}/.exec(node)?.[1]);
-  const shared = gibibytes(/name: shm, emptyDir: \{ medium: Memory, sizeLimit: (\w+) \}/.exec(node)?.[1]);
-  const config = JSON.parse(/config\.json: \|\n((?: {4}.*\n)+)/.exec(manifest("config.yaml"))?.[1] ?? "") as {
-    node: { memory_bytes: number };
-    browser: { max_scratch_bytes: number };
-  };
-  expect(config.node.memory_bytes + shared).toBe(limit);
-  // Two that store all they may leave the others room.
-  expect(config.browser.max_scratch_bytes).toBeLessThanOrEqual(shared / 2);
 });

@@ -19,7 +19,10 @@ import {
 const nodeName = { pattern: "^[0-9a-z-]{1,63}$", form: "1 to 63 of a-z, 0-9 and -" } as const;
 
 export const nodeSection = Type.Object({
-  id: textOr("this node's name")("drawn once, kept in the data directory", nodeName),
+  id: textOr("this node's name")("drawn once, kept in the data directory", {
+    env: "REMUDA_NODE_ID",
+    ...nodeName,
+  }),
   address: textOr("where other daemons reach this node's gateway")("http://<host>:<port>", httpOrigin),
   hand_out_own_address: switched("URLs of browsers name the node's own address instead of the public URL")(
     false,
@@ -109,5 +112,5 @@ export const browserSection = Type.Object({
 });
 
 export const drainSection = Type.Object({
-  limit_seconds: secondsOr("leases may still take at the stop of a node")("0 in role all, 600 in role node"),
+  limit_seconds: secondsOr("leases may still take at the stop of a node")("0 in role all, 540 in role node"),
 });
