@@ -1,3 +1,4 @@
+import { isRegistrable } from "../base/net/public-suffix.js";
 import { fieldFault, type FieldFaults } from "../spec/field-checks.js";
 import { credentialBounds, type FieldDefinition, isOnForm, secretTypes } from "./credential.js";
 import type { FieldAddition } from "./item-bodies.js";
@@ -46,16 +47,24 @@ export function checkDescription(faults: FieldFaults, description: string): void
 }
 
 export function checkOrigins(faults: FieldFaults, origins: readonly string[]): void {
-  for (const [at, text] of origins.entries())
-    if (!isOrigin(text))
-      fieldFault(faults, `spec.allowed_origins[${at}]`, "must be an origin, such as https://login.example");
+  for (const [at, text] of origins.entries()) {
+    const fault = originFault(text);
+    if (fault !== undefined) fieldFault(faults, `spec.allowed_origins[${at}]`, fault);
+  }
 }
 
+const wildHost = /^https?:\/\/\*\.([^*/]+?)(?::\d+)?$/;
+
 /** In the form in which a browser has it: https://host[:port] in lower case, without the usual port. */
-function isOrigin(text: string): boolean {
-  if (!URL.canParse(text)) return false;
+function originFault(text: string): string | undefined {
+  const form = "must be an origin, such as https://login.example or https://*.login.example";
+  if (!URL.canParse(text)) return form;
   const { origin, protocol } = new URL(text);
-  return origin === text && (protocol === "https:" || protocol === "http:");
+  if (origin !== text || (protocol !== "https:" && protocol !== "http:")) return form;
+  if (!text.includes("*")) return undefined;
+  const [, host] = wildHost.exec(text) ?? [];
+  if (host === undefined) return form;
+  return isRegistrable(host) ? undefined : "must not stand for hosts of everybody: name a domain below that";
 }
 
 /** Each definition that has the name of one before it. */

@@ -1,5 +1,6 @@
 import { createPrivateKey } from "node:crypto";
 import { decodeBase32 } from "../base/crypto/totp.js";
+import { isRegistrable } from "../base/net/public-suffix.js";
 import { isRecord } from "../base/is-record.js";
 import { credentialBounds, type FieldType } from "./credential.js";
 
@@ -22,11 +23,19 @@ const checks: Readonly<Partial<Record<FieldType, (value: string) => string | und
   email: (value) => (isEmail(value) ? undefined : "must be an e-mail address"),
   totp: (value) =>
     decodeBase32(value) ? undefined : "must be the generator's seed in Base32, neither a code nor a URI",
-  passkey: (value) =>
-    parsePasskey(value)
-      ? undefined
-      : `must be a portable passkey as JSON, with a P-256 key as PKCS #8 and a counter up to ${mostSignCount}`,
+  passkey: passkeyFault,
 };
+
+function passkeyFault(value: string): string | undefined {
+  const passkey = parsePasskey(value);
+  if (!passkey)
+    return `must be a portable passkey as JSON, with a P-256 key as PKCS #8 and a counter up to ${mostSignCount}`;
+  const { rpId } = passkey;
+  // No browser takes one of a public suffix (WebAuthn, "Relying Party Identifier"); localhost is none's.
+  return rpId === "localhost" || isRegistrable(rpId)
+    ? undefined
+    : "must be for a site, not for a public suffix";
+}
 
 /** A passkey as the FIDO Credential Exchange Format 1.0 has it; what is binary is base64url, unpadded. */
 export interface Passkey {

@@ -80,3 +80,13 @@ test.each([
 ])("no passkey has %s", (_, text) => {
   expect(parsePasskey(text)).toBeUndefined();
 });
+
+test.each(["co.uk", "github.io", "example"])("a passkey of all sites of %s is none", (rpId) => {
+  expect(valueFault("passkey", JSON.stringify({ ...sound, rpId }))).toMatch(/must be/);
+});
+test.each(["shop.co.uk", "me.github.io", "login.shop.example", "localhost"])(
+  "a passkey of %s is one",
+  (rpId) => {
+    expect(valueFault("passkey", JSON.stringify({ ...sound, rpId }))).toBeUndefined();
+  },
+);

@@ -237,6 +237,27 @@ test("allowed_origins are origins, and are replaced as a whole", async () => {
   expect(got.item.spec.allowedOrigins).toEqual(["https://a.example", "http://localhost:3000"]);
 });
 
+test("allowed_origins may stand for all hosts below a domain, but not below what is everybody's", async () => {
+  const at = await made();
+  for (const origin of [
+    "https://*",
+    "https://*.",
+    "https://a.*.example",
+    "https://**.a.example",
+    "https://*.*.a.example",
+  ])
+    await expectRefused(at, { allowed_origins: [origin] }, ["bad_request", "must be an origin"]);
+  for (const origin of [
+    "https://*.com",
+    "https://*.co.uk",
+    "https://*.github.io",
+    "https://*.github.io:8443",
+  ])
+    await expectRefused(at, { allowed_origins: [origin] }, ["bad_request", "hosts of everybody"]);
+  const wild = ["https://*.a.example", "https://*.shop.co.uk", "https://*.me.github.io:8443"];
+  expect(valueOf(await patch(at, { allowed_origins: wild })).item.spec.allowedOrigins).toEqual(wild);
+});
+
 test("an update says something", async () => {
   await expectRefused(await made(), {}, ["bad_request", "at least one property"]);
 });
