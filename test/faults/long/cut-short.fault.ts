@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect } from "vitest";
 import { extensionZip } from "../../support/archive/zip-bytes.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
-import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
+import { DaemonPlace, launchClaimMs } from "../../support/daemon/daemon-settings.js";
 import { Fleet } from "../../support/daemon/fleet.js";
 import { ageKeys } from "../../support/store/age.js";
 import { type CutProxy, openCutProxy } from "../../support/store/cut-proxy.js";
@@ -178,11 +178,11 @@ const keyed = new Set(["POST /browser_pools", "acquire", "POST /browsers"]);
 
 /** Everything there is, is deleted, whatever it takes: nothing may be in the way of that, or be left. */
 async function clear(what: string): Promise<void> {
-  // Reservations of whoever died on the way are void after two minutes.
+  // What whoever died on the way had reserved is void after two minutes, room for a launch after longer.
   const spanning = (await redis.keys("remuda:*")).filter((key) =>
     /:(names|reservations|usage|pools|room)$/.test(key),
   );
-  await ageKeys(redis, spanning, 121_000);
+  await ageKeys(redis, spanning, launchClaimMs + 1000);
   let left: readonly string[] = [];
   const isEmpty = async (): Promise<boolean> => {
     await deleteAll(what);
