@@ -30,7 +30,7 @@ import {
 } from "../store/redis/connect.js";
 import type { RedisMember } from "../store/redis/members.js";
 import { ScriptStore } from "../store/redis/redis.js";
-import { checkSchema } from "../store/redis/schema.js";
+import { checkEviction, checkSchema } from "../store/redis/schema.js";
 import { privateRedisDirectory } from "../store/private/paths.js";
 import { AppendOnlyFile } from "../store/redis/append-only-file.js";
 import { AppendWait } from "../store/redis/append-wait.js";
@@ -69,7 +69,7 @@ export interface Stores {
   isConnected(): boolean;
   /** Asks Redis for all addresses at which it can be reached, beside those of its URL. */
   redisMembers(): Promise<readonly RedisMember[]>;
-  /** Waits for Redis, and refuses one that a newer daemon has written to. */
+  /** Waits for Redis, and refuses one that a newer daemon has written to, or that removes keys by itself. */
   contact(): Promise<void>;
 }
 
@@ -212,6 +212,7 @@ const contactWith = (
   redisMembers: () => store.members(),
   async contact() {
     await store.open(stopping);
+    await checkEviction(store);
     await checkSchema(store);
   },
 });

@@ -1,3 +1,5 @@
+import { Cluster } from "ioredis";
+import { CannotStart } from "../../base/cannot-start.js";
 import { schemaKey } from "./keys.js";
 import type { ScriptStore } from "./redis.js";
 
@@ -16,4 +18,23 @@ export async function checkSchema(store: ScriptStore): Promise<void> {
         "let the older daemon end its sessions, then empty this Redis",
     );
   if (text === null) await store.ask((redis) => redis.set(schemaKey, String(schema)));
+}
+
+/**
+ * Refuses a Redis that removes keys when its memory is full: a key that it takes away is a lease or a pool that
+ * nobody ended. A server that does not tell is taken as it is, as services that hide `INFO`.
+ */
+export async function checkEviction(store: ScriptStore): Promise<void> {
+  const told = await store.ask((redis) =>
+    Promise.all(
+      (redis instanceof Cluster ? redis.nodes("master") : [redis]).map((one) => one.info("memory")),
+    ),
+  );
+  const others = told.flatMap((text) => /^maxmemory_policy:(\S+)/m.exec(text)?.[1] ?? []);
+  const wrong = others.find((policy) => policy !== "noeviction");
+  if (wrong !== undefined)
+    throw new CannotStart(
+      `Redis has maxmemory-policy ${wrong}: it would remove leases and pools when its memory is full. ` +
+        "Set maxmemory-policy noeviction there",
+    );
 }

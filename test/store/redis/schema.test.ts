@@ -1,6 +1,7 @@
+import { Cluster, type Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { schemaKey } from "../../../src/store/redis/keys.js";
-import { checkSchema } from "../../../src/store/redis/schema.js";
+import { checkEviction, checkSchema } from "../../../src/store/redis/schema.js";
 import { onBoth } from "../../support/store/on-both.js";
 
 onBoth("the schema number", ({ bed }) => {
@@ -26,3 +27,23 @@ onBoth("the schema number", ({ bed }) => {
     expect(await noted()).toBe(999);
   });
 });
+
+onBoth("a Redis whose memory has a bound", ({ bed }) => {
+  const policy = async (name: string): Promise<void> => {
+    await Promise.all(mastersOf(bed().redis).map((one) => one.config("SET", "maxmemory-policy", name)));
+  };
+
+  test("is refused where it would remove keys, with what to set", async () => {
+    await policy("allkeys-lru");
+    await expect(checkEviction(bed().store)).rejects.toThrow(
+      /maxmemory-policy allkeys-lru.*Set maxmemory-policy noeviction/,
+    );
+    await policy("volatile-ttl");
+    await expect(checkEviction(bed().store)).rejects.toThrow(/maxmemory-policy volatile-ttl/);
+    await policy("noeviction");
+    await checkEviction(bed().store);
+  });
+});
+
+const mastersOf = (redis: Redis | Cluster): Redis[] =>
+  redis instanceof Cluster ? redis.nodes("master") : [redis];
