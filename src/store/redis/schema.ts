@@ -21,8 +21,8 @@ export async function checkSchema(store: ScriptStore): Promise<void> {
 }
 
 /**
- * Refuses a Redis that removes keys when its memory is full: a key that it takes away is a lease or a pool that
- * nobody ended. A server that does not tell is taken as it is, as services that hide `INFO`.
+ * Refuses a Redis that removes keys when its memory is full: a key that it takes away is a lease or a pool
+ * that nobody ended. A server that does not tell is taken as it is, as services that hide `INFO`.
  */
 export async function checkEviction(store: ScriptStore): Promise<void> {
   const told = await store.ask((redis) =>
