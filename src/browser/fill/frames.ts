@@ -3,6 +3,7 @@ import { CdpRefused, ignoreRefusal } from "../cdp/cdp.js";
 import { targetInfoOf } from "../cdp/target-event.js";
 import { type FillCalls, FillStopped, returned } from "./calls.js";
 import { findTargets, type SearchOutcome, inPageCalls } from "./in-page.js";
+import { planOf } from "./selector-steps.js";
 
 /** A frame of the page in which the targets have been looked for. */
 export interface SearchedFrame {
@@ -148,7 +149,7 @@ export class PageFrames {
         {
           executionContextId,
           functionDeclaration: findTargets,
-          arguments: [{ value: selectors }],
+          arguments: [{ value: selectors.map(planOf) }],
           silent: true,
         },
         session,

@@ -8,7 +8,7 @@
  * page could move the focus, and so what is typed, to another field. Frameworks that keep a copy of the value
  * hear of it by `input` and `change`.
  */
-export const findTargets = `function (selectors) {
+export const findTargets = `function (plans) {
   "use strict";
   const getterOf = (type, name) => {
     const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
@@ -32,6 +32,21 @@ export const findTargets = `function (selectors) {
     return roots;
   };
   const all = (roots, selector) => roots.flatMap((root) => within(root, selector));
+  const parentOf = getterOf(Node, "parentNode");
+  const hostOf = getterOf(ShadowRoot, "host");
+  const above = (element) => {
+    const parent = parentOf(element);
+    return parent instanceof ShadowRoot ? hostOf(parent) : parent;
+  };
+  const isBelow = (element, found, isChild) => {
+    for (let up = above(element); up; up = isChild ? null : above(up)) if (found.has(up)) return true;
+    return false;
+  };
+  const across = (roots, [first, ...others]) =>
+    others.reduce((found, { text, isChild }) => {
+      const before = new Set(found);
+      return all(roots, text).filter((element) => isBelow(element, before, isChild));
+    }, all(roots, first.text));
 
   const texts = ["text", "email", "password", "search", "tel", "url", "number"];
   const isOfKind = (element) => {
@@ -53,10 +68,12 @@ export const findTargets = `function (selectors) {
     return at < 0 ? pinned.push(element) - 1 : at;
   };
   const roots = rootsOf(document);
-  const look = (selector) => {
+  const hasShadows = roots.length > 1;
+  const look = (plan) => {
     let matches = [];
     try {
-      matches = all(roots, selector);
+      const further = hasShadows ? plan.across.flatMap((steps) => across(roots, steps)) : [];
+      matches = [...new Set([...all(roots, plan.text), ...further])];
     } catch {
       return { matches: 0, isInvalid: true };
     }
@@ -70,7 +87,7 @@ export const findTargets = `function (selectors) {
   };
 
   const where = () => [location.href, self.origin, ...location.ancestorOrigins].join(" ");
-  const found = selectors.map(look);
+  const found = plans.map(look);
   const before = where();
   const isSame = (at) => where() === before && at.every((each) => isEditable(pinned[each]));
 

@@ -7,6 +7,7 @@ import { ProtectedTargets, refusalOf } from "./protected-targets.js";
 import { TargetHolds } from "./target-holds.js";
 import { codes, type Command, errorReply } from "./command.js";
 import { written } from "../gates/judge.js";
+import { CommandWriter, whyTooLong } from "./command-writer.js";
 import { ControlSession, type BridgeCommand } from "./control-session.js";
 import { findTarget, type TargetInfo } from "../../browser/cdp/target-event.js";
 import type { BridgeClient, RootTarget, BridgeConnection } from "./connection.js";
@@ -29,14 +30,6 @@ interface ClientCall {
   readonly id: number;
   readonly method: string;
 }
-
-/**
- * Chromium ends the browser when a message on its pipe exceeds 100 MiB (kReceiveBufferSizeForDevTools in
- * content/browser/devtools/devtools_pipe_handler.cc); the margin is for the id, the session, the NUL and the
- * read that completes it.
- */
-const maxBodyBytes = 100 * 1024 * 1024 - 129 * 1024;
-const backlogBytes = 32 * 1024 * 1024;
 
 /** Is told of what happens on the pipe; it has to be as good as nothing, for it runs with each command. */
 export interface BridgeRecorder {
@@ -62,25 +55,22 @@ export class Bridge {
   readonly #sessions = new CdpSessions<BridgeClient>();
   readonly #calls = new PendingCalls<BridgeCommand | ClientCall>();
   readonly #shares: SessionQuotas<BridgeClient>;
-  readonly #waiting = new Set<BridgeClient>();
+  readonly #writer: CommandWriter;
   readonly #closed = new ClosedTargets();
   readonly #stops: (() => void)[];
   readonly #control: ControlSession;
   readonly #recorder: BridgeRecorder | undefined;
 
-  constructor(
-    private readonly pipe: Pipe,
-    clock: Clock,
-    { sessions = usualSessions, recorder }: BridgeOptions = {},
-  ) {
+  constructor(pipe: Pipe, clock: Clock, { sessions = usualSessions, recorder }: BridgeOptions = {}) {
     this.#control = new ControlSession(pipe, clock, this.#calls);
     this.#shares = new SessionQuotas(this.#sessions, sessions);
+    this.#writer = new CommandWriter(pipe);
     this.#recorder = recorder;
     this.holds = new TargetHolds(clock);
     this.#stops = [
       pipe.onFrame((frame) => this.#receive(frame)),
       pipe.onClosed(() => this.close()),
-      pipe.onDrained(() => this.#proceed()),
+      this.#writer.start(),
     ];
   }
 
@@ -124,7 +114,7 @@ export class Bridge {
     const gone = this.#sessions.remove(root);
     for (const session of gone) for (const id of session.calls) this.#calls.take(id);
     this.#shares.forget(root.owner);
-    this.#waiting.delete(root.owner);
+    this.#writer.forget(root.owner);
     this.holds.forget(root.owner);
     await this.#control.detach(root.id);
   }
@@ -139,12 +129,11 @@ export class Bridge {
     }
     if (this.holds.keeps(session, command.method, () => void this.#send(root, command))) return true;
     const body = command.written ?? written(command);
-    const tooLong = isTooLong(body) ? "The message is longer than Chromium accepts" : undefined;
     const refused =
       this.#closed.whyRefused(this.#sessions, session, command) ??
       this.filled.whyRefused(this.#sessions, session, command) ??
       this.#shares.whyRefused(root.owner, command) ??
-      tooLong;
+      whyTooLong(body);
     if (refused !== undefined) {
       root.owner.deliver(refusalOf(command, refused));
       return false;
@@ -153,15 +142,9 @@ export class Bridge {
     const id = this.#calls.add({ kind: "client", session, id: command.id, method: command.method });
     session.calls.add(id);
     this.#shares.asked(root.owner, command.method);
-    this.#write(id, body, session.id);
+    this.#writer.write(body, { id, session: session.id, owner: root.owner });
     this.#recorder?.sent(command.method);
-    if (this.pipe.backlogBytes() > backlogBytes) this.#hold(root.owner);
     return true;
-  }
-
-  #write(id: number, body: string | Uint8Array, session: string): void {
-    if (typeof body === "string") this.pipe.send(`{"id":${id},${body},"sessionId":"${session}"}`);
-    else this.pipe.sendParts([`{"id":${id},`, body, `,"sessionId":"${session}"}`]);
   }
 
   #beforeClose(session: CdpSession<BridgeClient>, { method, params }: Command): void {
@@ -169,17 +152,6 @@ export class Bridge {
       this.#control.lastPage?.closing(params.targetId);
     if (method === "Page.close" && session.target !== undefined)
       this.#control.lastPage?.closing(session.target);
-  }
-
-  #hold(bridgeClient: BridgeClient): void {
-    if (this.#waiting.has(bridgeClient)) return;
-    this.#waiting.add(bridgeClient);
-    bridgeClient.wait();
-  }
-
-  #proceed(): void {
-    for (const bridgeClient of this.#waiting) bridgeClient.proceed();
-    this.#waiting.clear();
   }
 
   #receive(frame: Frame): void {
@@ -294,7 +266,3 @@ export class Bridge {
     );
   }
 }
-
-/** The room for the id and the session is kept free. A UTF-16 unit is at most three bytes of UTF-8. */
-const isTooLong = (body: string | Uint8Array): boolean =>
-  body.length * 3 > maxBodyBytes && Buffer.byteLength(body) > maxBodyBytes;

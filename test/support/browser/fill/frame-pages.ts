@@ -13,6 +13,15 @@ const shadowed = (mode: string): string => `<x-login></x-login><script>
   });
 </script>`;
 
+const nested = `<x-outer></x-outer>${shadowed("open")}<script>
+  customElements.define("x-outer", class extends HTMLElement {
+    connectedCallback() { this.attachShadow({ mode: "open" }).innerHTML = "<x-inner></x-inner>"; }
+  });
+  customElements.define("x-inner", class extends HTMLElement {
+    connectedCallback() { this.attachShadow({ mode: "open" }).innerHTML = '<input id="deep">'; }
+  });
+</script>`;
+
 /** Frames and shadow roots. */
 export const framePages: readonly FillCase[] = [
   completed("a frame of the same origin", `${outer}<iframe src="{here}/inner"></iframe>`, {
@@ -58,18 +67,29 @@ export const framePages: readonly FillCase[] = [
     values: { user: "secret-1" },
   }),
   refused("a closed shadow root", shadowed("closed"), { selector: "#user", code: "element_not_found" }),
-  completed(
-    "a shadow root in a shadow root",
-    `<x-outer></x-outer>${shadowed("open")}<script>
-      customElements.define("x-outer", class extends HTMLElement {
-        connectedCallback() { this.attachShadow({ mode: "open" }).innerHTML = "<x-inner></x-inner>"; }
-      });
-      customElements.define("x-inner", class extends HTMLElement {
-        connectedCallback() { this.attachShadow({ mode: "open" }).innerHTML = '<input id="deep">'; }
-      });
-    </script>`,
-    { fields: [["#deep", "secret-1"]], values: { deep: "secret-1" } },
-  ),
+  completed("a shadow root in a shadow root", nested, {
+    fields: [["#deep", "secret-1"]],
+    values: { deep: "secret-1" },
+  }),
+  completed("a selector across open shadow roots", nested, {
+    fields: [
+      ["body x-login > input", "secret-1"],
+      ["x-outer #deep, x-none input", "secret-2"],
+    ],
+    values: { user: "secret-1", deep: "secret-2" },
+  }),
+  refused("a selector across shadow roots that two match", nested, {
+    selector: "body input",
+    code: "ambiguous_selector",
+  }),
+  refused("a selector whose parent is further up", nested, {
+    selector: "x-outer > #deep",
+    code: "element_not_found",
+  }),
+  refused("a selector into a closed shadow root", shadowed("closed"), {
+    selector: "x-login input",
+    code: "element_not_found",
+  }),
   changed("a frame that goes elsewhere", `<iframe id="f" src="{here}/inner"></iframe>`, {
     others: { "/inner": login, "/elsewhere": login },
     beforeWrite: `new Promise((resolve) => { f.onload = resolve; f.src = "/elsewhere"; })`,
