@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
+import { RemudaError } from "../base/errors.js";
 import type { ClaimId, LeaseId, RequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { PoolStore, Job } from "../pool/ports/pool-store.js";
@@ -127,7 +128,9 @@ export class LeaseCommands {
         { browser: slot.id, what: what.kind, error: textOf(error) },
         "question refused by the browser",
       );
-      return failed();
+      // Where a value of a vault does not open, that is no fault of the browser.
+      const isOfVault = what.kind === "fill" || what.kind === "passkey";
+      return isOfVault && error instanceof RemudaError ? failed(error.message, error.code) : failed();
     });
   }
 

@@ -106,11 +106,9 @@ async function fillNoted(
   const got = await ports.fill.fill(order, gone);
   if (got.kind === "refused") return got;
   const { status } = got.value;
-  await ports.store.noteEvent(vault.id, item, {
-    name: "credential.filled",
-    ...about,
-    data: { ...data, status },
-  });
+  const filled = { name: "credential.filled", ...about, data: { ...data, status } } as const;
+  // Values are in the page by now: what has become of them is told, also where Redis keeps no event of it.
+  await ports.store.noteEvent(vault.id, item, filled).catch(() => {});
   return done({ kind: "fill", outcome: got.value });
 }
 

@@ -1,3 +1,5 @@
+import { join } from "node:path";
+import { Redis } from "ioredis";
 import { chromium as playwright, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeBase32, totpCodeOf } from "../../src/base/crypto/totp.js";
@@ -98,6 +100,27 @@ test("a page elsewhere is denied, one of another address is not found, and a ses
   expect(await fill(other.id)).toMatchObject({ status: 409, body: { code: "vault_not_attached" } });
   await other.close();
   expect(await fill(id)).toMatchObject({ status: 404 });
+});
+
+test("a value that is damaged in Redis is told as such, and nothing is written", async () => {
+  const damaged = "/vaults/logins/items/damaged";
+  const values = ["user", "password"].map((name) => ({ name, type: "password", value: "secret-3" }));
+  const spec = { provider: "native", fields: values };
+  const item = await daemon.call(`PUT ${damaged}`, { type: "credential", spec });
+  const redis = new Redis(join(daemon.place.dataDir, "redis", "redis.sock"));
+  const [kept = ""] = await redis.keys("*:vaultValues*");
+  const sealed = (await redis.hget(kept, String(item.body.id))) ?? "";
+  expect(sealed).toContain('"password"');
+  // The last value loses a byte of its tag.
+  const at = sealed.lastIndexOf('","version"') - 4;
+  const other = sealed[at] === "A" ? "B" : "A";
+  await redis.hset(kept, String(item.body.id), sealed.slice(0, at) + other + sealed.slice(at + 1));
+  redis.disconnect();
+  const { id, page, close } = await opened();
+  const filled = await daemon.call(`POST ${damaged}/operations`, { type: "fill", browser_id: id, fields });
+  expect(filled).toMatchObject({ status: 422, body: { code: "secret_unreadable" } });
+  expect(await page.inputValue("#user")).toBe("");
+  await close();
 });
 
 test("with protect_filled the page is filled and not read back, until it shows another document", async () => {

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { refusal } from "../../src/base/errors.js";
+import { done, refusal } from "../../src/base/errors.js";
 import {
   type BrowserId,
   defaultProject,
@@ -66,6 +66,24 @@ test("that a fill began, and what it came to, is among the item's events", async
     { name: "credential.fill_started", browserId: browser, data: { fields: ["user"] } },
     { name: "credential.filled", browserId: browser, data: { fields: ["user"], status: "completed" } },
   ]);
+});
+
+test("what was written is answered, also where Redis keeps no event of it", async () => {
+  const outcome = { status: "completed", fields: [{ index: 0, status: "filled" }] } as const;
+  const { items } = bed().with({
+    fill: {
+      isSupported: true,
+      passkey: async () => done(null),
+      async fill() {
+        const [key = ""] = await bed().scripts.redis.keys(`*:vaultEvents:${item.item.id}`);
+        await bed().scripts.redis.set(key, "damaged");
+        return done(outcome);
+      },
+    },
+  });
+  const body = { type: "fill" as const, browser_id: browser, fields: [target] };
+  const filled = await items.operate(vault.id, "shop", { body, request: newRequestId() });
+  expect(filled).toEqual({ kind: "done", value: { kind: "fill", outcome } });
 });
 
 test("only a session that was created with the vault is filled from it", async () => {
