@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest, onSendAsyncHookHandler } from "fastify";
+import type { FastifyReply, FastifyRequest, onSendHookHandler } from "fastify";
 import type { Admitted, DeferredAdmission } from "../access/principal.js";
 import { type Refusal, refusal } from "../base/errors.js";
 import { refuseClosed } from "./authorization.js";
@@ -86,20 +86,17 @@ function refusedBy(got: Admitted, { request, reply, noteFailedLogin }: Judging):
  * key, as when the body is not valid, that is done now.
  */
 function addDeferred(app: App, noteFailedLogin: NoteFailedLogin): void {
-  const refusalOf = async (request: FastifyRequest, reply: FastifyReply): Promise<Refusal | undefined> => {
-    try {
-      const got = await request.deferred?.judge();
-      return got && refusedBy(got, { request, reply, noteFailedLogin });
-    } catch (error) {
-      return refusalOfError(error);
-    }
+  const judge: onSendHookHandler = (...[request, reply, payload, next]) => {
+    const { deferred } = request;
+    if (!deferred) return next(null, payload);
+    const settle = (refused: Refusal | undefined): void =>
+      next(null, refused ? showRefusal(reply, refused) : payload);
+    const judged = (got: Admitted): void => settle(refusedBy(got, { request, reply, noteFailedLogin }));
+    const known = deferred.outcome();
+    if (known) return judged(known);
+    deferred.judge().then(judged, (error: unknown) => settle(refusalOfError(error)));
   };
   app.addHook("onRoute", (route) => {
-    if (!route.config?.mayDefer) return;
-    const judge: onSendAsyncHookHandler = async (request, reply, payload) => {
-      const refused = await refusalOf(request, reply);
-      return refused ? showRefusal(reply, refused) : payload;
-    };
-    route.onSend = [...[route.onSend ?? []].flat(), judge];
+    if (route.config?.mayDefer) route.onSend = [...[route.onSend ?? []].flat(), judge];
   });
 }

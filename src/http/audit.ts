@@ -5,6 +5,7 @@ import { type NewEntry, unheardStatus } from "../audit/entry.js";
 import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { withoutKeys } from "../base/crypto/key-text.js";
+import { Places } from "../base/places.js";
 import { errors, type Refusal } from "../base/errors.js";
 import type { App } from "./bare-app.js";
 import { isDocsPath } from "./docs/docs-path.js";
@@ -45,6 +46,8 @@ class Observed {
   readonly path: string;
   /** What it is answered with; a socket has none. */
   response: ServerResponse | undefined = undefined;
+  /** Among all that are open. */
+  place = 0;
 
   constructor(
     readonly raw: IncomingMessage,
@@ -71,7 +74,7 @@ const longAnswerMs: Millis = 1_800_000;
 
 /** Leaves one entry in the audit log for each request that is made to the API. */
 export class AuditTrail {
-  readonly #open = new Set<Observed>();
+  readonly #open = new Places<Observed>();
 
   constructor(
     private readonly recorder: AuditRecorder,
@@ -85,9 +88,9 @@ export class AuditTrail {
     if (!observed) return;
     if (isInterceptedPath(raw.url ?? "")) onStart(response, (status) => this.#record(observed, status));
     observed.response = response;
-    this.#open.add(observed);
-    response.once("close", () => {
-      this.#open.delete(observed);
+    observed.place = this.#open.add(observed);
+    response.on("close", () => {
+      this.#open.remove(observed.place, observed);
       this.#record(observed, statusOf(response));
     });
   }
@@ -95,7 +98,7 @@ export class AuditTrail {
   /** Records answers that have begun and that somebody reads for long. To be called every few minutes. */
   recordLong(): void {
     const before = this.clock.monotonic() - longAnswerMs;
-    for (const observed of this.#open) {
+    for (const observed of this.#open.all()) {
       const { response, receivedAt } = observed;
       if (receivedAt < before && response?.headersSent) this.#record(observed, response.statusCode);
     }

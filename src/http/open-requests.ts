@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { keyOf, type Principal } from "../access/principal.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
+import { Places } from "../base/places.js";
 
 interface OpenRequestsParts {
   /** Which of these API keys let nobody in any more. */
@@ -32,16 +33,28 @@ interface Sent {
 /** Judges a person's session, which nobody has to be asked about. */
 const isOver = ({ expiresAt = Infinity }: Principal, clock: Clock): boolean => expiresAt <= clock.now();
 
+/** Where an answer keeps its request. */
+const openRequest = Symbol("open request");
+declare module "node:http" {
+  interface ServerResponse {
+    [openRequest]?: OpenRequest;
+  }
+}
+
 /** A request whose answer is not whole yet, and when its key was last known to be good. */
 export class OpenRequest {
+  /** Among all that are open. */
+  place = 0;
+
   /** Whether it was let in before its body was whole, and was not judged since. */
   isEarly = false;
+  /** An instant of the monotonic clock. */
+  judgedAt: Millis = 0;
 
   constructor(
     readonly principal: Principal,
+    readonly response: ServerResponse,
     private readonly parts: OpenRequestsParts,
-    /** An instant of the monotonic clock. */
-    private judgedAt: Millis,
   ) {}
 
   /**
@@ -77,7 +90,7 @@ export class OpenRequest {
  * judged when a request comes; one that ends afterwards ends what it has opened, by a look every second.
  */
 export class OpenRequests {
-  readonly #open = new Map<ServerResponse, OpenRequest>();
+  readonly #open = new Places<OpenRequest>();
   /** Linux takes up to 4 MiB of an answer (tcp(7), tcp_wmem), which is over for Node.js then. */
   readonly #sent = new Map<Socket, Sent>();
   #stop: (() => void) | undefined;
@@ -99,12 +112,14 @@ export class OpenRequests {
     if (response.destroyed) return undefined;
     this.#stop ??= this.parts.clock.every(lookMs, () => void this.#look());
     const { socket, complete: isWhole } = response.req;
-    const opened = new OpenRequest(principal, this.parts, askedAt);
+    const opened = new OpenRequest(principal, response, this.parts);
+    opened.judgedAt = askedAt;
     opened.isEarly = !isWhole && !isDeferred;
-    this.#open.set(response, opened);
+    opened.place = this.#open.add(opened);
+    response[openRequest] = opened;
     const before = socket.bytesWritten;
-    response.once("close", () => {
-      const wasOpen = this.#open.delete(response);
+    response.on("close", () => {
+      const wasOpen = this.#open.remove(opened.place, opened);
       const { bytesRead, bytesWritten } = socket;
       const isLong = bytesWritten - before >= leastSentBytes;
       if (wasOpen && isLong) this.#sent.set(socket, { principal, bytesRead });
@@ -114,7 +129,8 @@ export class OpenRequests {
 
   /** Lets a request be answered whatever becomes of its credential. */
   forget(response: ServerResponse): void {
-    this.#open.delete(response);
+    const opened = response[openRequest];
+    if (opened) this.#open.remove(opened.place, opened);
   }
 
   close(): void {
@@ -140,7 +156,7 @@ export class OpenRequests {
   }
 
   #renew(good: ReadonlySet<string>, at: Millis): void {
-    for (const one of this.#open.values()) if (good.has(keyOf(one.principal) ?? "")) one.foundGood(at);
+    for (const one of this.#open.all()) if (good.has(keyOf(one.principal) ?? "")) one.foundGood(at);
   }
 
   /** Whoever asks for something else has read what came before, or has left it to a proxy that did. */
@@ -157,11 +173,11 @@ export class OpenRequests {
   #cut(hasEnded: (principal: Principal) => boolean): void {
     this.#forgetRead();
     for (const [socket, { principal }] of this.#sent) if (hasEnded(principal)) socket.resetAndDestroy();
-    for (const [response, { principal }] of this.#open) if (hasEnded(principal)) end(response);
+    for (const { response, principal } of this.#open.all()) if (hasEnded(principal)) end(response);
   }
 
   #openKeys(): readonly string[] {
-    const open = [...this.#open.values(), ...this.#sent.values()];
+    const open = [...this.#open.all(), ...this.#sent.values()];
     return [...new Set(open.flatMap(({ principal }) => keyOf(principal) ?? []))];
   }
 }

@@ -33,8 +33,6 @@ interface ScriptTarget {
   /** The request under which the script's first answer is kept. */
   readonly request?: RequestId | LeaseId;
   readonly keyed?: IdempotencyKey | undefined;
-  /** That of the API key which the script judges first. */
-  readonly digest?: string;
 }
 
 interface KeysOfPartition {
@@ -80,9 +78,9 @@ export class PartitionScripts {
     const due = admission?.due();
     if (!admission || !due) return await this.run(target, name, args);
     const { asker, partition } = target;
-    const keys = this.#keysIn({ ...target, digest: due.digest }, name);
-    const parts = { keys, args: { ...args, ...due, asker }, sharedArgs: this.#limits };
-    const reply = await this.store.callJudged(name, parts);
+    const keys = this.#keysIn(target, name, due.digest);
+    const judged = { digest: due.digest, project: due.project, asker };
+    const reply = await this.store.callJudged(name, { keys, args, sharedArgs: this.#limits, judged });
     if (!reply) {
       const got = await admission.judge();
       return got.kind === "refused" ? got : await this.run(target, name, args);
@@ -108,7 +106,8 @@ export class PartitionScripts {
     return idempotencyKey(this.#projectOf(partition), partition, digest);
   }
 
-  #keysIn({ partition, request, keyed, digest }: ScriptTarget, script: string): CallParts["keys"] {
+  /** `digest` is that of an API key which the script judges first. */
+  #keysIn({ partition, request, keyed }: ScriptTarget, script: string, digest?: string): CallParts["keys"] {
     const { project, shared } = this.#keysOf(partition);
     return {
       shared,

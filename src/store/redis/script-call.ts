@@ -73,6 +73,14 @@ export interface CallParts {
   readonly args: ScriptArgs;
   /** Gives the arguments that `args` does not have. */
   readonly sharedArgs?: SharedArgs;
+  /** Those of a judgement. */
+  readonly judged?: JudgedArgs;
+}
+/** What a command that judges an API key is given besides (lua/include/judged.lua). */
+export interface JudgedArgs {
+  readonly digest: string;
+  readonly project: string;
+  readonly asker: string;
 }
 
 /** A call of a script, written out. */
@@ -85,7 +93,8 @@ export interface ScriptCall {
 }
 
 /** Throws where an argument is missing that the header names. */
-export function makeCall(script: Script, { keys, args, sharedArgs = nothingGiven }: CallParts): ScriptCall {
+export function makeCall(script: Script, parts: CallParts): ScriptCall {
+  const { keys, args, sharedArgs = nothingGiven, judged } = parts;
   const shared = keys.shared?.of(script) ?? nothingShared;
   const given = sharedArgs.of(script);
   let { first: key } = shared;
@@ -95,8 +104,9 @@ export function makeCall(script: Script, { keys, args, sharedArgs = nothingGiven
     key ??= own;
     rest += written(own);
   }
-  for (const [at, name] of script.args.entries()) {
-    const own = args[name];
+  for (let at = 0; at < script.args.length; at += 1) {
+    const name = script.args[at] ?? "";
+    const own = args[name] ?? judged?.[name as keyof JudgedArgs];
     const text = own === undefined ? given[at] : written(String(own));
     if (text === undefined) throw new Error(`script ${script.name} was not given ${name}`);
     rest += text;

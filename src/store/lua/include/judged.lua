@@ -19,5 +19,5 @@ local function judgeKey()
   return mayTake and rate or nil
 end
 
-local rate = isRepeat() and "" or judgeKey()
+local rate = judgeKey() or isRepeat() and ""
 if not rate then return plain("unjudged") end
