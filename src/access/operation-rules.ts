@@ -36,6 +36,7 @@ export const operationRules = {
   getReadiness: everybody,
   getAuthContext: everybody,
   getMetrics: administration,
+  getScaling: administration,
 
   listBrowsers: list("browsers", "browsers:use"),
   // The answer has the URLs by which the browser is used.

@@ -8,6 +8,7 @@ import { ClockWatch } from "../observe/clock-watch.js";
 import type { ExportGauge } from "../observe/export-metrics.js";
 import { type Gauges, Metrics, type PoolGauge } from "../observe/metrics.js";
 import { labelOf } from "../pool/pool-labels.js";
+import { makeReadScaling, type ReadScaling } from "../pool/scaling.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
 import type { DaemonContext } from "./boot.js";
 import type { DaemonParts } from "./parts.js";
@@ -18,7 +19,7 @@ import type { Stores } from "./stores.js";
  * shown by controls.
  */
 export function openMetrics(
-  { role }: Pick<Config, "role">,
+  { role, node }: Pick<Config, "role" | "node">,
   { log, clock }: Pick<DaemonContext, "log" | "clock">,
   { stores, labels, stops }: Pick<DaemonParts, "stores" | "labels"> & { readonly stops: Stops },
 ): Metrics {
@@ -28,13 +29,29 @@ export function openMetrics(
     clock,
     log,
     aheadMs: () => watch.aheadMs(),
-    ...(role !== "node" && { gauges: { ...gaugesOf(stores), exports: () => exportGauges(stores) } }),
+    ...(role !== "node" && {
+      gauges: {
+        ...gaugesOf(stores),
+        exports: () => exportGauges(stores),
+        scaling: openScaling(stores, node.overcommit),
+      },
+    }),
   });
-  stores.signals.on("lease.ended", ({ partition, why }) =>
-    countAs(labels.ofPartition(partition), (pool) => metrics.leaseEnded(pool, why)),
+  stores.signals.on("lease.ended", ({ partition, why, heldMs }) =>
+    countAs(labels.ofPartition(partition), (pool) => {
+      metrics.leaseEnded(pool, why);
+      metrics.scaling.held(pool, heldMs);
+    }),
   );
   return metrics;
 }
+
+/** Reads what a scaler is told. */
+export const openScaling = (
+  { nodes, poolStore, scaling, projects }: Pick<Stores, "nodes" | "poolStore" | "scaling" | "projects">,
+  overcommit: number,
+): ReadScaling =>
+  makeReadScaling({ nodes, pools: poolStore, scaling, overcommit, partitions: () => projects.partitions() });
 
 /** A label that cannot be read costs a count, never what is counted. */
 const countAs = (label: Promise<string>, add: (pool: string) => void): void => void label.then(add, () => {});

@@ -17,6 +17,7 @@ import { RedisPoolStore } from "../store/pool-store.js";
 import { queuePrefix } from "../store/redis/keys.js";
 import { RedisLimitStore, RedisRateLimiter } from "../store/organization/limit-store.js";
 import type { StoreLimits } from "../store/limits.js";
+import { RedisScalingStore } from "../store/scaling-store.js";
 import { RedisNodeStore } from "../store/node-store.js";
 import { RedisRemovalNotes } from "../store/organization/removal-notes.js";
 import { RedisProjectDirectory } from "../store/organization/project-directory.js";
@@ -56,6 +57,7 @@ export interface Stores {
   /** Undefined where no rate is set. */
   readonly creations: RedisRateLimiter | undefined;
   readonly nodes: RedisNodeStore;
+  readonly scaling: RedisScalingStore;
   readonly reports: RedisNodeReports;
   readonly ticks: RedisTickStore;
   readonly messages: RedisMessages;
@@ -150,6 +152,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     limits: new RedisLimitStore(store),
     creations: limiterOf(store, creationRatePerMinute),
     nodes,
+    scaling: new RedisScalingStore(scripts),
     queues,
     queueOptions,
     signals,

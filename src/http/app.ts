@@ -26,6 +26,7 @@ import { addProfiles } from "./routes/profiles.js";
 import { addProjects } from "./routes/projects.js";
 import { addProxies } from "./routes/proxies.js";
 import { addSessionExtensions } from "./routes/session-extensions.js";
+import { addScaling } from "./routes/scaling.js";
 import { addSessions } from "./routes/sessions.js";
 import { addTelemetry } from "./routes/telemetry.js";
 import { addTelemetryDestinations } from "./routes/telemetry-destinations.js";
@@ -95,6 +96,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addVaultItems(admitted, given);
     addApiKeys(admitted, deps);
     addLimits(admitted, deps);
+    addScaling(admitted, deps);
     addAudit(admitted, deps);
     addDestinations(admitted, deps);
     addAuth(admitted);

@@ -14,6 +14,7 @@ import type { Clock, Millis } from "../base/clock.js";
 import type { ProjectId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { Staging } from "../archive/archives.js";
+import type { ReadScaling } from "../pool/scaling.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
 import type { OtlpDestinationOperations } from "../registry/destinations/destination.js";
 import type { ExtensionOperations } from "../registry/extensions/extension.js";
@@ -117,6 +118,7 @@ export interface HttpDeps {
   readonly links: ViewContext["links"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;
+  readonly readScaling: ReadScaling;
   readonly interceptor: RequestInterceptor;
   readonly clock: Clock;
   readonly log: Log;

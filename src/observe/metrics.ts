@@ -6,6 +6,7 @@ import type { Log } from "../base/log.js";
 import { textOf } from "../base/log.js";
 import { AuditMetrics } from "./audit-metrics.js";
 import { type ExportGauge, ExportMetrics } from "./export-metrics.js";
+import { type ScalingGauge, ScalingMetrics } from "./scaling-metrics.js";
 import { TelemetryMetrics } from "./telemetry-metrics.js";
 import { processGauges } from "./process-gauges.js";
 import { ReasonLabels } from "./reason-labels.js";
@@ -25,6 +26,7 @@ export interface Gauges {
   pools(): Promise<readonly PoolGauge[]>;
   nodes(): Promise<readonly NodeGauge[]>;
   exports?(): Promise<readonly ExportGauge[]>;
+  scaling?(): Promise<ScalingGauge>;
 }
 
 /** What the control counts. A reason is a word of a fixed set. */
@@ -69,10 +71,7 @@ interface MetricsContext {
 }
 
 const readLimitMs = 2000;
-/**
- * The buckets are in seconds: an acquire takes about a millisecond, or as long as its caller is willing to
- * wait.
- */
+/** In seconds: an acquire takes about a millisecond, or as long as its caller is willing to wait. */
 const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 4, 15, 60];
 
 /**
@@ -140,7 +139,6 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     "pool",
     "direction",
   ]);
-
   readonly #saves = this.#counter(
     "remuda_profile_saves_total",
     "Ends of sessions that were to save their profile",
@@ -149,6 +147,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
   readonly audit = new AuditMetrics(this.#registry);
   readonly exports = new ExportMetrics(this.#registry);
+  readonly scaling = new ScalingMetrics(this.#registry);
   readonly telemetry = new TelemetryMetrics(this.#registry);
 
   readonly #words = new ReasonLabels();
@@ -224,17 +223,25 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     const { gauges, clock, log, aheadMs } = this.context;
     if (!gauges) return await this.#reach();
     try {
-      const all = Promise.all([gauges.pools(), gauges.nodes(), gauges.exports?.() ?? [], aheadMs()]);
+      const all = Promise.all([
+        gauges.pools(),
+        gauges.nodes(),
+        gauges.exports?.() ?? [],
+        gauges.scaling?.(),
+        aheadMs(),
+      ]);
       const limit = { what: "reading for metrics", limitMs: readLimitMs };
-      const [pools, nodes, exports, ahead] = await within(clock, limit, all);
+      const [pools, nodes, exports, scaling, ahead] = await within(clock, limit, all);
       this.#showStore(ahead);
       this.#show(pools, nodes);
       this.exports.show(exports);
+      this.scaling.show(scaling);
       await this.#forgetAllBut(new Set([onDemandLabel, ...pools.map(({ pool }) => pool)]));
     } catch (error) {
       log.debug({ reason: textOf(error) }, "metrics were not read from the store");
       this.#show([], []);
       this.exports.show([]);
+      this.scaling.show(undefined);
       this.#showStore(undefined);
     }
   }
@@ -270,6 +277,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
       this.#requests,
       this.#denied,
       this.#carried,
+      ...this.scaling.perPool,
     ]) {
       const { values } = await metric.get();
       const gone = values

@@ -41,7 +41,7 @@ const mendEveryMs: Millis = 60_000;
  * Builds the key as the scripts do (lua/include/pool.lua): an earlier release writes none, and leaves that of
  * another generation.
  */
-const templateKeyOf = (generation: string, kept: string | null | undefined): string =>
+export const templateKeyOf = (generation: string, kept: string | null | undefined): string =>
   kept?.startsWith(`${generation}-`) ? kept : generation;
 
 const spreadParser = parserOf("a reply of count-by-node", Type.Record(Type.String(), Type.Number()));

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Metrics } from "../../src/observe/metrics.js";
+import { scalingOf } from "../../src/pool/scaling.js";
 import { type FakeChromium, makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
 import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
@@ -91,6 +92,7 @@ function synthetic() {
       pools: async () => [{ pool: "herd", states: { idle: 1 }, waiting: 0 }],
       nodes: async () => [{ state: "ready", count: 1 }],
       exports: async () => [{ destination: "bucket", lagMs: 1, failures: 0 }],
+      scaling: async () => scalingOf([], []),
     },
   });
   const countAll = (): void => {
@@ -98,6 +100,7 @@ function synthetic() {
     metrics.launched("herd");
     metrics.launchFailed("herd", "launch");
     metrics.leaseEnded("herd", "released");
+    metrics.scaling.held("herd", 1);
     metrics.carried("to_client", 1);
     metrics.refused("gone");
     metrics.asked("herd", "direct", 1);

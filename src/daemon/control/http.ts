@@ -17,6 +17,7 @@ import { NodeDirectory } from "../../lease/node-directory.js";
 import { makeTellPlatformCall } from "../../telemetry/platform-calls.js";
 import { makeTellHolder } from "../../telemetry/tell-holder.js";
 import { openAccess } from "./access.js";
+import { openScaling } from "../metrics.js";
 import { openProjects } from "./projects.js";
 import type { DaemonParts } from "../parts.js";
 import { packageRoot } from "../shared.js";
@@ -52,6 +53,7 @@ export async function listenAsApi(
     interceptor,
     wireNames: config.vault.names,
     metrics,
+    readScaling: openScaling(stores, config.node.overcommit),
     staging: archives.staging,
     tellPlatformCall: makeTellPlatformCall(makeTellHolder(shared.recorder)),
     links: makeLinks(shared, openDirectory(shared, stops)),

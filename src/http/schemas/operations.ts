@@ -38,6 +38,11 @@ export const operations = about({
     success: status("They should"),
     failures: ["unavailable"],
   },
+  getScaling: {
+    tag: health,
+    summary: "Tell how many nodes are wanted, how full they are, and what each has lent",
+    success: reply(200, "Scaling", "The fleet as a whole"),
+  },
   getMetrics: {
     tag: health,
     summary:

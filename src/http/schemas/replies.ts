@@ -22,6 +22,7 @@ import {
   ProjectReply,
 } from "./access-replies.js";
 import { OtlpDestinationReply, TelemetryEnvelope, TelemetryReply } from "./telemetry-replies.js";
+import { ScalingReply } from "./scaling-replies.js";
 import { vaultComponents } from "./vault-replies.js";
 import { AuditEntryReply, DestinationReply, DestinationTestReply } from "./audit-replies.js";
 import { proxyProtocols, proxyTypes } from "../../registry/proxies/proxy.js";
@@ -281,6 +282,7 @@ export const components = [
   FlightRecording,
   TelemetryEnvelope,
   ...vaultComponents,
+  ScalingReply,
   StatusReply,
 ] as const;
 

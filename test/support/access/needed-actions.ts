@@ -56,6 +56,7 @@ export const anything = [...everyAction, "projects:read", "organizations:read"];
 /** What no key of one project gets to, whatever it may do there: it is the whole organization's. */
 export const ofOrganization: ReadonlySet<string> = new Set([
   "getMetrics",
+  "getScaling",
   "createProject",
   "deleteProject",
   "updateProjectLimits",

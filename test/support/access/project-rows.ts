@@ -185,6 +185,7 @@ export const rows: Readonly<Record<string, Row>> = {
   getHealth: unbound,
   getReadiness: unbound,
   getMetrics: unbound,
+  getScaling: unbound,
 };
 
 export const partsOf = (

@@ -107,6 +107,7 @@ export const scopeRows: Readonly<Record<string, ScopeRow>> = {
   getOrganizationLimits: {},
   updateOrganizationLimits: { sent: json({ default_project_max_concurrent_sessions: 1000 }) },
   getEntitlements: {},
+  getScaling: {},
   listAuditLogs: {},
   exportAuditLogs: {},
   listExportDestinations: {},

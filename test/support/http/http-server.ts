@@ -1,3 +1,4 @@
+import { scalingOf } from "../../../src/pool/scaling.js";
 import { afterAll, afterEach, beforeAll } from "vitest";
 import type { OrganizationLimits } from "../../../src/access/organization-limits.js";
 import { done } from "../../../src/base/errors.js";
@@ -104,6 +105,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   }),
   readiness: { unready: () => undefined, hasStore: () => true, vaultSafety: () => undefined },
   metrics: { contentType: "text/plain; version=0.0.4; charset=utf-8", text: async () => "remuda_nodes 1\n" },
+  readScaling: async () => scalingOf([], []),
   interceptor: { request: () => false, upgrade: () => false },
 });
 

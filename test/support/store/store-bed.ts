@@ -19,6 +19,7 @@ import type { RedisExtensionStore } from "../../../src/store/project/extension-s
 import { PartitionScripts } from "../../../src/store/partition-scripts.js";
 import { RedisPoolStore } from "../../../src/store/pool-store.js";
 import type { StoreLimits } from "../../../src/store/limits.js";
+import { RedisScalingStore } from "../../../src/store/scaling-store.js";
 import { RedisNodeStore } from "../../../src/store/node-store.js";
 import type { RedisProfileStore } from "../../../src/store/project/profile-store.js";
 import { RedisProjects } from "../../../src/store/project/projects.js";
@@ -49,6 +50,7 @@ export interface StoreBed {
   readonly destinations: RedisOtlpDestinationStore;
   readonly vaults: RedisVaultStore;
   readonly nodes: RedisNodeStore;
+  readonly scaling: RedisScalingStore;
   readonly effects: EffectRunner;
   readonly jobs: Job[];
   readonly ended: PoolSignals["lease.ended"][];
@@ -119,6 +121,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     destinations,
     vaults,
     nodes,
+    scaling: new RedisScalingStore(scripts),
     effects,
     jobs,
     ended,

@@ -1,0 +1,17 @@
+import type { NodeId, Partition } from "../../base/ids.js";
+
+/** What a pool is short of, in a few words; a browser of its class takes so much memory. */
+export interface PoolDemand {
+  readonly lacking: number;
+  /** No node has room for what it lacks. */
+  readonly isHeldUp: boolean;
+  readonly templateKey: string;
+}
+
+/** What is asked when the fleet is looked at as a whole: every few seconds, of every pool. */
+export interface ScalingStore {
+  /** Undefined of sessions on demand, which have no size, and of a pool that is deleted. */
+  findDemand(partition: Partition): Promise<PoolDemand | undefined>;
+  /** How many browsers of a node are leased, in all pools together. */
+  leasedOn(node: NodeId, partitions: readonly Partition[]): Promise<number>;
+}

@@ -1,0 +1,159 @@
+import { forEachConcurrently } from "../base/concurrently.js";
+import type { NodeId, Partition } from "../base/ids.js";
+import { memoryBytes } from "../spec/bodies.js";
+import { LaunchTemplates } from "./launch-templates.js";
+import type { LivingNode, NodeStore } from "./ports/node-store.js";
+import type { PoolStore } from "./ports/pool-store.js";
+import type { ScalingStore } from "./ports/scaling-store.js";
+import type { BrowserCounts } from "./pool.js";
+
+/** A node as a scaler sees it. `leased` is what its end would cost, or make it wait for. */
+export interface NodeLoad {
+  readonly id: NodeId;
+  readonly isDraining: boolean;
+  /** It may be given launches. */
+  readonly isServing: boolean;
+  readonly admittedBytes: number;
+  readonly maxBrowsers: number;
+  readonly held: { readonly browsers: number; readonly bytes: number };
+  readonly leased: number;
+}
+
+/** A pool as a scaler sees it; `browserBytes` is the memory class of its browsers. */
+export interface PoolLoad {
+  readonly counts: BrowserCounts;
+  readonly lacking: number;
+  readonly isHeldUp: boolean;
+  readonly browserBytes: number;
+}
+
+/** When to scale nodes, and by how much (docs/deployment.md#scaling). */
+export interface Scaling {
+  /** So many nodes would hold all that exists and all that is lacking. */
+  readonly wantedNodes: number;
+  readonly serving: number;
+  readonly draining: number;
+  readonly admittedBytes: number;
+  readonly heldBytes: number;
+  readonly freeBytes: number;
+  readonly lacking: number;
+  /** Counts those of the lacking for which no node has room. */
+  readonly unplaceable: number;
+  readonly idle: number;
+  readonly leased: number;
+  readonly waiting: number;
+  readonly nodes: readonly NodeLoad[];
+}
+
+const sumOf = <Item>(items: readonly Item[], amount: (item: Item) => number): number =>
+  items.reduce((sum, item) => sum + amount(item), 0);
+
+/**
+ * Does not count the nodes that are there but what they are to hold, so that taking one away does not change
+ * what is wanted.
+ */
+function wantedOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[], unplaceable: number): number {
+  const bytes =
+    sumOf(nodes, ({ held }) => held.bytes) + sumOf(pools, (pool) => pool.lacking * pool.browserBytes);
+  const browsers = sumOf(nodes, ({ held }) => held.browsers) + sumOf(pools, ({ lacking }) => lacking);
+  if (browsers === 0) return 0;
+  const serving = nodes.filter(({ isServing }) => isServing);
+  // Nothing tells how much a node holds before there is one.
+  if (serving.length === 0) return 1;
+  const perNode = (amount: (node: NodeLoad) => number): number => sumOf(serving, amount) / serving.length;
+  const byMemory = Math.ceil(bytes / perNode(({ admittedBytes }) => admittedBytes));
+  const byNumber = Math.ceil(browsers / perNode(({ maxBrowsers }) => maxBrowsers));
+  // Room that is left in pieces too small for a browser is no room.
+  const byTrial = unplaceable > 0 ? serving.length + 1 : 1;
+  return Math.max(byMemory, byNumber, byTrial);
+}
+
+export function scalingOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]): Scaling {
+  const serving = nodes.filter(({ isServing }) => isServing);
+  const unplaceable = sumOf(pools, ({ isHeldUp, lacking }) => (isHeldUp ? lacking : 0));
+  const admittedBytes = sumOf(serving, (node) => node.admittedBytes);
+  const heldBytes = sumOf(serving, ({ held }) => held.bytes);
+  return {
+    wantedNodes: wantedOf(nodes, pools, unplaceable),
+    serving: serving.length,
+    draining: nodes.filter(({ isDraining }) => isDraining).length,
+    admittedBytes,
+    heldBytes,
+    freeBytes: Math.max(0, admittedBytes - heldBytes),
+    lacking: sumOf(pools, ({ lacking }) => lacking),
+    unplaceable,
+    idle: sumOf(pools, ({ counts }) => counts.idle),
+    leased: sumOf(pools, ({ counts }) => counts.leased),
+    waiting: sumOf(pools, ({ counts }) => counts.waiting),
+    nodes: nodes.toSorted((one, other) => (one.id < other.id ? -1 : 1)),
+  };
+}
+
+interface ScalingPorts {
+  readonly nodes: Pick<NodeStore, "living" | "occupancy">;
+  readonly pools: Pick<PoolStore, "counts" | "findTemplate" | "partitionsOf">;
+  readonly scaling: ScalingStore;
+  readonly overcommit: number;
+  partitions(): Promise<readonly Partition[]>;
+}
+
+export type ReadScaling = () => Promise<Scaling>;
+
+/** So many pools or nodes are asked at once. */
+const width = 32;
+
+/** Throws where one could not be read: a fleet that is known in part would look smaller than it is. */
+async function each<Item>(items: readonly Item[], read: (item: Item) => Promise<void>): Promise<void> {
+  const [failure] = await forEachConcurrently(items, width, read);
+  if (failure !== undefined) throw failure;
+}
+
+/** Whoever asks during a reading shares it, so that many scrapers cost no more than one. */
+export function makeReadScaling(ports: ScalingPorts): ReadScaling {
+  const templates = new LaunchTemplates(ports.pools);
+  let underWay: Promise<Scaling> | undefined;
+  const read = async (): Promise<Scaling> => {
+    const [partitions, living] = await Promise.all([ports.partitions(), ports.nodes.living()]);
+    const pools: PoolLoad[] = [];
+    const nodes: NodeLoad[] = [];
+    await each(partitions, async (partition) => {
+      const load = await loadOfPool(ports, templates, partition);
+      if (load) pools.push(load);
+    });
+    await each(living, async (facts) => {
+      nodes.push(await loadOfNode(ports, facts, partitions));
+    });
+    return scalingOf(nodes, pools);
+  };
+  return () => (underWay ??= read().finally(() => (underWay = undefined)));
+}
+
+async function loadOfPool(
+  { pools, scaling }: ScalingPorts,
+  templates: LaunchTemplates,
+  partition: Partition,
+): Promise<PoolLoad | undefined> {
+  const [demand, counts] = await Promise.all([scaling.findDemand(partition), pools.counts(partition)]);
+  if (!demand) return { counts, lacking: 0, isHeldUp: false, browserBytes: 0 };
+  const template = await templates.find(partition, demand.templateKey);
+  return template && { ...demand, counts, browserBytes: memoryBytes(template.memory) };
+}
+
+async function loadOfNode(
+  { nodes, pools, scaling, overcommit }: ScalingPorts,
+  facts: LivingNode,
+  partitions: readonly Partition[],
+): Promise<NodeLoad> {
+  const { id, isDraining, isLate, canLaunch, memoryBytes: bytes, maxBrowsers } = facts;
+  const held = await nodes.occupancy(id);
+  const own = held.browsers === 0 ? [] : await pools.partitionsOf(id, partitions);
+  return {
+    id,
+    isDraining,
+    isServing: !isDraining && !isLate && canLaunch,
+    admittedBytes: bytes * overcommit,
+    maxBrowsers,
+    held,
+    leased: await scaling.leasedOn(id, own),
+  };
+}

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import type { NodeId } from "../../src/base/ids.js";
+import { type NodeLoad, type PoolLoad, scalingOf } from "../../src/pool/scaling.js";
+
+const gib = 2 ** 30;
+const node = (id: string, more: Partial<NodeLoad> = {}): NodeLoad => ({
+  id: id as NodeId,
+  isDraining: false,
+  isServing: true,
+  admittedBytes: 32 * gib,
+  maxBrowsers: 100,
+  held: { browsers: 0, bytes: 0 },
+  leased: 0,
+  ...more,
+});
+const counts = { launching: 0, idle: 0, leased: 0, resetting: 0, stale: 0, waiting: 0 };
+const pool = (more: Partial<PoolLoad> = {}): PoolLoad => ({
+  counts,
+  lacking: 0,
+  isHeldUp: false,
+  browserBytes: gib,
+  ...more,
+});
+const full = { browsers: 32, bytes: 32 * gib };
+
+describe("nodes that are wanted", () => {
+  test("hold all that exists and all that is lacking", () => {
+    const nodes = [node("a", { held: full }), node("b", { held: full })];
+    expect(scalingOf(nodes, [pool()]).wantedNodes).toBe(2);
+    expect(scalingOf(nodes, [pool({ lacking: 1 })]).wantedNodes).toBe(3);
+    expect(scalingOf(nodes, [pool({ lacking: 33 })]).wantedNodes).toBe(4);
+  });
+  test("do not follow the nodes that are there: with one that empties, fewer are wanted until it is gone, and no fewer then", () => {
+    const half = { browsers: 16, bytes: 16 * gib };
+    const before = [node("a", { held: half }), node("b", { held: half })];
+    expect(scalingOf(before, [pool()]).wantedNodes).toBe(1);
+    expect(scalingOf([node("a", { held: full })], [pool()]).wantedNodes).toBe(1);
+  });
+  test("hold what draining nodes still have, which is to be replaced", () => {
+    const nodes = [
+      node("a", { held: full }),
+      node("b", { held: full, isDraining: true, isServing: false, leased: 3 }),
+    ];
+    expect(scalingOf(nodes, [pool()])).toMatchObject({ wantedNodes: 2, serving: 1, draining: 1 });
+  });
+  test("are bounded by the number of browsers too", () => {
+    const nodes = [node("a", { maxBrowsers: 10, held: { browsers: 10, bytes: 10 * gib } })];
+    expect(scalingOf(nodes, [pool({ lacking: 1 })]).wantedNodes).toBe(2);
+  });
+  test("are one more where room is left in pieces too small for a browser", () => {
+    const nodes = [node("a", { held: { browsers: 3, bytes: 24 * gib } })];
+    const held = pool({ lacking: 1, isHeldUp: true, browserBytes: 8 * gib });
+    expect(scalingOf(nodes, [held])).toMatchObject({ wantedNodes: 2, unplaceable: 1 });
+  });
+  test("are none where nothing is to be held, and one where nobody knows what a node holds", () => {
+    expect(scalingOf([], [pool()]).wantedNodes).toBe(0);
+    expect(scalingOf([], [pool({ lacking: 500 })]).wantedNodes).toBe(1);
+  });
+});
+
+test("what is lacking for another reason than room is not without room", () => {
+  const pools = [pool({ lacking: 4 }), pool({ lacking: 2, isHeldUp: true })];
+  expect(scalingOf([node("a")], pools)).toMatchObject({ lacking: 6, unplaceable: 2 });
+});
+
+test("the room that is free is that of nodes which take launches", () => {
+  const nodes = [
+    node("a", { held: { browsers: 2, bytes: 2 * gib } }),
+    node("b", { isServing: false, isDraining: true }),
+  ];
+  expect(scalingOf(nodes, [])).toMatchObject({
+    admittedBytes: 32 * gib,
+    heldBytes: 2 * gib,
+    freeBytes: 30 * gib,
+  });
+});
