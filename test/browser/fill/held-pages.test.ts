@@ -1,0 +1,83 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Chromium } from "../../../src/browser/chromium.js";
+import type { BrowserHost } from "../../../src/browser/host.js";
+import { PipeClient } from "../../support/browser/chromium-client.js";
+import { openTestHost } from "../../support/browser/chromium-host.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
+import { makeLauncher } from "../../support/browser/chromium-launcher.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { fillBy, fillOf, type FillSite, openFillSite, shorten } from "../../support/browser/fill/fill-bed.js";
+import { login } from "../../support/browser/fill/fill-case.js";
+
+let host: BrowserHost;
+let site: FillSite;
+beforeAll(async () => {
+  [host, site] = await Promise.all([openTestHost(), openFillSite()]);
+  site.serve({ body: login });
+});
+const { launch, killAll } = makeLauncher(() => host);
+afterAll(async () => {
+  await killAll();
+  await Promise.all([host.close(), site.close()]);
+});
+
+describe.each(engines)("a page of %s", (_, spec) => {
+  let chromium: Chromium;
+  let client: PipeClient;
+  let session: string;
+  beforeAll(async () => {
+    chromium = await launch(spec);
+    client = new PipeClient(chromium);
+  });
+  beforeEach(async () => {
+    session = await client.attach();
+    await client.open("about:blank", session);
+    await client.open(`${site.here}/`, session);
+  });
+  afterEach(() => client.send("Target.detachFromTarget", { sessionId: session }));
+
+  const fill = async (timeoutMs: number): Promise<object> => {
+    const fields = [
+      ["#user", "secret-1"],
+      ["#password", "secret-2"],
+    ] as const;
+    return shorten(await fillBy(chromium.pipe, fillOf({ fields, timeoutMs })));
+  };
+  const values = (): Promise<unknown> => client.evaluate("user.value + password.value", session);
+  const filled = { status: "completed", outcomes: ["filled", "filled"] };
+
+  test("that a client's debugger has stopped is filled", async () => {
+    await client.send("Debugger.enable", {}, session);
+    client.evaluate("debugger; 1", session).catch(() => {});
+    await until("it is stopped", () => client.events.some(({ method }) => method === "Debugger.paused"));
+    expect(await fill(10_000)).toEqual(filled);
+    await client.send("Debugger.resume", {}, session);
+    expect(await values()).toBe("secret-1secret-2");
+  });
+
+  test("that a client has frozen is filled", async () => {
+    await client.send("Page.setWebLifecycleState", { state: "frozen" }, session);
+    expect(await fill(10_000)).toEqual(filled);
+    await client.send("Page.setWebLifecycleState", { state: "active" }, session);
+    expect(await values()).toBe("secret-1secret-2");
+  });
+
+  test("that a client stops in the turn of a write: that field is unknown, and no other is written", async () => {
+    await client.send("Debugger.enable", {}, session);
+    await client.send("DOMDebugger.setEventListenerBreakpoint", { eventName: "input" }, session);
+    await client.evaluate(`void user.addEventListener("input", () => {})`, session);
+    expect(await fill(3000)).toEqual({ status: "unknown", outcomes: ["unknown timeout", "not_attempted"] });
+    await client.send("Debugger.resume", {}, session);
+    expect(await values()).toBe("secret-1");
+  });
+
+  test("whose process hangs is not written, nor when it goes on later", async () => {
+    const hanging = client.evaluate(
+      "for (const from = performance.now(); performance.now() - from < 3000; );",
+      session,
+    );
+    expect(await fill(1000)).toEqual({ status: "failed", outcomes: ["failed timeout", "not_attempted"] });
+    await hanging;
+    expect(await values()).toBe("");
+  });
+});
