@@ -129,6 +129,11 @@ export const operationRules = {
   deleteExportDestination: administration,
   testExportDestination: administration,
 
+  // Machines are the whole organization's.
+  listNodes: administration,
+  drainNode: administration,
+  endNodeDrain: administration,
+
   listApiKeys: administration,
   createApiKey: administration,
   getApiKey: administration,

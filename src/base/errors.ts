@@ -67,6 +67,7 @@ export const errors = {
   route_not_found: { status: 404, retry: false, message: "There is no such operation" },
   pool_not_found: { status: 404, retry: false, message: "There is no such pool" },
   browser_not_found: { status: 404, retry: false, message: "There is no such browser" },
+  node_not_found: { status: 404, retry: false, message: "There is no such node" },
   extension_not_found: { status: 404, retry: false, message: "There is no such extension" },
   profile_not_found: { status: 404, retry: false, message: "There is no such profile" },
   proxy_not_found: { status: 404, retry: false, message: "There is no such proxy" },

@@ -33,6 +33,16 @@ const amongDaemons: readonly Contradiction[] = [
   },
 ];
 
+/** A key of a label, and its value, as Kubernetes has them. */
+const labelPattern = /^[a-zA-Z0-9](?:[a-zA-Z0-9._/-]{0,125}[a-zA-Z0-9])?=[a-zA-Z0-9._-]{0,63}$/;
+const amongLabels: readonly Contradiction[] = [
+  {
+    isIn: ({ node }) => node.labels.some((label) => !labelPattern.test(label)),
+    fault: ({ node }) =>
+      `node.labels: ${node.labels.find((label) => !labelPattern.test(label))} is not key=value`,
+  },
+];
+
 const amongVaultKeys: readonly Contradiction[] = [
   {
     isIn: ({ vault: { keys } }) =>
@@ -154,6 +164,7 @@ export function contradictions(file: ConfigFile): string[] {
     ...amongBounds,
     ...amongStores,
     ...amongPeople,
+    ...amongLabels,
     ...amongVaultKeys,
   ].filter(({ isIn }) => isIn(file));
   const ofHosts = faultsOfHosts(file);

@@ -21,6 +21,7 @@ import { addAudit } from "./routes/audit.js";
 import { addDestinations } from "./routes/destinations.js";
 import { addExtensions } from "./routes/extensions.js";
 import { addLimits } from "./routes/limits.js";
+import { addNodes } from "./routes/nodes.js";
 import { addPools } from "./routes/pools.js";
 import { addProfiles } from "./routes/profiles.js";
 import { addProjects } from "./routes/projects.js";
@@ -73,7 +74,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
 }
 
 function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
-  const context = { region: options.region, links: deps.links };
+  const context = { region: options.region, links: deps.links, drainsUntil: deps.drainsUntil };
   const noteFailedLogin = makeNoteFailedLogin(deps, makeClientAddress(options.trustedProxies));
   addHealth(app, deps);
   addMetrics(app, { ...deps, noteFailedLogin, isOpen: hostCheckOf(options).isLocal });
@@ -97,6 +98,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addApiKeys(admitted, deps);
     addLimits(admitted, deps);
     addScaling(admitted, deps);
+    addNodes(admitted, deps);
     addAudit(admitted, deps);
     addDestinations(admitted, deps);
     addAuth(admitted);

@@ -15,6 +15,7 @@ import type { ProjectId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { Staging } from "../archive/archives.js";
 import type { ReadScaling } from "../pool/scaling.js";
+import type { NodeOperations } from "../pool/node-operations.js";
 import type { PoolOperations, Readiness, SessionOperations } from "../pool/operations.js";
 import type { OtlpDestinationOperations } from "../registry/destinations/destination.js";
 import type { ExtensionOperations } from "../registry/extensions/extension.js";
@@ -100,6 +101,7 @@ export interface HttpDeps {
   readonly apiKeys: ApiKeyOperations;
   /** Undefined where projects are not enabled. */
   readonly projects: ProjectOperations | undefined;
+  readonly nodes: NodeOperations;
   readonly limits: LimitOperations;
   readonly entitlements: Entitlements;
   /** Holds POST /browsers to its rate, where one is set. */
@@ -116,6 +118,7 @@ export interface HttpDeps {
   readonly wireNames: WireNames;
   readonly tellPlatformCall: TellPlatformCall;
   readonly links: ViewContext["links"];
+  readonly drainsUntil: ViewContext["drainsUntil"];
   readonly readiness: Readiness;
   readonly metrics: MetricsPage;
   readonly readScaling: ReadScaling;

@@ -78,6 +78,11 @@ export class Drain {
     return isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
   }
 
+  /** Ends what is left on this node, which goes on running. */
+  async empty(): Promise<void> {
+    await this.#clear("all", "drained");
+  }
+
   /**
    * Ends what is left on this node, records included; resolves when no process, directory or record of it is
    * left.
@@ -143,6 +148,44 @@ export class Drain {
       partitions.map((partition) => this.ports.poolStore.browsersOf(partition, this.ports.node)),
     );
     return new Map(partitions.map((partition, place) => [partition, reads[place]?.browsers ?? []]));
+  }
+}
+
+/** A beat comes a little earlier or later than the one before. */
+const sameMs: Millis = 5000;
+
+/** The drain of a node that goes on running, as Redis asks for it by the answers to beats. */
+export class RequestedDrain {
+  #under: { readonly end: AbortController; readonly until: Millis } | undefined;
+
+  constructor(private readonly ports: DrainPorts) {}
+
+  /** `drainMs`: for how long it is still to drain; undefined where it is not to. */
+  follow(drainMs: Millis | undefined): void {
+    if (drainMs === undefined) return this.close();
+    const until = this.ports.clock.monotonic() + drainMs;
+    // One whose time is over has ended; another time is another drain.
+    if (this.#under && (drainMs === 0 || Math.abs(this.#under.until - until) < sameMs)) return;
+    this.close();
+    const end = new AbortController();
+    this.#under = { end, until };
+    void this.#run(drainMs, end.signal);
+  }
+
+  close(): void {
+    this.#under?.end.abort();
+    this.#under = undefined;
+  }
+
+  async #run(limitMs: Millis, end: AbortSignal): Promise<void> {
+    const drain = new Drain(this.ports);
+    try {
+      await drain.wait(limitMs, end);
+      if (!end.aborted) await drain.empty();
+    } catch (error) {
+      this.ports.log.warn({ error: textOf(error) }, "drain is tried again");
+      if (!end.aborted) this.#under = undefined;
+    }
   }
 }
 

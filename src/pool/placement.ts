@@ -13,12 +13,14 @@ interface Loaded {
 }
 
 /**
- * Prefers the node with the pool's fewest browsers, so that a lost node costs a pool little; then the one
- * with most room, so that nodes fill evenly; then the first by name, for a stable order.
+ * Prefers the zone and there the node with the pool's fewest browsers, so that a lost one costs a pool
+ * little; then the node with most room, so that nodes fill evenly; then the first by name, for a stable
+ * order.
  */
 export const byPreference =
-  (ofPool: ReadonlyMap<NodeId, number>) =>
+  (ofPool: ReadonlyMap<NodeId, number>, ofZone: (zone: string | undefined) => number = () => 0) =>
   (one: Loaded, other: Loaded): number =>
+    ofZone(one.facts.zone) - ofZone(other.facts.zone) ||
     (ofPool.get(one.facts.id) ?? 0) - (ofPool.get(other.facts.id) ?? 0) ||
     other.facts.memoryBytes - other.held.bytes - (one.facts.memoryBytes - one.held.bytes) ||
     (one.facts.id < other.facts.id ? -1 : 1);
@@ -69,7 +71,13 @@ export class NodeCapacities {
       ({ facts, held, refusedBytes }) =>
         ids.has(facts.id) && bytes < refusedBytes && this.nodes.fits(facts, held, bytes),
     );
-    return open.toSorted(byPreference(ofPool)).map(({ facts }) => facts);
+    return open.toSorted(byPreference(ofPool, this.#countByZone(ofPool))).map(({ facts }) => facts);
+  }
+
+  #countByZone(ofPool: ReadonlyMap<NodeId, number>): (zone: string | undefined) => number {
+    const counts = new Map<string | undefined, number>();
+    for (const { id, zone } of this.living) counts.set(zone, (counts.get(zone) ?? 0) + (ofPool.get(id) ?? 0));
+    return (zone) => counts.get(zone) ?? 0;
   }
 
   /** Whether the only obstacle is that no node has room for any browser. */

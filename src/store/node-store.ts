@@ -24,7 +24,9 @@ import type { ScriptName, ScriptReply } from "./redis/replies.js";
 const factsParser = parserOf("what a node says of itself", NodeFacts);
 const livingParser = parserOf(
   "a reply of living-nodes",
-  luaList(Type.Object({ facts: Type.String(), silentMs: Type.Number() })),
+  luaList(
+    Type.Object({ facts: Type.String(), silentMs: Type.Number(), drainsUntil: Type.Optional(Type.Number()) }),
+  ),
 );
 const lostParser = parserOf("a reply of lose-nodes", Type.Array(NodeId));
 
@@ -41,17 +43,31 @@ export class RedisNodeStore implements NodeStore {
     const args = { node: facts.id, facts: JSON.stringify(facts), lostMs: this.options.limits.nodeLostMs };
     const reply = await this.#run("node-beat", args);
     if (reply.kind === "taken") return { kind: "taken", by: factsParser.json(reply.payload) };
-    return reply.kind === "lost" ? { kind: "lost" } : { kind: "beaten" };
+    if (reply.kind === "lost") return { kind: "lost" };
+    return { kind: "beaten", ...(reply.payload !== "" && { drainMs: Number(reply.payload) }) };
   }
 
   async living(): Promise<readonly LivingNode[]> {
     const { nodeLostMs: lostMs, nodeLateMs } = this.options.limits;
     const reply = await this.#run("living-nodes", { lostMs });
     const living = Object.values(livingParser.json(reply.payload));
-    return living.map(({ facts, silentMs }) => ({
-      ...factsParser.json(facts),
-      isLate: silentMs > nodeLateMs,
-    }));
+    return living.map(({ facts: text, silentMs, drainsUntil }) => {
+      const facts = factsParser.json(text);
+      const isDraining = facts.isDraining || drainsUntil !== undefined;
+      const isLate = silentMs > nodeLateMs;
+      return { ...facts, isLate, isDraining, ...(drainsUntil !== undefined && { drainsUntil }) };
+    });
+  }
+
+  async drain(node: NodeId, ms: Millis): Promise<Millis | undefined> {
+    const reply = await this.#run("drain-node", { node, ms, lostMs: this.options.limits.nodeLostMs });
+    return reply.kind === "draining" ? Number(reply.payload) : undefined;
+  }
+
+  async endDrain(node: NodeId): Promise<void> {
+    await this.store.ask((redis) =>
+      redis.multi().hdel(nodesKey("drains"), node).incr(nodesKey("version")).exec(),
+    );
   }
 
   async version(): Promise<string> {
@@ -87,6 +103,7 @@ export class RedisNodeStore implements NodeStore {
         .multi()
         .zrem(nodesKey("beats"), node)
         .hdel(nodesKey("facts"), node)
+        .hdel(nodesKey("drains"), node)
         .incr(nodesKey("version"))
         .srem(nodesKey("lost"), node)
         .exec(),

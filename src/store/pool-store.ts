@@ -175,6 +175,10 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     await this.scripts.run({ partition, request: newRequestId() }, "silence-node", { node, silentMs });
   }
 
+  async reopenNode(partition: Partition, node: NodeId): Promise<void> {
+    await this.scripts.run({ partition, request: newRequestId() }, "reopen-node", { node });
+  }
+
   async clearNode(
     partition: Partition,
     ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId },

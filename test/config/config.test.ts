@@ -272,6 +272,7 @@ describe("schema", () => {
       "REMUDA_KMS_ACCESS_KEY_ID",
       "REMUDA_KMS_SECRET_ACCESS_KEY",
       "REMUDA_NODE_ID",
+      "REMUDA_NODE_ZONE",
       "REMUDA_PORT",
       "REMUDA_PREVIOUS_ENCRYPTION_KEY",
       "REMUDA_PUBLIC_URL",

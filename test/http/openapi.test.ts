@@ -57,7 +57,7 @@ test("it has every route of the server and no other", async () => {
     ({ method, path }) => `${method.toUpperCase()} ${path}`,
   );
   expect(listed.sort()).toEqual(routes.sort());
-  expect(listed.length).toBe(85);
+  expect(listed.length).toBe(88);
 });
 
 test("every reference resolves and every operation has a name of its own", async () => {

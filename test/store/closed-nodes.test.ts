@@ -84,6 +84,26 @@ onBoth("closed nodes", ({ bed }) => {
       expect((await pool.ask()).reply.kind).toBe("granted");
     });
 
+    test("drains no more: it is lent again, who waits is served, and its silence stays", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2, timeout_seconds: 60 });
+      await pool.lend();
+      await drain(pool, 1000);
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+      await silence(pool, 15_000);
+      await bed().poolStore.reopenNode(pool.partition, nodeA);
+      expect(await pool.counts()).toMatchObject({ waiting: 1 });
+      await silence(pool, 0);
+      expect(await pool.counts()).toMatchObject({ leased: 2, waiting: 0 });
+    });
+
+    test("once its drain is called off serves at once whoever waits", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1, timeout_seconds: 60 });
+      await drain(pool, 1000);
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+      await bed().poolStore.reopenNode(pool.partition, nodeA);
+      expect(await pool.counts()).toMatchObject({ leased: 1, waiting: 0 });
+    });
+
     test("lends again when it has started anew", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1 });
       await drain(pool, 1000);

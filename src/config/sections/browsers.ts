@@ -24,6 +24,15 @@ export const nodeSection = Type.Object({
     ...nodeName,
   }),
   address: textOr("where other daemons reach this node's gateway")("http://<host>:<port>", httpOrigin),
+  zone: textOr("where this node's machine stands; browsers of one pool are spread over zones")(
+    "none is told",
+    {
+      env: "REMUDA_NODE_ZONE",
+      pattern: "^[a-zA-Z0-9._/-]{1,63}$",
+      form: "1 to 63 of a-z, A-Z, 0-9, ., _, / and -",
+    },
+  ),
+  labels: texts("what pools choose this node by (node_selector)", "a list of key=value")([]),
   hand_out_own_address: switched("URLs of browsers name the node's own address instead of the public URL")(
     false,
   ),

@@ -14,6 +14,8 @@ import type { HttpDeps, OperationsInProject, UploadLimits } from "../../http/dep
 import type { RequestInterceptor } from "../../http/request-interceptor.js";
 import { listen, type Listening } from "../../http/server.js";
 import { NodeDirectory } from "../../lease/node-directory.js";
+import { makeNodeOperations } from "../../pool/node-operations.js";
+import type { SilentNodes } from "../../pool/silent-nodes.js";
 import { makeTellPlatformCall } from "../../telemetry/platform-calls.js";
 import { makeTellHolder } from "../../telemetry/tell-holder.js";
 import { openAccess } from "./access.js";
@@ -29,13 +31,14 @@ interface ApiParts {
   readonly audit: HttpDeps["audit"];
   readonly auditLog: HttpDeps["auditLog"];
   readonly destinations: HttpDeps["destinations"];
+  readonly silentNodes: Pick<SilentNodes, "lastKnown">;
   unready?(): string | undefined;
 }
 
 /** Opens the API's server. */
 export async function listenAsApi(
   shared: DaemonParts,
-  { interceptor, operationsIn, audit, auditLog, destinations, unready }: ApiParts,
+  { interceptor, operationsIn, audit, auditLog, destinations, silentNodes, unready }: ApiParts,
   stops: Stops,
 ): Promise<Listening> {
   const { config, clock, log, stopping, stores, metrics, archives } = shared;
@@ -56,6 +59,8 @@ export async function listenAsApi(
     readScaling: openScaling(stores, config.node.overcommit),
     staging: archives.staging,
     tellPlatformCall: makeTellPlatformCall(makeTellHolder(shared.recorder)),
+    nodes: makeNodeOperations(stores),
+    drainsUntil: (node) => silentNodes.lastKnown(node)?.drainsUntil,
     links: makeLinks(shared, openDirectory(shared, stops)),
     readiness: {
       unready: () => whyUnready(stopping, stores) ?? unready?.(),

@@ -2,7 +2,7 @@ import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
 import type { Gateway } from "../../gateway/gateway.js";
 import type { GatewayPorts, RegistrationReply } from "../../gateway/ports.js";
 import { ArmedPasskeys } from "../../node/armed-passkeys.js";
-import { Drain } from "../../node/drain.js";
+import { Drain, RequestedDrain } from "../../node/drain.js";
 import { LeaseCommands } from "../../node/lease-commands.js";
 import { LeaseHandover } from "../../node/lease-handover.js";
 import { NetworkSync } from "../../node/network-sync.js";
@@ -23,6 +23,7 @@ export interface LeaseWork {
   readonly leaseCommands: LeaseCommands;
   readonly reconciler: Reconciler;
   readonly drain: Drain;
+  readonly requestedDrain: RequestedDrain;
 }
 
 export function openLeaseWork(
@@ -58,9 +59,10 @@ export function openLeaseWork(
     answer: ({ control, question }, { isDone: ok, ...why }) =>
       messages.toControl(control, { kind: "answer", question, ok, ...why }),
   });
-  const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
+  const draining = { node, poolStore, projects, nodes, slots, clock, log };
   const reconciler = openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover });
-  return { nameOwnership, networkSync, handover, leaseCommands, reconciler, drain };
+  const drains = { drain: new Drain(draining), requestedDrain: new RequestedDrain(draining) };
+  return { nameOwnership, networkSync, handover, leaseCommands, reconciler, ...drains };
 }
 
 /** Holds what Redis says of this node's browsers against what runs here. */

@@ -8,7 +8,7 @@ import type { NodeAddress } from "../../gateway/ports.js";
 import type { LaunchHealth } from "../../node/launch-health.js";
 import { RedisContact } from "../../node/redis-contact.js";
 import type { Slots } from "../../node/slots.js";
-import { claimNodeName, makeBeat, NodeNameTaken, type NameOwnership } from "../../node/name-ownership.js";
+import { claimNodeName, makeBeat, NodeNameTaken } from "../../node/name-ownership.js";
 import type { BeatResult, NodeFacts } from "../../pool/ports/node-store.js";
 import type { Job } from "../../pool/ports/pool-store.js";
 import { startWorker } from "../../schedule/queues.js";
@@ -32,12 +32,12 @@ interface NodeWork extends LeaseWork {
  */
 export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: Stops): Promise<() => void> {
   const { config, log, clock, hurry, stores } = shared;
-  const { nameOwnership, slots, reconciler, drain, gateway } = work;
+  const { nameOwnership, slots, reconciler, drain, requestedDrain, gateway } = work;
   await takeName(shared, work, stops);
   const beat = makeBeat({
     clock,
     limitMs: config.node.lostAfterMs,
-    beat: async () => onBeat(await stores.nodes.beat(work.facts()), nameOwnership, shared),
+    beat: async () => onBeat(await stores.nodes.beat(work.facts()), work, shared),
     look: () => reconciler.look(),
   });
   const onFault = (error: unknown): void => log.warn({ error: textOf(error) }, "beat failed");
@@ -55,11 +55,21 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
   stops.add("gateway", () => gateway.close());
   stops.add("drain", async () => {
+    requestedDrain.close();
     // After this beat nothing more is placed here.
     await beat().catch(onFault);
+    await tellDrain(shared, work).catch(onFault);
     if (!nameOwnership.isOver) await drain.wait(config.drain.limitMs, hurry);
   });
   return beatSoon;
+}
+
+/** Sessions show from then on when they end at the latest. */
+async function tellDrain(
+  { config: { drain }, stores: { nodes } }: DaemonParts,
+  { node, nameOwnership }: NodeWork,
+): Promise<void> {
+  if (drain.limitMs > 0 && !nameOwnership.isOver) await nodes.drain(node, drain.limitMs);
 }
 
 /**
@@ -79,6 +89,7 @@ async function takeName(
     clear: () => drain.finishEarlierRun(),
   });
   await drain.forgetEarlierRun();
+  await nodes.endDrain(node);
   await queues.drop(node);
   // Last of all: whoever is killed before has its queue dropped as a lost node.
   stops.add("name", async () => {
@@ -133,7 +144,12 @@ export const openContact = (
  * A node that was taken for lost goes on when what it held is cleared. One whose name another has taken
  * meanwhile ends.
  */
-function onBeat(result: BeatResult, nameOwnership: NameOwnership, { log, fail }: DaemonParts): void {
+function onBeat(
+  result: BeatResult,
+  { nameOwnership, requestedDrain }: LeaseWork,
+  { log, fail, stopping }: DaemonParts,
+): void {
+  if (result.kind === "beaten" && !stopping.aborted) requestedDrain.follow(result.drainMs);
   if (!nameOwnership.isOver && result.kind === "taken") fail(new NodeNameTaken(result.by));
   nameOwnership.onBeat(result);
   if (result.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");
@@ -151,6 +167,9 @@ interface FactSources {
   readonly egress: EgressPart;
 }
 
+const labelsIn = (labels: readonly string[]): Record<string, string> =>
+  Object.fromEntries(labels.map((label) => label.split("=", 2) as [string, string]));
+
 /** What a beat says of this node. */
 export function beatFactsOf({ node, origin, run, config, address, ...sources }: FactSources): NodeFacts {
   const { stopping, health, host, egress } = sources;
@@ -165,6 +184,8 @@ export function beatFactsOf({ node, origin, run, config, address, ...sources }: 
     isDraining: stopping.aborted,
     canLaunch: obstacle === undefined,
     engines: Object.keys(host.executables),
+    ...(config.node.zone !== null && { zone: config.node.zone }),
+    ...(config.node.labels.length > 0 && { labels: labelsIn(config.node.labels) }),
     ...(obstacle !== undefined && { obstacle }),
     ...(health.failing && { failing: health.failing }),
   };

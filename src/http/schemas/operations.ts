@@ -1,12 +1,13 @@
 import { accessOperations } from "./access-operations.js";
 import { auditOperations } from "./audit-operations.js";
 import { lendingOperations } from "./lending-operations.js";
-import { about, reply } from "./operation.js";
+import { about, noContent, onePage, reply } from "./operation.js";
 import { registryOperations } from "./registry-operations.js";
 import { telemetryOperations } from "./telemetry-operations.js";
 import { vaultOperations } from "./vault-operations.js";
 
 const health = "Health";
+const nodes = "Nodes";
 
 const status = (description: string) => reply(200, "Status", description);
 
@@ -20,6 +21,20 @@ export const operations = about({
   ...auditOperations,
   ...telemetryOperations,
   ...vaultOperations,
+  listNodes: { tag: nodes, summary: "List the nodes that live", success: onePage("Node") },
+  drainNode: {
+    tag: nodes,
+    summary: "Lend and place nothing on a node any more, and empty it within a limit",
+    takesBody: true,
+    success: reply(200, "Node", "The node, which drains"),
+    failures: ["audit_unavailable", "node_not_found"],
+  },
+  endNodeDrain: {
+    tag: nodes,
+    summary: "Lend and place on a node again",
+    success: noContent("It drains no more"),
+    failures: ["audit_unavailable", "node_not_found"],
+  },
   getAuthContext: {
     tag: "Authentication",
     summary: "Tell who the request is from and what it may reach",

@@ -21,6 +21,7 @@ import {
   ProjectLimitsReply,
   ProjectReply,
 } from "./access-replies.js";
+import { ListedNode } from "./listed-node.js";
 import { OtlpDestinationReply, TelemetryEnvelope, TelemetryReply } from "./telemetry-replies.js";
 import { ScalingReply } from "./scaling-replies.js";
 import { vaultComponents } from "./vault-replies.js";
@@ -147,6 +148,9 @@ export const SessionReply = Type.Object(
     headless: Type.Boolean(),
     memory: Memory,
     timeout_seconds: Type.Integer(),
+    drains_until: Type.Optional(
+      Type.String({ format: "date-time", description: "Its node drains: it is ended then at the latest" }),
+    ),
     kiosk_mode: Type.Optional(Type.Boolean()),
     engine: Type.Optional(Type.Enum([...engines])),
     lease_id: Type.Optional(Type.String()),
@@ -272,6 +276,7 @@ export const components = [
   CreatedApiKeyReply,
   ProjectReply,
   AuthContextReply,
+  ListedNode,
   OrganizationLimitsReply,
   ProjectLimitsReply,
   EntitlementsReply,

@@ -157,6 +157,21 @@ export const DestinationRefParams = Type.Object({
   id: Type.String({ description: "The export destination's id" }),
 });
 export const DestinationQuery = Type.Object(paging);
+export const NodeQuery = Type.Object(paging);
+export const NodeRefParams = Type.Object({ id: Type.String({ description: "The node's id" }) });
+export const NodeDrain = Type.Object(
+  {
+    limit_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 86_400,
+        default: 540,
+        description: "Leases that are alive after so long are ended",
+      }),
+    ),
+  },
+  closed,
+);
 export const OtlpDestinationRefParams = Type.Object({
   id_or_name: Type.String({ description: "The OTLP destination's id or its name" }),
 });

@@ -1,5 +1,5 @@
 import { type Static, Type } from "typebox";
-import { timestampOf } from "../../base/clock.js";
+import { type Millis, timestampOf } from "../../base/clock.js";
 import { parserOf } from "../../base/parser.js";
 import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
 import { noTraffic, type TrafficUsage } from "../../pool/browser.js";
@@ -26,6 +26,8 @@ export interface ViewContext {
    * The URLs of one lease. A lease that is over gets them as well: its gateway answers 410 with the reason.
    */
   links(browser: BrowserId, lease: LeaseId, node?: NodeId): Links;
+  /** When the drain of a node ends; undefined where it does not drain, as far as is known here. */
+  drainsUntil(node: NodeId): Millis | undefined;
 }
 
 /** A pool as docs/api.md#pools has it. */
@@ -115,11 +117,12 @@ export const poolBrowserView = (browser: PoolBrowser): PoolBrowserReply => ({
  * A session as docs/api.md#sessions has it. `created_at` and the uptime are the session's, which lives
  * through all its leases.
  */
-export function sessionView(session: Session, { region, links }: ViewContext): SessionReply {
+export function sessionView(session: Session, { region, links, drainsUntil }: ViewContext): SessionReply {
   const { browser, launch, pool, at } = session;
   const { lease } = browser;
   const start = lease.startUrl ?? launch.start_url;
   const isolation = isolationOf(browser.isolation);
+  const until = drainsUntil(browser.node);
   return {
     session_id: browser.id,
     created_at: timestampOf(browser.createdAt),
@@ -129,6 +132,7 @@ export function sessionView(session: Session, { region, links }: ViewContext): S
     headless: launch.headless,
     memory: launch.memory,
     timeout_seconds: lease.timeoutSeconds,
+    ...(until !== undefined && { drains_until: timestampOf(until) }),
     kiosk_mode: launch.kiosk_mode,
     ...(launch.protect_filled && { protect_filled: true }),
     engine: launch.engine,

@@ -17,6 +17,10 @@ export const NodeFacts = Type.Object({
   /** Why it cannot launch; a text for people. */
   obstacle: Type.Optional(Type.String()),
   engines: readonlyList(Type.String()),
+  /** Where its machine stands: browsers of one pool are spread over zones. */
+  zone: Type.Optional(Type.String()),
+  /** What pools choose nodes by. */
+  labels: Type.Optional(Type.Record(Type.String(), Type.String())),
   /**
    * The ids of its process and of its data directory: whoever beats under its name with others is another
    * daemon.
@@ -28,14 +32,20 @@ export const NodeFacts = Type.Object({
 });
 export type NodeFacts = Readonly<Static<typeof NodeFacts>>;
 
-/** A node that is not lost; `isLate`: it has missed some beats. */
+/** A node that is not lost. */
 export interface LivingNode extends NodeFacts {
+  /** It has missed some beats. */
   readonly isLate: boolean;
+  /** Redis's time at which its drain ends, whatever is left then. */
+  readonly drainsUntil?: Millis;
 }
 
-/** `lost`: what it held is being cleared. `taken`: another daemon lives under its name. */
+/**
+ * `drainMs`: for so long it is still to drain. `lost`: what it held is being cleared. `taken`: another daemon
+ * lives under its name.
+ */
 export type BeatResult =
-  | { readonly kind: "beaten" }
+  | { readonly kind: "beaten"; readonly drainMs?: Millis }
   | { readonly kind: "lost" }
   | { readonly kind: "taken"; readonly by: NodeFacts };
 
@@ -43,6 +53,9 @@ export interface NodeStore {
   beat(facts: NodeFacts): Promise<BeatResult>;
   /** Nodes that beat within `lostAfterMs`. */
   living(): Promise<readonly LivingNode[]>;
+  /** The node is to drain; gives Redis's time at which that ends, or undefined where no such node lives. */
+  drain(node: NodeId, ms: Millis): Promise<Millis | undefined>;
+  endDrain(node: NodeId): Promise<void>;
   /** Another whenever a node has said something else of itself, has come, or is lost. */
   version(): Promise<string>;
   /**

@@ -257,6 +257,8 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
   ): Promise<number>;
   /** Lends no browser of a node that does not answer for so long; with 0 it answers again. */
   silenceNode(partition: Partition, node: NodeId, silentMs: Millis): Promise<void>;
+  /** Lends what a node has again, which drains no more. */
+  reopenNode(partition: Partition, node: NodeId): Promise<void>;
   clearNode(
     partition: Partition,
     ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId },

@@ -162,10 +162,10 @@ export const nodeParts = ["room", "rest", "trial"] as const;
 export type NodePart = (typeof nodeParts)[number];
 export const nodeKey = (node: NodeId, part: NodePart): string => `${root}:{node-${node}}:${part}`;
 /**
- * What spans nodes: when each has beaten, what it is, how often that has changed, and those that are lost and
- * not cleared yet.
+ * What spans nodes: when each has beaten, what it is, how often that has changed, those that are lost and
+ * not cleared yet, and until when those drain that were asked to.
  */
-export type NodesPart = "beats" | "facts" | "version" | "lost";
+export type NodesPart = "beats" | "facts" | "version" | "lost" | "drains";
 export const nodesKey = (part: NodesPart): string => `${root}:{nodes}:${part}`;
 /** The number of the layout of all these keys. */
 export const schemaKey = `${root}:schema`;

@@ -47,6 +47,8 @@ export const replyWords = {
   "node-beat": ["beaten", "lost", "taken"],
   "node-browsers": ["same", "browsers"],
   "reserve-room": ["reserved", "full"],
+  "drain-node": ["draining", "unknown"],
+  "reopen-node": ["reopened", "none"],
   "silence-node": ["silenced", "heard", "none"],
   "ticks-steady": ["steady"],
   "claim-launches": ["claimed", "none"],

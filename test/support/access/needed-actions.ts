@@ -69,4 +69,7 @@ export const ofOrganization: ReadonlySet<string> = new Set([
   "updateExportDestination",
   "deleteExportDestination",
   "testExportDestination",
+  "listNodes",
+  "drainNode",
+  "endNodeDrain",
 ]);

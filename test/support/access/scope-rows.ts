@@ -108,6 +108,10 @@ export const scopeRows: Readonly<Record<string, ScopeRow>> = {
   updateOrganizationLimits: { sent: json({ default_project_max_concurrent_sessions: 1000 }) },
   getEntitlements: {},
   getScaling: {},
+  listNodes: {},
+  // They name no node: a drain would end the browsers of the test.
+  drainNode: { sent: json({}), answers: 404 },
+  endNodeDrain: { answers: 404 },
   listAuditLogs: {},
   exportAuditLogs: {},
   listExportDestinations: {},

@@ -89,6 +89,8 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   thingsIn: () => ({ find: async () => undefined, choose: async () => undefined }),
   apiKeys: operations.apiKeys,
   projects: operations.projects,
+  nodes: operations.nodes,
+  drainsUntil: () => undefined,
   limits: { read: async () => limits, update: async () => done(limits) },
   entitlements: entitlementsOf({ concurrentSessions: 10, maxExtensions: 1000, maxVaults: 10 }),
   operationsIn: () => operations,

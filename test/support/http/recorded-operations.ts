@@ -22,6 +22,7 @@ import type { Extension, ExtensionOperations } from "../../../src/registry/exten
 import type { Profile, ProfileOperations } from "../../../src/registry/profiles/profile.js";
 import type { Proxy, ProxyOperations } from "../../../src/registry/proxies/proxy.js";
 import { recordedAudit, recordedDestinations } from "./recorded-audit.js";
+import { recordedNodes } from "./recorded-nodes.js";
 import { project, projectLimits } from "./recorded-project.js";
 import { recordedVaultItems, recordedVaults } from "./recorded-vaults.js";
 import { recordedEvents, recordedOtlpDestinations, recording } from "./recorded-telemetry.js";
@@ -135,11 +136,11 @@ export const issuedKey: IssuedKey = {
 };
 
 type Answer = Done<never> | Refusal | object | Error;
+const onlyOne = { hasMore: false, nextOffset: 1 };
 export interface Call {
   readonly operation: string;
   readonly args: readonly unknown[];
 }
-
 /**
  * Stands behind the HTTP border for its tests: says what it was called with, answers one fixed pool and
  * session, or what `answer` set for an operation (a function is called with the operation's arguments).
@@ -147,7 +148,6 @@ export interface Call {
 export class RecordedOperations {
   readonly calls: Call[] = [];
   readonly settled: string[] = [];
-  /** The uploads to a browser that arrived whole. */
   readonly received: { readonly name: string; readonly digest: string }[][] = [];
   readonly #answers = new Map<string, Answer | ((...args: never[]) => unknown)>();
   answer(operation: string, answer: Answer | ((...args: never[]) => unknown)): void {
@@ -164,8 +164,7 @@ export class RecordedOperations {
   }
   readonly apiKeys: ApiKeyOperations = {
     create: (...args) => this.#run("apiKeys.create", args, done(issuedKey)),
-    list: (...args) =>
-      this.#run("apiKeys.list", args, done({ items: [issuedKey], hasMore: false, nextOffset: 1 })),
+    list: (...args) => this.#run("apiKeys.list", args, done({ ...onlyOne, items: [issuedKey] })),
     get: (...args) => this.#run("apiKeys.get", args, done(issuedKey)),
     rename: (...args) => this.#run("apiKeys.rename", args, done(issuedKey)),
     remove: (...args) => this.#run("apiKeys.remove", args, done(null)),
@@ -174,7 +173,7 @@ export class RecordedOperations {
 
   readonly projects: ProjectOperations = {
     create: (...args) => this.#run("projects.create", args, done(project)),
-    list: (...args) => this.#run("projects.list", args, { items: [project], hasMore: false, nextOffset: 1 }),
+    list: (...args) => this.#run("projects.list", args, { ...onlyOne, items: [project] }),
     get: (...args) => this.#run("projects.get", args, done(project)),
     update: (...args) => this.#run("projects.update", args, done(project)),
     remove: (...args) => this.#run("projects.remove", args, done(null)),
@@ -282,6 +281,7 @@ export class RecordedOperations {
       this.#run("profiles.download", args, done({ bytes: Readable.from([Buffer.from("archive")]) })),
   };
   readonly #bound = this.#run.bind(this);
+  readonly nodes = recordedNodes(this.#bound);
   readonly auditLog = recordedAudit(this.#bound);
   readonly destinations = recordedDestinations(this.#bound);
   readonly events = recordedEvents(this.#bound);

@@ -1,8 +1,8 @@
 -- node-beat: a node says that it lives, and what it is.
--- KEYS  beats facts version lost
+-- KEYS  beats facts version lost drains
 -- ARGV  node facts lostMs
--- REPLY beaten, lost (it was taken for lost, and what it held is not cleared yet), taken (the facts of
---       another that lives under its name)
+-- REPLY beaten (for how many ms it is still to drain; empty where it is not), lost (it was taken for lost,
+--       and what it held is not cleared yet), taken (the facts of another that lives under its name)
 -- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it
 -- held the same data directory.
 --- @include base
@@ -17,4 +17,5 @@ end
 redis.call("ZADD", K.beats, now, A.node)
 if text ~= A.facts then redis.call("INCR", K.version) end
 redis.call("HSET", K.facts, A.node, A.facts)
-return plain("beaten")
+local drainsUntil = redis.call("HGET", K.drains, A.node)
+return plain("beaten", drainsUntil and tostring(math.max(0, drainsUntil - now)))

@@ -1,0 +1,80 @@
+import type { Millis } from "../base/clock.js";
+import { forEachConcurrently } from "../base/concurrently.js";
+import { done, type Done, refusal, type Refusal } from "../base/errors.js";
+import { findNodeId, isOnDemand, newRequestId, type NodeId } from "../base/ids.js";
+import type { LivingNode, NodeStore } from "./ports/node-store.js";
+import type { PoolStore } from "./ports/pool-store.js";
+import type { Projects } from "./ports/project-store.js";
+
+/** A node, and how many browsers have a place on it. */
+export interface LoadedNode extends LivingNode {
+  readonly browsers: number;
+}
+
+export interface NodeOperations {
+  /** Lists the living nodes by their ids. */
+  all(): Promise<readonly LoadedNode[]>;
+  /** Empties a node that goes on running. Asked again, the drain ends at another time. */
+  drain(id: string, limitMs: Millis): Promise<Done<LoadedNode> | Refusal>;
+  /** What is left there is lent again, and more is placed there. */
+  endDrain(id: string): Promise<Done<null> | Refusal>;
+}
+
+interface NodePorts {
+  readonly nodes: Pick<NodeStore, "living" | "occupancy" | "drain" | "endDrain">;
+  readonly poolStore: Pick<PoolStore, "recycle" | "reopenNode">;
+  readonly projects: Pick<Projects, "partitions">;
+}
+
+const partitionsAtOnce = 32;
+
+/** docs/deployment.md#draining-a-node. */
+export function makeNodeOperations(ports: NodePorts): NodeOperations {
+  const { nodes } = ports;
+  const load = async (node: LivingNode): Promise<LoadedNode> => ({
+    ...node,
+    browsers: (await nodes.occupancy(node.id)).browsers,
+  });
+  const find = async (id: string): Promise<LivingNode | undefined> =>
+    (await nodes.living()).find((node) => node.id === id);
+  return {
+    async all() {
+      const living = (await nodes.living()).toSorted((one, other) => (one.id < other.id ? -1 : 1));
+      return await Promise.all(living.map(load));
+    },
+    async drain(id, limitMs) {
+      const node = findNodeId(id);
+      if (node === undefined || (await nodes.drain(node, limitMs)) === undefined)
+        return refusal("node_not_found");
+      // The node does this too; a caller who has the answer can rely on it that nothing more is lent there.
+      await inPools(ports, (partition) =>
+        ports.poolStore.recycle(partition, {
+          maxLeases: null,
+          drains: { node, ms: limitMs },
+          request: newRequestId(),
+        }),
+      );
+      const found = await find(id);
+      return found ? done(await load(found)) : refusal("node_not_found");
+    },
+    async endDrain(id) {
+      const found = await find(id);
+      if (!found) return refusal("node_not_found");
+      await nodes.endDrain(found.id);
+      await reopen(ports, found.id);
+      return done(null);
+    },
+  };
+}
+
+const reopen = (ports: NodePorts, node: NodeId): Promise<void> =>
+  inPools(ports, (partition) => ports.poolStore.reopenNode(partition, node));
+
+async function inPools(
+  { projects }: NodePorts,
+  work: (partition: Parameters<PoolStore["reopenNode"]>[0]) => Promise<unknown>,
+): Promise<void> {
+  const pools = (await projects.partitions()).filter((partition) => !isOnDemand(partition));
+  const failures = await forEachConcurrently(pools, partitionsAtOnce, work);
+  if (failures.length > 0) throw failures[0];
+}

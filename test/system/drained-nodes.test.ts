@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import type { DaemonProcess } from "../support/daemon/daemon-process.js";
+import { Fleet, type FleetNode } from "../support/daemon/fleet.js";
+
+let fleet: Fleet;
+let control: DaemonProcess;
+let a: FleetNode;
+beforeEach(async () => {
+  fleet = await Fleet.open();
+  control = await fleet.control();
+  a = await fleet.node("a", { node: { zone: "north", labels: ["disk=fast", "team=x"] } });
+  await fleet.node("b");
+});
+afterEach(() => fleet.close());
+
+async function acquire(): Promise<Lease> {
+  const got = await control.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 });
+  if (got.status !== 200) throw new Error(`not acquired: ${got.status} ${got.text}`);
+  return got.body as Lease;
+}
+const nodesOf = async (): Promise<string[]> =>
+  (await control.browsersOf("herd")).map(({ node }) => node).toSorted();
+const stateOf = async (id: string): Promise<unknown> =>
+  ((await control.call("GET /nodes")).body as { id: string; state: string }[]).find((node) => node.id === id)
+    ?.state;
+const leaseOn = async (node: string): Promise<Lease> => {
+  const leases = [await acquire(), await acquire()];
+  const browsers = await control.browsersOf("herd");
+  const there = leases.find(({ session_id: id }) =>
+    browsers.some((browser) => browser.session_id === id && browser.node === node),
+  );
+  if (!there) throw new Error(`nothing was lent on ${node}`);
+  return there;
+};
+const release = async ({ session_id }: Lease): Promise<void> =>
+  void (await control.call("POST /browser_pools/herd/release", { session_id }));
+
+test("a node is drained by the API: it keeps its leases, gets nothing more, and is used again afterwards", async () => {
+  expect((await control.call("GET /nodes")).body).toMatchObject([
+    { id: "a", state: "ready", zone: "north", labels: { disk: "fast", team: "x" }, browsers: 0 },
+    { id: "b", state: "ready", labels: {} },
+  ]);
+  await control.makePool({ name: "herd", size: 2 });
+  await control.poolWhen("herd", (pool) => pool.available_count === 2);
+  expect(await nodesOf()).toEqual(["a", "b"]);
+  const held = await leaseOn("a");
+  const asked = Date.now();
+  const drained = await control.call("POST /nodes/a/drain", { limit_seconds: 300 });
+  expect(drained).toMatchObject({ status: 200, body: { id: "a", state: "draining" } });
+  const endsAt = Date.parse((drained.body as { drains_until: string }).drains_until);
+  expect(endsAt - asked).toBeGreaterThan(295_000);
+  expect(endsAt - asked).toBeLessThan(310_000);
+  await until("the session tells", async () => {
+    const { body } = await control.call(`GET /browsers/${held.session_id}`);
+    return Date.parse((body as { drains_until?: string }).drains_until ?? "") === endsAt;
+  });
+  await control.poolWhen("herd", (pool) => pool.available_count === 1 && pool.acquired_count === 2);
+  expect(await nodesOf()).toEqual(["a", "b", "b"]);
+  await release(held);
+  await until("nothing left there", async () => (await nodesOf()).every((node) => node === "b"));
+  expect(await stateOf("a")).toBe("draining");
+  expect((await fetch(`${a.daemon.url}/readyz`)).status).toBe(200);
+  expect((await control.call("DELETE /nodes/a/drain")).status).toBe(204);
+  expect(await stateOf("a")).toBe("ready");
+  await control.call("PATCH /browser_pools/herd", { size: 4 });
+  await until("something there again", async () => (await nodesOf()).includes("a"));
+});
+
+test("a drain by the API ends what outlasts its limit, with its reason, and the node goes on", async () => {
+  await control.makePool({ name: "herd", size: 2 });
+  await control.poolWhen("herd", (pool) => pool.available_count === 2);
+  const held = await leaseOn("a");
+  expect((await control.call("POST /nodes/a/drain", { limit_seconds: 2 })).status).toBe(200);
+  await until("the lease over", async () => {
+    const { status } = await control.call(`GET /browsers/${held.session_id}`);
+    return status === 404;
+  });
+  expect((await control.call(`GET /browsers/${held.session_id}?include_deleted=true`)).body).toMatchObject({
+    reason: "drained",
+  });
+  await until("nothing left there", async () => (await nodesOf()).every((node) => node === "b"));
+  expect(await stateOf("a")).toBe("draining");
+});
+
+test("what is no node is 404", async () => {
+  for (const call of ["POST /nodes/nowhere/drain", "DELETE /nodes/nowhere/drain", "POST /nodes/A!/drain"])
+    expect(await control.call(call, call.startsWith("POST") ? {} : undefined)).toMatchObject({
+      status: 404,
+      body: { code: "node_not_found" },
+    });
+});
