@@ -1,6 +1,7 @@
 import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
 import { isLoopback } from "../base/net/host-check.js";
 import { parseHostPattern, patternsOf } from "../base/net/hosts.js";
+import { isNodeLabel } from "../spec/node-labels.js";
 import { type DeclaredPoolBounds, declaredPoolFaults } from "../pool/declared-pools.js";
 import type { ConfigFile } from "./schema.js";
 import { signatureAlgorithms } from "./sections/oidc.js";
@@ -33,13 +34,10 @@ const amongDaemons: readonly Contradiction[] = [
   },
 ];
 
-/** A key of a label, and its value, as Kubernetes has them. */
-const labelPattern = /^[a-zA-Z0-9](?:[a-zA-Z0-9._/-]{0,125}[a-zA-Z0-9])?=[a-zA-Z0-9._-]{0,63}$/;
 const amongLabels: readonly Contradiction[] = [
   {
-    isIn: ({ node }) => node.labels.some((label) => !labelPattern.test(label)),
-    fault: ({ node }) =>
-      `node.labels: ${node.labels.find((label) => !labelPattern.test(label))} is not key=value`,
+    isIn: ({ node }) => !node.labels.every(isNodeLabel),
+    fault: ({ node }) => `node.labels: ${node.labels.find((label) => !isNodeLabel(label))} is not key=value`,
   },
 ];
 

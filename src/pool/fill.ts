@@ -100,7 +100,8 @@ async function candidatesFor(
   const { pool: poolId, launch, wanted, capacities } = ask;
   const partition = partitionOf(poolId);
   const { ofNode: ofPool, at } = await ports.poolStore.spread(partition);
-  const placement = new Placement(capacities, { engine: launch.engine, ofPool, ...wanted });
+  const selector = launch.node_selector;
+  const placement = new Placement(capacities, { engine: launch.engine, selector, ofPool, ...wanted });
   const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = launch;
   const facts: LaunchFacts = {
     headless,
@@ -111,14 +112,19 @@ async function candidatesFor(
     ...(profileId && { profileId }),
     ...(launch.telemetry && { captures: true }),
   };
-  const candidates: LaunchCandidate[] = [];
-  for (let i = 0; i < wanted.count; i += 1) {
-    const id = newBrowserId(partition);
-    const node = await placement.reserve(id, memoryBytes(memory));
-    if (!node) break;
-    candidates.push({ id, node, facts: JSON.stringify(facts), ...ageLimit(ports, at) });
-  }
-  return { candidates, obstacle: capacities.obstacle };
+  const ids = Array.from({ length: wanted.count }, () => newBrowserId(partition));
+  const candidates = [...(await placement.reserveAll(ids, memoryBytes(memory)))].map(
+    ([id, node]): LaunchCandidate => ({ id, node, facts: JSON.stringify(facts), ...ageLimit(ports, at) }),
+  );
+  return { candidates, obstacle: obstacleOf(capacities, launch) };
+}
+
+/** Why nodes launch nothing of this, where that is not for want of room alone. */
+function obstacleOf(capacities: NodeCapacities, launch: LaunchTemplate): string {
+  const { engine, node_selector: selector } = launch;
+  if (selector === undefined || capacities.able({ engine, selector }).length > 0) return capacities.obstacle;
+  const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
+  return `no node that launches has the labels ${labels.join(", ")}`.slice(0, 500);
 }
 
 function ageLimit({ recycle, random }: FillPorts, at: Millis): { recycleAt?: Millis } {

@@ -85,6 +85,8 @@ export function mergeTemplate(
   }
   if (patch.protect_filled === true) merged.protect_filled = true;
   if (patch.protect_filled === false) delete merged.protect_filled;
+  if (patch.node_selector) merged.node_selector = patch.node_selector;
+  if (Object.keys(merged.node_selector ?? {}).length === 0) delete merged.node_selector;
   if (patch.viewport) merged.viewport = withRefreshRate(patch.viewport);
   mergeClearable(merged, patch, faults);
   if (patch.network) {
@@ -118,6 +120,7 @@ function pickLaunch(from: LaunchTemplate): LaunchTemplate {
     proxy_id,
     network,
     telemetry,
+    node_selector,
   } = from;
   const { extensions, extension_ids, profile, profile_id, vaults, vault_ids } = from;
   return {
@@ -128,6 +131,7 @@ function pickLaunch(from: LaunchTemplate): LaunchTemplate {
     memory,
     viewport,
     ...(start_url === undefined ? {} : { start_url }),
+    ...(node_selector ? { node_selector } : {}),
     ...(browser_policy ? { browser_policy } : {}),
     ...(extensions ? { extensions } : {}),
     ...(extension_ids ? { extension_ids } : {}),

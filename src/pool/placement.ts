@@ -59,10 +59,10 @@ export class NodeCapacities {
   }
 
   /** Nodes on which this may be launched, full ones too. */
-  able(engine: string): readonly LivingNode[] {
+  able({ engine, selector = {} }: Pick<PlacementRequest, "engine" | "selector">): readonly LivingNode[] {
     return [...this.#loaded.values()]
       .map(({ facts }) => facts)
-      .filter(({ engines }) => engines.includes(engine));
+      .filter(({ engines, labels }) => engines.includes(engine) && isSelected(labels, selector));
   }
 
   /** The named nodes that may have room, best first. */
@@ -78,6 +78,15 @@ export class NodeCapacities {
     const counts = new Map<string | undefined, number>();
     for (const { id, zone } of this.living) counts.set(zone, (counts.get(zone) ?? 0) + (ofPool.get(id) ?? 0));
     return (zone) => counts.get(zone) ?? 0;
+  }
+
+  /** Counts a browser as placed before Redis has been asked; `size` is negative where it was refused. */
+  count(id: NodeId, size: { bytes: number; browsers: number }): void {
+    const node = this.#loaded.get(id);
+    if (!node) return;
+    const { bytes, browsers } = node.held;
+    const held = { bytes: bytes + size.bytes, browsers: browsers + size.browsers };
+    this.#loaded.set(id, { ...node, held });
   }
 
   /** Whether the only obstacle is that no node has room for any browser. */
@@ -97,21 +106,21 @@ export class NodeCapacities {
     return [...new Set(texts)].slice(0, 3).join("; ");
   }
 
-  /** `isTrial`: for a node that fails launches, which has room for one at a time. */
+  /**
+   * Asks for room for one that is counted. `isTrial`: for a node that fails launches, which has room for one
+   * at a time.
+   */
   async reserve(
     facts: LivingNode,
     browser: { id: BrowserId; bytes: number; isTrial: boolean },
   ): Promise<boolean> {
     const isReserved = await this.nodes.reserveRoom(facts, browser);
+    if (isReserved) return true;
+    this.count(facts.id, { bytes: -browser.bytes, browsers: -1 });
     const node = this.#loaded.get(facts.id);
-    if (node && isReserved)
-      this.#loaded.set(facts.id, {
-        ...node,
-        held: { bytes: node.held.bytes + browser.bytes, browsers: node.held.browsers + 1 },
-      });
-    if (node && !isReserved && !browser.isTrial)
+    if (node && !browser.isTrial)
       this.#loaded.set(facts.id, { ...node, refusedBytes: Math.min(node.refusedBytes, browser.bytes) });
-    return isReserved;
+    return false;
   }
 }
 
@@ -162,6 +171,8 @@ export function makePlaceByReading(nodes: NodeStore, clock: Clock): PlaceByReadi
 
 interface PlacementRequest {
   readonly engine: string;
+  /** Labels that the node has to have. */
+  readonly selector?: Readonly<Record<string, string>> | undefined;
   readonly ofPool: ReadonlyMap<NodeId, number>;
   /**
    * Launches of the pool or session have failed there: nothing is placed on the former, one browser on each
@@ -187,7 +198,7 @@ export class Placement {
     request: PlacementRequest,
   ) {
     const resting = new Set(request.resting);
-    const able = capacities.able(request.engine).filter(({ id }) => !resting.has(id));
+    const able = capacities.able(request).filter(({ id }) => !resting.has(id));
     this.#open = new Set(able.map(({ id }) => id));
     this.#ofPool = new Map(request.ofPool);
     this.#trying = new Set(request.trying);
@@ -196,13 +207,54 @@ export class Placement {
 
   /** A node with room for a browser of this size, reserved; undefined where no node has any. */
   async reserve(id: BrowserId, bytes: number): Promise<NodeId | undefined> {
-    for (const facts of this.capacities.best(this.#open, this.#ofPool, bytes)) {
-      const isTrial = facts.failing !== undefined && this.#isSomeWell;
-      if (!(await this.capacities.reserve(facts, { id, bytes, isTrial }))) continue;
-      this.#ofPool.set(facts.id, (this.#ofPool.get(facts.id) ?? 0) + 1);
-      if (isTrial || this.#trying.has(facts.id)) this.#open.delete(facts.id);
-      return facts.id;
+    return (await this.reserveAll([id], bytes)).get(id);
+  }
+
+  /**
+   * Nodes with room for browsers of this size, reserved; those for which no node has any are left out. All
+   * are asked for in one round trip, and in another those that a node had no room for after all.
+   */
+  async reserveAll(ids: readonly BrowserId[], bytes: number): Promise<ReadonlyMap<BrowserId, NodeId>> {
+    const placed = new Map<BrowserId, NodeId>();
+    let left = ids;
+    while (left.length > 0) {
+      const tried = left.flatMap((id) => this.#choose(id, bytes) ?? []);
+      if (tried.length === 0) break;
+      const nodes = await Promise.all(tried.map((choice) => this.#ask(choice, bytes)));
+      tried.forEach(({ id }, place) => nodes[place] && placed.set(id, nodes[place]));
+      // Where nobody is chosen for one, nobody is for those after it.
+      left = tried.flatMap(({ id }) => (placed.has(id) ? [] : [id]));
     }
+    return placed;
+  }
+
+  /** The best node for one more, which counts as placed there from now on. */
+  #choose(id: BrowserId, bytes: number): Choice | undefined {
+    const [facts] = this.capacities.best(this.#open, this.#ofPool, bytes);
+    if (!facts) return undefined;
+    const isTrial = facts.failing !== undefined && this.#isSomeWell;
+    this.#count(facts.id, 1);
+    this.capacities.count(facts.id, { bytes, browsers: 1 });
+    if (isTrial || this.#trying.has(facts.id)) this.#open.delete(facts.id);
+    return { id, facts, isTrial };
+  }
+
+  async #ask({ id, facts, isTrial }: Choice, bytes: number): Promise<NodeId | undefined> {
+    if (await this.capacities.reserve(facts, { id, bytes, isTrial })) return facts.id;
+    this.#count(facts.id, -1);
     return undefined;
   }
+
+  #count(node: NodeId, more: number): void {
+    this.#ofPool.set(node, (this.#ofPool.get(node) ?? 0) + more);
+  }
 }
+
+interface Choice {
+  readonly id: BrowserId;
+  readonly facts: LivingNode;
+  readonly isTrial: boolean;
+}
+
+const isSelected = (labels: NodeFacts["labels"] = {}, selector: Readonly<Record<string, string>>): boolean =>
+  Object.entries(selector).every(([key, value]) => labels[key] === value);

@@ -1,4 +1,5 @@
 import { Type, type Static } from "typebox";
+import { NodeSelector } from "./node-labels.js";
 
 /** The bounds of docs/api.md#bounds-of-fields. */
 export const bounds = {
@@ -160,7 +161,6 @@ const Tags = Type.Record(
   { maxProperties: bounds.tags, propertyNames: { minLength: 1, maxLength: bounds.tagKeyLength } },
 );
 const ExtensionSelectors = Type.Array(Selector, { maxItems: bounds.extensions });
-
 /** Fields that a caller may send both for a pool's browsers and for one created on demand. */
 const browserFields = {
   browser_policy: Type.Optional(BrowserPolicy),
@@ -188,6 +188,7 @@ const browserFields = {
 };
 const poolFields = {
   ...browserFields,
+  node_selector: Type.Optional(NodeSelector),
   fill_rate_per_minute: Type.Optional(Type.Number({ minimum: 0 })),
   refresh_on_profile_update: Type.Optional(Type.Boolean()),
   reset_on_release: Type.Optional(Type.Enum([...resets])),

@@ -59,6 +59,8 @@ const launchFields = {
   network: Type.Optional(StoredNetwork),
   /** What its leases capture unless they say otherwise. */
   telemetry: Type.Optional(Type.Unsafe<Telemetry>(Type.Object({}))),
+  /** Labels of the nodes on which it may be launched; of browsers of pools. */
+  node_selector: Type.Optional(Type.Record(Type.String(), Type.String())),
 };
 
 /**

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { newBrowserId, type NodeId } from "../../src/base/ids.js";
 import { makeFill, makeFillSoon } from "../../src/pool/fill.js";
+import { NodeCapacities, Placement } from "../../src/pool/placement.js";
 import type { PoolStore } from "../../src/pool/ports/pool-store.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
@@ -33,6 +35,86 @@ test("a fill launches what the pool lacks, with a job and room for each", async 
   expect(await pool.counts()).toMatchObject({ launching: 3 });
   expect(bed.jobs).toHaveLength(3);
   expect(await bed.nodes.occupancy(nodeA)).toEqual({ browsers: 3, bytes: 3 * 2 ** 30 });
+});
+
+test("a pool that names labels has its browsers on nodes that have all of them, and says where none has", async () => {
+  const fast = { disk: "fast" };
+  const pool = await PoolBed.create(bed, { size: 3, node_selector: { ...fast, team: "x" } });
+  await bed.nodes.beat(nodeFacts(nodeA, { maxBrowsers: 10, labels: fast }));
+  await fillWith(bed.poolStore)(pool.partition);
+  expect(await bed.poolStore.findPool(pool.partition)).toMatchObject({
+    counts: { launching: 0 },
+    fill: { reason: "capacity", last_error: "no node that launches has the labels disk=fast, team=x" },
+  });
+  await bed.nodes.beat(nodeFacts(nodeB, { maxBrowsers: 10, labels: { ...fast, team: "x", more: "1" } }));
+  await fillWith(bed.poolStore)(pool.partition);
+  expect(await pool.counts()).toMatchObject({ launching: 3 });
+  expect([...(await bed.poolStore.spread(pool.partition)).ofNode]).toEqual([[nodeB, 3]]);
+});
+
+test("a pool's browsers are spread over zones, however many nodes each has", async () => {
+  await bed.nodes.beat(nodeFacts(nodeA, { maxBrowsers: 10, zone: "north" }));
+  const others = ["south-1", "south-2", "south-3"].map((id) => id as NodeId);
+  for (const id of others) await bed.nodes.beat(nodeFacts(id, { maxBrowsers: 10, zone: "south" }));
+  const pool = await PoolBed.create(bed, { size: 6 });
+  await fillWith(bed.poolStore)(pool.partition);
+  expect(Object.fromEntries((await bed.poolStore.spread(pool.partition)).ofNode)).toEqual({
+    [nodeA]: 3,
+    ...Object.fromEntries(others.map((id) => [id, 1])),
+  });
+});
+
+test("room for many is asked for at once, and again only what a node had no room for after all", async () => {
+  await bed.nodes.beat(nodeFacts(nodeB, { maxBrowsers: 10 }));
+  const pool = await PoolBed.create(bed, { size: 8 });
+  const capacities = await NodeCapacities.read(bed.nodes);
+  // Somebody else takes most of a node meanwhile.
+  for (let i = 0; i < 9; i += 1) {
+    const id = newBrowserId(pool.partition);
+    await bed.nodes.reserveRoom(nodeFacts(nodeB, { maxBrowsers: 10 }), { id, bytes: 1 });
+  }
+  let answered = 0;
+  /** How many had been answered when each was asked for. */
+  const answeredBefore: number[] = [];
+  const counting = new Proxy(capacities, {
+    get: (target, name) =>
+      name === "reserve"
+        ? async (...given: Parameters<NodeCapacities["reserve"]>) => {
+            answeredBefore.push(answered);
+            const isReserved = await target.reserve(...given);
+            answered += 1;
+            return isReserved;
+          }
+        : Reflect.get(target, name).bind?.(target),
+  });
+  const ids = Array.from({ length: 8 }, () => newBrowserId(pool.partition));
+  const placed = await new Placement(counting, { engine: "chromium", ofPool: new Map() }).reserveAll(ids, 1);
+  expect([...placed.values()].filter((node) => node === nodeB)).toHaveLength(1);
+  expect(placed.size).toBe(8);
+  expect(answeredBefore).toEqual([...Array(8).fill(0), ...Array(3).fill(8)]);
+});
+
+test("several controls that fill at once never give a node more than it has room for", async () => {
+  await bed.nodes.beat(nodeFacts(nodeB, { maxBrowsers: 7 }));
+  const pools = await Promise.all(Array.from({ length: 6 }, () => PoolBed.create(bed, { size: 5 })));
+  // Each has read the nodes before any has placed anything.
+  const fleet = await NodeCapacities.read(bed.nodes);
+  const readings = await Promise.all(pools.map(() => NodeCapacities.read(bed.nodes)));
+  await Promise.all(
+    pools.flatMap(({ partition }, place) => [
+      fillWith(bed.poolStore)(partition, async () => readings[place] ?? fleet),
+      fillWith(bed.poolStore)(partition, async () => fleet),
+    ]),
+  );
+  const placed = async (): Promise<number[]> =>
+    await Promise.all([nodeA, nodeB].map(async (id) => (await bed.nodes.occupancy(id)).browsers));
+  const [onA = 0, onB = 0] = await placed();
+  expect([onA <= 10, onB <= 7]).toEqual([true, true]);
+  // What was given back, since two fills of one pool had asked for the same, goes to the next.
+  for (const { partition } of pools) await fillWith(bed.poolStore)(partition);
+  expect(await placed()).toEqual([10, 7]);
+  const counts = await Promise.all(pools.map((pool) => pool.counts()));
+  expect(counts.reduce((sum, { launching }) => sum + launching, 0)).toBe(17);
 });
 
 test("a pool that is changed while its browsers are placed is filled by the next fill, with room for what it is now", async () => {

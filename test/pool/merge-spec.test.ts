@@ -44,6 +44,7 @@ describe("what a PATCH does to each field: set, left out, cleared", () => {
     ["profile", profile, { profile: { id: "" } }, undefined],
     ["profile", profile, { profile: { name: "" } }, undefined],
     ["network", { allowed_hosts: ["a.example"] }, { network: {} }, undefined],
+    ["node_selector", { "example.com/disk": "fast" }, { node_selector: {} }, undefined],
     ["telemetry", capturing, { telemetry: { enabled: false } }, undefined],
     ["name", "herd", { name: "" }, "herd"],
     ["headless", true, { headless: false }, false],

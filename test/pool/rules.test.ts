@@ -33,6 +33,16 @@ describe("placement", () => {
     const counts = new Map(Object.entries(ofPool).map(([id, count]) => [id as NodeId, count]));
     expect(nodes.toSorted(byPreference(counts)).map(({ facts }) => facts.id)).toEqual(order);
   });
+  test("prefers the zone with the pool's fewest browsers before its nodes", () => {
+    const inZone = (id: string, zone: string) => {
+      const { facts, ...rest } = node(id, 0);
+      return { ...rest, facts: { ...facts, zone } };
+    };
+    const counts = new Map([["a" as NodeId, 1]]);
+    const ofZone = (zone: string | undefined): number => (zone === "north" ? 3 : 1);
+    const sorted = [inZone("b", "north"), inZone("a", "south")].toSorted(byPreference(counts, ofZone));
+    expect(sorted.map(({ facts }) => facts.id)).toEqual(["a", "b"]);
+  });
 });
 
 describe("tokens", () => {

@@ -70,6 +70,7 @@ const configFields = [
   "kiosk_mode",
   "memory",
   "network",
+  "node_selector",
   "profile",
   "protect_filled",
   "proxy_id",
