@@ -89,5 +89,7 @@ const makeFindSession =
     const got = id && (await sessions.get(id, { includeDeleted: false }));
     if (got?.kind !== "done" || got.value.kind !== "session") return undefined;
     const { browser, launch } = got.value.session;
-    return { browser: browser.id, lease: browser.lease.id, vaults: launch.vault_ids ?? [] };
+    const { id: lease, protectFilled } = browser.lease;
+    const isProtected = launch.protect_filled ?? protectFilled ?? false;
+    return { browser: browser.id, lease, vaults: launch.vault_ids ?? [], isProtected };
   };

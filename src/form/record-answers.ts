@@ -3,6 +3,7 @@ import type { FastifyRequest } from "fastify";
 import { type NewEntry, unheardStatus } from "../audit/entry.js";
 import type { Clock } from "../base/clock.js";
 import { withoutKeys } from "../base/crypto/key-text.js";
+import type { FormEnd, OpenForm } from "../vault/collection-form.js";
 import type { FormApp, FormDeps } from "./app.js";
 
 interface RecordParts extends Pick<FormDeps, "audit"> {
@@ -19,6 +20,7 @@ const longest = { userAgent: 512, domain: 255 } as const;
  */
 export class FormAudit {
   readonly #receivedAt = new WeakMap<FastifyRequest, number>();
+  readonly #paths = new WeakMap<FastifyRequest, string>();
   readonly #changing = new WeakSet<FastifyRequest>();
 
   constructor(private readonly parts: RecordParts) {}
@@ -34,6 +36,13 @@ export class FormAudit {
         this.parts.audit.record(this.#entryOf(request, statusCode));
       next();
     });
+  }
+
+  /** Which item a link is for is known once it was looked up. */
+  note(request: FastifyRequest, opened: OpenForm | FormEnd): void {
+    if (opened.kind !== "form") return;
+    const { vault, key } = opened.item;
+    this.#paths.set(request, `/vaults/${vault}/items/${encodeURIComponent(key)}`);
   }
 
   /**
@@ -61,7 +70,7 @@ export class FormAudit {
       email: "",
       status,
       method: "POST",
-      path: route,
+      path: this.#paths.get(request) ?? route,
       route,
       domain: (headers.host ?? "").replace(/:\d*$/, "").slice(0, longest.domain),
       clientIp: addressOf(raw),

@@ -29,7 +29,9 @@ export function addFormRoutes(
   app.post("/open", { schema: { body: OpenBody } }, async (request, reply) => {
     const waitMs = findWait(request);
     if (waitMs !== undefined) return sendAnswer(reply, limitedAnswer(waitMs));
-    return sendAnswer(reply, openedAnswer(await forms.open(request.body.token), clock.now()));
+    const opened = await forms.open(request.body.token);
+    trail.note(request, opened);
+    return sendAnswer(reply, openedAnswer(opened, clock.now()));
   });
   app.post("/submit", { schema: { body: SubmitBody } }, async (request, reply) => {
     const { token, ...submission } = request.body;
@@ -37,6 +39,7 @@ export function addFormRoutes(
     if (waitMs !== undefined) return sendAnswer(reply, limitedAnswer(waitMs));
     // What may change an item is on record before; anybody may send what changes none.
     const opened = await forms.open(token);
+    trail.note(request, opened);
     const told = opened.kind === "form" ? await trail.begin(request) : undefined;
     const submitted = await repeats.submit(token, submission).catch(async (error: unknown) => {
       await told?.(unavailableAnswer.status);

@@ -96,9 +96,10 @@ function leaseRequestOf(
   telemetry: Telemetry | null | undefined,
 ): LeaseRequest {
   const keyed = idempotencyKeyOf(caller, `acquire ${pool.id}`, body);
-  const { name, tags, start_url: startUrl } = body;
+  const { name, tags, start_url: startUrl, protect_filled: protectFilled } = body;
   const { partition } = pool;
-  const waiter = waiterOf(ports, { name, tags, startUrl, telemetry }, keyed ? { caller, keyed } : { caller });
+  const details = { name, tags, startUrl, telemetry, protectFilled };
+  const waiter = waiterOf(ports, details, keyed ? { caller, keyed } : { caller });
   return keyed ? { caller, keyed, partition, waiter } : { caller, partition, waiter };
 }
 

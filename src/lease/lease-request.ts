@@ -18,12 +18,13 @@ interface SessionDetails {
   readonly tags?: Readonly<Record<string, string>> | undefined;
   readonly startUrl?: string | undefined;
   readonly telemetry?: Telemetry | null | undefined;
+  readonly protectFilled?: boolean | undefined;
 }
 
 /** Every acquire makes one, so its fields are assigned: spreading objects is slower. */
 export function waiterOf(
   { control }: { readonly control: ControlId },
-  { name, tags, startUrl, telemetry }: SessionDetails,
+  { name, tags, startUrl, telemetry, protectFilled }: SessionDetails,
   { caller, keyed }: Pick<LeaseRequest, "caller" | "keyed">,
 ): Waiter {
   const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = {
@@ -37,6 +38,7 @@ export function waiterOf(
   if (tags && Object.keys(tags).length > 0) waiter.tags = JSON.stringify(tags);
   if (startUrl) waiter.startUrl = startUrl;
   if (telemetry && Object.keys(telemetry).length > 0) waiter.telemetry = JSON.stringify(telemetry);
+  if (protectFilled) waiter.protectFilled = true;
   const holder = keyOf(caller.principal);
   if (holder !== undefined) waiter.holder = holder;
   const { trace } = caller;

@@ -28,7 +28,7 @@ export class PageFills {
       await slot.restarting;
       return await slot.chromium.fillPage(opened.value, {
         signal,
-        ...(slot.template.protect_filled ? protecting(slot) : holding(slot)),
+        ...(opened.value.protect_filled ? protecting(slot) : holding(slot)),
       });
     });
     const gone: PageFillOutcome = { kind: "refused", why: "browser_gone" };

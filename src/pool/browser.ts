@@ -89,6 +89,8 @@ const Lease = Type.Object({
   profile: Type.Optional(Type.String()),
   /** JSON text of the `Telemetry` by which its acquire or a PATCH changes that of the launch. */
   telemetry: Type.Optional(Type.String()),
+  /** Whether its acquire has asked that pages which a vault fills are not read back. */
+  protectFilled: Type.Optional(Type.Literal(true)),
   /** Greater with each PATCH of it; absent before the first. */
   telemetryRevision: Type.Optional(Type.Number()),
   /** The span of the call that it was taken with, where that is traced (base/trace-context.ts). */

@@ -173,9 +173,7 @@ const browserFields = {
   network: Type.Optional(Network),
   profile: Type.Optional(ProfileSelector),
   protect_filled: Type.Optional(
-    Type.Boolean({
-      description: "Pages that a vault has filled are not read back by clients (docs/vault.md)",
-    }),
+    Type.Boolean({ description: "Clients read back no page that a vault has filled (docs/vault.md)" }),
   ),
   proxy_id: Type.Optional(text(255)),
   start_url: Type.Optional(StartUrl),
@@ -275,6 +273,7 @@ export const AcquireBody = Type.Object(
     acquire_timeout_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),
     name: Type.Optional(Name),
     profile: Type.Optional(ProfileSelector),
+    protect_filled: browserFields.protect_filled,
     start_url: Type.Optional(StartUrl),
     tags: Type.Optional(Tags),
     telemetry: Type.Optional(Type.Union([Telemetry, Type.Null()])),

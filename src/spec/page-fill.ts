@@ -25,6 +25,8 @@ const PageFill = Type.Object({
   timeout_ms: Type.Integer({ minimum: 1, maximum: fillBounds.mostTimeoutMs }),
   /** Where the values may go: the page and each frame with a target are asked. Absent: everywhere. */
   allowed_origins: Type.Optional(readonlyList(Type.String({ maxLength: 512 }))),
+  /** Clients do not read the page back, until it shows another document. */
+  protect_filled: Type.Optional(Type.Literal(true)),
   fields: readonlyList(
     Type.Object({
       /** CSS. */

@@ -72,6 +72,7 @@ const openForm = ({ ports, vault, item, link }: FoundForm): Promise<OpenForm> =>
     kind: "form",
     title: item.spec.description,
     vaultName: vault.name,
+    item: { vault: vault.id, key: item.key },
     fields: item.spec.fields
       .filter(isOnForm)
       .map((field) => formField({ ports, vault, item, dataKey }, field)),

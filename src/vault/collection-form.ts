@@ -1,4 +1,5 @@
 import type { JWK } from "jose";
+import type { VaultId } from "../base/ids.js";
 
 /** One input of the form, in the order of the item's fields. A sensitive value is never in it. */
 export interface FormField {
@@ -31,6 +32,8 @@ export interface OpenForm {
   /** The item's description; empty where it has none. */
   readonly title: string;
   readonly vaultName: string;
+  /** Which item it is: for the audit log, and never for the page. */
+  readonly item: { readonly vault: VaultId; readonly key: string };
   readonly fields: readonly FormField[];
   /** The version of the item that the form shows, to be sent back with the values. */
   readonly version: number;

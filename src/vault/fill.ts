@@ -25,6 +25,8 @@ const FillOrder = Type.Object({
   timeoutMs: Type.Integer(),
   /** Origins of pages and frames that may be given the values; empty: all. */
   allowedOrigins: readonlyList(Type.String()),
+  /** Clients are not to read the page back afterwards. */
+  protectFilled: Type.Optional(Type.Literal(true)),
 });
 export type FillOrder = Readonly<Static<typeof FillOrder>>;
 export const fillOrderParser = parserOf("an order to fill", FillOrder);

@@ -14,6 +14,7 @@ export async function openFill(
   order: FillOrder,
 ): Promise<Done<PageFill> | Refusal> {
   const { vault: id, item: itemId, key, version, bindings, pageUrl, timeoutMs, allowedOrigins } = order;
+  const { protectFilled } = order;
   const [vault, item] = await Promise.all([store.find(id), store.findItem(id, key)]);
   if (!vault || item?.id !== itemId) return refusal("vault_item_not_found");
   if (item.version !== version) return refusal("stale_version");
@@ -37,6 +38,7 @@ export async function openFill(
       timeout_ms: timeoutMs,
       ...(pageUrl !== undefined && { page_url: pageUrl }),
       ...(allowedOrigins.length > 0 && { allowed_origins: allowedOrigins }),
+      ...(protectFilled && { protect_filled: protectFilled }),
     });
   });
 }

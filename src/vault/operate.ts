@@ -89,6 +89,7 @@ async function fill(ports: VaultPorts, asked: Asked): Promise<Done<Operated> | R
     ...(body.page_url !== undefined && { pageUrl: body.page_url }),
     timeoutMs: body.timeout_ms ?? usualTimeoutMs,
     allowedOrigins: item.spec.allowedOrigins,
+    ...(session.isProtected && { protectFilled: true }),
   };
   return await fillNoted(ports, asked, order);
 }

@@ -10,6 +10,8 @@ export interface LinkedSession {
   readonly browser: BrowserId;
   readonly lease: LeaseId;
   readonly vaults: readonly VaultId[];
+  /** Whether clients are not to read back what is filled. */
+  readonly isProtected: boolean;
 }
 
 /** What operations of vaults need of others. */

@@ -62,19 +62,22 @@ test("neither the log nor the audit log has a token or a value", async () => {
 
 test("each question leaves an entry in the audit log", async () => {
   const { ask, entries } = bed();
+  await ask("/open", { token });
   await ask("/submit", submission, { "x-forwarded-for": "198.51.100.7", "user-agent": "a browser" });
   await ask("/open", { token: "unknown" });
-  await expect.poll(() => entries.length).toBe(2);
+  await expect.poll(() => entries.length).toBe(3);
   expect(entries).toMatchObject([
+    { authStrategy: "form", path: "/vaults/v_1/items/the%2Fshop", route: "/open", status: 200 },
     {
       authStrategy: "form",
-      path: "/submit",
+      path: "/vaults/v_1/items/the%2Fshop",
+      route: "/submit",
       status: 200,
       clientIp: "198.51.100.7",
       domain: "127.0.0.1",
       userAgent: "a browser",
     },
-    { authStrategy: "form", path: "/open", status: 404 },
+    { authStrategy: "form", path: "/open", route: "/open", status: 404 },
   ]);
 });
 

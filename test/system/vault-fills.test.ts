@@ -135,3 +135,26 @@ test("with protect_filled the page is filled and not read back, until it shows a
   expect((await daemon.call(`GET /browsers/${id}`)).body.protect_filled).toBe(true);
   await close();
 });
+
+test("an acquire may ask for protect_filled of a pool that has it not, for its lease alone", async () => {
+  const pool = { name: "logins", size: 1, headless: true, vaults: [{ name: "logins" }] };
+  expect((await daemon.call("POST /browser_pools", pool)).status).toBe(201);
+  const acquired = async (body: object): Promise<unknown> => {
+    const lease = await daemon.call("POST /browser_pools/logins/acquire", body);
+    expect(lease).toMatchObject({ status: 200 });
+    const connected = await playwright.connectOverCDP(String(lease.body.cdp_ws_url));
+    const page = connected.contexts()[0]?.pages()[0];
+    await page?.goto(`${site.here}/`);
+    expect(await fill(String(lease.body.session_id))).toMatchObject({ body: { status: "completed" } });
+    const read = await page?.evaluate("password.value").catch((error: Error) => error.message);
+    await connected.close();
+    const { session_id, lease_id } = lease.body;
+    await daemon.call("POST /browser_pools/logins/release", { session_id, lease_id });
+    return { read, told: lease.body.protect_filled };
+  };
+  expect(await acquired({ protect_filled: true })).toEqual({
+    read: expect.stringContaining("protect_filled"),
+    told: true,
+  });
+  expect(await acquired({})).toEqual({ read: "secret-2", told: undefined });
+}, 60_000);

@@ -27,7 +27,7 @@ beforeEach(async () => {
     { name: "code", type: "totp", value: "JBSWY3DPEHPK3PXP" },
   ]);
   [browser, lease] = [newBrowserId(onDemandPartition), newLeaseId()];
-  bed().sessions.set(browser, { browser, lease, vaults: [vault.id] });
+  bed().sessions.set(browser, { browser, lease, vaults: [vault.id], isProtected: false });
 });
 const target = { field: "user", selector: "#user" };
 const fill = (over: object = {}) =>
@@ -87,7 +87,7 @@ test("what was written is answered, also where Redis keeps no event of it", asyn
 });
 
 test("only a session that was created with the vault is filled from it", async () => {
-  bed().sessions.set(browser, { browser, lease, vaults: [(await bed().vault()).id] });
+  bed().sessions.set(browser, { browser, lease, vaults: [(await bed().vault()).id], isProtected: false });
   expect(await fill()).toMatchObject({ code: "vault_not_attached" });
   expect(await fill({ browser_id: "nobody" })).toMatchObject({ code: "browser_not_found" });
   expect(bed().orders).toEqual([]);

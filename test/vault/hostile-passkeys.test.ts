@@ -14,7 +14,12 @@ async function imported(fields: object): Promise<Vault> {
   const vault = await bed().vault();
   const value = JSON.stringify({ ...passkey, ...fields });
   await bed().put(vault, [{ name: "key", type: "passkey", value }], "site");
-  const session = { browser: browser as BrowserId, lease: "lease-1" as LeaseId, vaults: [vault.id] };
+  const session = {
+    browser: browser as BrowserId,
+    lease: "lease-1" as LeaseId,
+    vaults: [vault.id],
+    isProtected: false,
+  };
   bed().sessions.set(browser, session);
   return vault;
 }

@@ -24,7 +24,7 @@ async function ordered(): Promise<{ order: FillOrder; vault: Vault; item: ShownI
     { name: "code", type: "totp", value: seed },
   ]);
   const browser = newBrowserId(onDemandPartition);
-  sessions.set(browser, { browser, lease: newLeaseId(), vaults: [vault.id] });
+  sessions.set(browser, { browser, lease: newLeaseId(), vaults: [vault.id], isProtected: false });
   const fields = [
     { field: "code", selector: "#code" },
     { field: "password", selector: "#password" },
@@ -54,6 +54,12 @@ test("an order has names only; what a node makes of it has the values it names, 
       ],
     },
   });
+});
+
+test("a page that is filled for a protected session is not to be read back", async () => {
+  const { order } = await ordered();
+  expect(await open({ ...order, protectFilled: true })).toMatchObject({ value: { protect_filled: true } });
+  expect(JSON.stringify(await open(order))).not.toContain("protect_filled");
 });
 
 test("origins that an item names go with its values; without any the fill names none", async () => {

@@ -135,7 +135,7 @@ export function sessionView(session: Session, { region, links, drainsUntil }: Vi
     timeout_seconds: lease.timeoutSeconds,
     ...(until !== undefined && { drains_until: timestampOf(until) }),
     kiosk_mode: launch.kiosk_mode,
-    ...(launch.protect_filled && { protect_filled: true }),
+    ...((launch.protect_filled ?? lease.protectFilled) && { protect_filled: true }),
     engine: launch.engine,
     lease_id: lease.id,
     ...(lease.name !== undefined && { name: lease.name }),

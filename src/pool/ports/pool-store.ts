@@ -36,6 +36,8 @@ export interface Waiter {
   readonly startUrl?: string;
   /** JSON text of the `Telemetry` by which its lease changes the browser's. */
   readonly telemetry?: string;
+  /** Pages that a vault fills under its lease are not read back, also where the launch does not say so. */
+  readonly protectFilled?: true;
   /** The span of the call, which its lease is part of. */
   readonly trace?: string;
   /** The API key that asks. */

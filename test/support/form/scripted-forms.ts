@@ -1,3 +1,4 @@
+import type { VaultId } from "../../../src/base/ids.js";
 import {
   calculateJwkThumbprint,
   type CompactJWEHeaderParameters,
@@ -70,7 +71,16 @@ export class ScriptedForms implements CollectionForms {
       jwk,
     } as const;
     const expiresAt = Date.now() + this.expiresInMs;
-    return { kind: "form", title, vaultName, fields, version: 3, encryptionKey, expiresAt };
+    return {
+      kind: "form",
+      item: { vault: "v_1" as VaultId, key: "the/shop" },
+      title,
+      vaultName,
+      fields,
+      version: 3,
+      encryptionKey,
+      expiresAt,
+    };
   }
 
   async submit(given: string, { version, values }: Submission): Promise<Submitted> {

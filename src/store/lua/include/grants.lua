@@ -53,6 +53,7 @@ local function recordLease(browser, waiter, terms)
     connection = waiter.connection, name = waiter.name, tags = waiter.tags, startUrl = waiter.startUrl,
     key = waiter.key, keyUntil = waiter.keyUntil, pool = terms.name, holder = waiter.holder,
     telemetry = waiter.telemetry, trace = waiter.trace,
+    protectFilled = waiter.protectFilled,
   }
   local text = move(browser, "leased", "granted", browser.createdAt)
   redis.call("HSET", K.leases, waiter.lease, browser.id)

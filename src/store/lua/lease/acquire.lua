@@ -5,9 +5,9 @@
 -- ARGV  pool name waiter body keepMs maxWaiters mayWait provisionalMs controlLostMs eventsKept
 -- REPLY granted (the browser), waiting (the waiter), none, full, missing, unsupported (the fields), mismatch,
 --       over
--- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?, telemetry?, trace?};
--- `body` a digest of the request's body, empty without a key. `name` is what the caller calls the pool by,
--- empty where that is its id: a pool that was renamed is missing.
+-- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?, telemetry?, trace?,
+-- protectFilled?}; `body` a digest of the request's body, empty without a key. `name` is what the caller
+-- calls the pool by, empty where that is its id: a pool that was renamed is missing.
 --- @judged
 --- @include grants
 --- @include repeats
