@@ -80,7 +80,12 @@ onBoth("vaults in Redis", ({ bed }) => {
       expect(await store().changeItem(vault, { ...next, id: newVaultItemId() })).toBe("missing");
       const events = await store().events(write.id, undefined);
       expect(events.map(({ name }) => name)).toEqual(["credential.created", "credential.updated"]);
-      expect(await store().events(write.id, events[0]?.id)).toHaveLength(1);
+      // So it is where another's came between the two.
+      const later = { ...next, version: 3, request: newRequestId() } as const;
+      expect(await store().changeItem(vault, later)).toBe("changed");
+      expect(await store().changeItem(vault, next)).toBe("changed");
+      expect(await store().findItem(vault, write.key)).toMatchObject({ version: 3 });
+      expect(await store().events(write.id, events[0]?.id)).toHaveLength(2);
     });
 
     test("has one link at a time, which a submission consumes and a change voids", async () => {
@@ -99,7 +104,9 @@ onBoth("vaults in Redis", ({ bed }) => {
       const next = { ...write, link: undefined, version: 2, event: "credential.submitted" } as const;
       const submit = (request = newRequestId()) =>
         store().changeItem(vault, { ...next, request, consumes: "d1" });
-      expect(await submit()).toBe("changed");
+      const request = newRequestId();
+      expect(await submit(request)).toBe("changed");
+      expect(await submit(request)).toBe("changed");
       expect(await submit()).toBe("used");
       expect(await store().findLink("d1")).toEqual({ kind: "used" });
       expect(await store().renewLink(vault, write, { nonce: "n3", digest: "d3" })).toBeUndefined();

@@ -26,6 +26,16 @@ local function offerLink(version)
   return text
 end
 
+-- Whether one of the last changes is this request's: its answer was lost on its way, and it came again.
+local function wasMade(name, request)
+  local latest = redis.call("XREVRANGE", K.vaultEvents, "+", "-", "COUNT", 20)
+  for at = 1, #latest do
+    local fields = latest[at][2]
+    if fields[2] == name and fields[4] == request then return true end
+  end
+  return false
+end
+
 -- The same event again is a command that was sent twice.
 local function noteItemEvent(name, request, data)
   local last = redis.call("XREVRANGE", K.vaultEvents, "+", "-", "COUNT", 1)[1]

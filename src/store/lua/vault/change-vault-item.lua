@@ -6,10 +6,9 @@
 --- @include base
 --- @include vault-items
 
-local id, version, createdAt, request = heldItem()
+local id, version, createdAt = heldItem()
 if id ~= A.id then return plain("missing") end
--- The same change again, whose first answer was lost on its way.
-if version == A.version and request == A.request then return plain("changed") end
+if wasMade(A.event, A.request) then return plain("changed") end
 local link = A.consumes == "" or redis.call("GET", K.consumedLink)
 if not link then return plain("missing") end
 if link == "used" then return plain("used") end
