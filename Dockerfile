@@ -24,7 +24,7 @@ COPY package.json LICENSE ./
 COPY config config
 ENV NODE_ENV=production REMUDA_HOST=0.0.0.0 REMUDA_DATA_DIR=/data
 VOLUME /data
-EXPOSE 4700
+EXPOSE 4700 4701
 # Not root: private roots, network namespaces and Chromium's sandbox come by user namespaces, which the container's seccomp
 # profile has to allow (k8s/seccomp.json). As root the daemon would besides give each browser a uid of its own, which takes
 # CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_SETPCAP, CAP_CHOWN and CAP_KILL.

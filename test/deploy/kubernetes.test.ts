@@ -2,8 +2,10 @@ import type {
   V1ConfigMap,
   V1Container,
   V1Deployment,
+  V1NetworkPolicy,
   V1PodDisruptionBudget,
   V1PodSpec,
+  V1Service,
 } from "@kubernetes/client-node";
 import { readFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
@@ -111,6 +113,22 @@ describe.each(overlays)("overlay %s", (overlay) => {
     const known = ["REMUDA_CONFIG", ...leaves.flatMap(({ setting }) => setting.env ?? [])];
     expect(names.filter((name) => !known.includes(name))).toEqual([]);
     expect(configOf(await manifests, role).role).toBe(role);
+  });
+
+  test("the form of vaults is reached where its configuration says that it listens", async () => {
+    const { host, port, publicUrl } = configOf(await manifests, "control").vault.form;
+    const { ports = [] } = podOf(await manifests, "control").container;
+    expect(ports).toContainEqual({ name: "form", containerPort: port });
+    const { spec } = manifestOf<V1Service>(await manifests, "Service", "remuda-form");
+    expect(spec).toMatchObject({ selector: { role: "control" }, ports: [{ targetPort: "form" }] });
+    const policy = manifestOf<V1NetworkPolicy>(await manifests, "NetworkPolicy", "remuda-control");
+    expect(policy.spec?.ingress?.[0]?.ports).toContainEqual({ port: "form" });
+    const isTrial = overlay === "trial";
+    expect({ host, publicUrl }).toEqual(
+      isTrial
+        ? { host: "127.0.0.1", publicUrl: null }
+        : { host: "0.0.0.0", publicUrl: expect.stringMatching(/^https:/) },
+    );
   });
 
   test("nodes are called like their pods", async () => {
