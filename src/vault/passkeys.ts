@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
-import { done, type Done, refusal, type Refusal, RemudaError } from "../base/errors.js";
+import { done, type Done, type ErrorCode, refusal, type Refusal, RemudaError } from "../base/errors.js";
 import { isRecord } from "../base/is-record.js";
-import type { RequestId } from "../base/ids.js";
+import { newRequestId, type RequestId } from "../base/ids.js";
 import type { DataKey } from "./data-key.js";
 import { mostSignCount, type Passkey, parsePasskey } from "./field-values.js";
 import type { PasskeyOrder } from "./fill.js";
@@ -74,8 +74,23 @@ export async function armPasskey(ports: VaultPorts, asked: AskedPasskey): Promis
     if (written.kind === "refused") return written;
     const order = passkeyOrder(ports, { vault, item: written.value, field, session, forMs: armedMs });
     const got = await ports.fill.passkey(order);
-    return got.kind === "refused" ? got : shownPasskey(ports, { vault, dataKey }, written.value);
+    if (got.kind !== "refused") return shownPasskey(ports, { vault, dataKey }, written.value);
+    if (hasNobody.has(got.code)) await unmark(ports, { ...writing, request: newRequestId() }, written.value);
+    return got;
   });
+}
+
+/** After these refusals no browser has the passkey for certain; one that does not answer may have it. */
+const hasNobody: ReadonlySet<ErrorCode> = new Set(["conflict", "browser_gone", "browser_not_found"]);
+
+/**
+ * Another browser may be armed at once then. The counter stays moved on. Where the item has changed meanwhile
+ * the mark stays, until its time is over.
+ */
+async function unmark(ports: VaultPorts, writing: Writing, item: VaultItem): Promise<void> {
+  const { armed: _nobody, ...left } = openKept(ports, writing, { item, field: writing.field }).fields;
+  const change = { item, value: JSON.stringify(left), event: "credential.passkey_disarmed" } as const;
+  await writePasskey(ports, writing, change);
 }
 
 /** Takes it from the browser that has it. */

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
+import { done, refusal } from "../../src/base/errors.js";
 import { newRequestId, type BrowserId, type LeaseId } from "../../src/base/ids.js";
 import { mostSignCount } from "../../src/vault/field-values.js";
+import type { PasskeyOrder } from "../../src/vault/fill.js";
 import type { Vault } from "../../src/vault/vault.js";
 import { openRelyingParty } from "../support/vault/relying-party.js";
 import { sharedVaultBed, valueOf } from "../support/vault/vault-bed.js";
@@ -53,3 +55,61 @@ test("a counter is moved on as far as Chromium takes it; after that the passkey 
 test("a counter that Chromium takes from nobody is 400", async () => {
   await expect(imported({ signCount: mostSignCount + 1 })).rejects.toThrow("a counter up to 2147483647");
 });
+
+test.each(["conflict", "browser_gone", "browser_not_found"] as const)(
+  "a passkey that a node has refused with %s may be armed elsewhere at once, with its counter moved on",
+  async (code) => {
+    const vault = await imported({ signCount: 5 });
+    const other = "browser-2" as BrowserId;
+    const { browser: first, ...session } = bed().sessions.get(browser) ?? never();
+    bed().sessions.set(other, { ...session, browser: other, lease: "lease-2" as LeaseId });
+    const orders: PasskeyOrder[] = [];
+    const { items } = bed().with({
+      fill: {
+        isSupported: true,
+        fill: never,
+        async passkey(order) {
+          orders.push(order);
+          return order.browser === first ? refusal(code) : done(null);
+        },
+      },
+    });
+    const arm = (id: string) =>
+      items.operate(vault.id, "site", {
+        body: { type: "arm_passkey", browser_id: id },
+        request: newRequestId(),
+      });
+    expect(await arm(browser)).toMatchObject({ kind: "refused", code });
+    expect(await arm(other)).toMatchObject({ kind: "done" });
+    expect(orders.map(({ browser: of, version }) => [of, version])).toEqual([
+      [first, 2],
+      [other, 4],
+    ]);
+    // It is the other's now.
+    expect(await arm(browser)).toMatchObject({
+      kind: "refused",
+      code: "conflict",
+      message: expect.stringContaining("Another browser"),
+    });
+  },
+);
+
+test("a passkey of which a node has said nothing may be there: no other browser has it", async () => {
+  const vault = await imported({});
+  const other = "browser-2" as BrowserId;
+  const session = bed().sessions.get(browser) ?? never();
+  bed().sessions.set(other, { ...session, browser: other, lease: "lease-2" as LeaseId });
+  const silent = async () => refusal("node_silent");
+  const { items } = bed().with({ fill: { isSupported: true, fill: never, passkey: silent } });
+  const arm = (id: string) =>
+    items.operate(vault.id, "site", {
+      body: { type: "arm_passkey", browser_id: id },
+      request: newRequestId(),
+    });
+  expect(await arm(browser)).toMatchObject({ code: "node_silent" });
+  expect(await arm(other)).toMatchObject({ code: "conflict" });
+});
+
+function never(): never {
+  throw new Error("nothing is filled here");
+}
