@@ -9,8 +9,8 @@ const pure = ["test/{architecture,base,config,deploy,telemetry/commands}/**/*.te
  * (DECISIONS.md#175).
  */
 const sharing = [
-  "access,archive,audit,daemon,egress,gateway,http,lease,node,observe,oidc,pool,registry,schedule,spec,store",
-  "system,telemetry",
+  "access,archive,audit,daemon,egress,gateway,http,lease,node,observe,oidc,operator,pool,registry,schedule,spec",
+  "store,system,telemetry",
 ];
 const shared = [`test/{${sharing.join(",")}}/**/*.test.ts`];
 /** Faults stop what others would miss, and wait more than they compute. */

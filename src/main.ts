@@ -3,7 +3,6 @@ import { systemClock } from "./base/clock.js";
 import { type Config, openConfig } from "./config/config.js";
 import { parseArguments } from "./config/arguments.js";
 import { helpText } from "./config/table.js";
-import { boot } from "./daemon/boot.js";
 import { runDaemon } from "./daemon/shutdown.js";
 import { openLog } from "./observe/log.js";
 import { shortenSlices } from "./daemon/time-slice.js";
@@ -20,8 +19,7 @@ function refuse(lines: readonly string[]): number {
 
 async function serve(config: Config): Promise<number> {
   // Loaded late: what a wrong configuration or --help is answered with needs none of it.
-  const { roles } = await import("./daemon/roles.js");
-  const role = roles[config.role];
+  const { startOf } = await import("./daemon/roles.js");
   const { log, close } = openLog({ ...config.log, descriptor: 1, clock: systemClock });
   const hosts = config.egress.privateHosts;
   if (hosts.length > 0)
@@ -29,12 +27,7 @@ async function serve(config: Config): Promise<number> {
   if (!(await shortenSlices())) log.info({}, "time slices stay as they are");
   const limits = { stopMs: config.drain.limitMs + config.stop.limitMs, hurriedMs: config.stop.hurriedMs };
   try {
-    return await runDaemon((lifetime) => boot(role, config, lifetime), {
-      log,
-      clock: systemClock,
-      signals: process,
-      limits,
-    });
+    return await runDaemon(startOf(config), { log, clock: systemClock, signals: process, limits });
   } finally {
     await close(config.log.flushLimitMs);
   }

@@ -99,7 +99,9 @@ export function needsOfConfig(root, env = process.env) {
   const settings = findSettings(root, env);
   const hasRedis = Boolean(env.REDIS_URL || settings.redis?.url || settings.redis?.executable);
   const hasChromium = Boolean(env.REMUDA_CHROMIUM || settings.browser?.executable);
-  const hasBrowsers = (env.REMUDA_ROLE || settings.role) !== "control";
+  const role = env.REMUDA_ROLE || settings.role;
+  if (role === "operator") return { required: [], optional: [] };
+  const hasBrowsers = role !== "control";
   const browsers = [...(hasChromium ? [] : ["chromium"]), "display", "root", "limits"];
   return {
     required: ["parent", ...(hasRedis ? [] : ["redis"]), ...(hasBrowsers ? browsers : [])],

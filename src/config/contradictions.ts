@@ -11,7 +11,7 @@ interface Contradiction {
   readonly fault: string | ((file: ConfigFile) => string);
 }
 
-const isOneOfSeveral = ({ role }: ConfigFile): boolean => role !== "all";
+const isOneOfSeveral = ({ role }: ConfigFile): boolean => role === "control" || role === "node";
 
 const amongDaemons: readonly Contradiction[] = [
   {
@@ -38,6 +38,17 @@ const amongLabels: readonly Contradiction[] = [
   {
     isIn: ({ node }) => !node.labels.every(isNodeLabel),
     fault: ({ node }) => `node.labels: ${node.labels.find((label) => !isNodeLabel(label))} is not key=value`,
+  },
+];
+
+const ofOperators: readonly Contradiction[] = [
+  {
+    isIn: ({ role, operator }) => role === "operator" && operator.api_url === null,
+    fault: "REMUDA_API_URL (operator.api_url): role operator makes pools by the API",
+  },
+  {
+    isIn: ({ role, api_key: key }) => role === "operator" && key === null,
+    fault: "REMUDA_API_KEY (api_key): role operator needs the key of the API",
   },
 ];
 
@@ -163,6 +174,7 @@ export function contradictions(file: ConfigFile): string[] {
     ...amongStores,
     ...amongPeople,
     ...amongLabels,
+    ...ofOperators,
     ...amongVaultKeys,
   ].filter(({ isIn }) => isIn(file));
   const ofHosts = faultsOfHosts(file);

@@ -39,7 +39,7 @@ function machineMemoryBytes(): number {
 export const temporaryName = (dataDir: string, purpose: string): string =>
   join(tmpdir(), `remuda-${createHash("sha256").update(dataDir).digest("hex").slice(0, 10)}-${purpose}`);
 
-const drainLimits = { all: 0, control: 0, node: 540_000 } as const;
+const drainLimits = { all: 0, control: 0, node: 540_000, operator: 0 } as const;
 
 export function settle(file: ConfigFile, packageRoot: string): ResolvedConfig {
   const compiled = compile(file);

@@ -7,6 +7,7 @@ import { archivesSection, extensionsSection, profilesSection } from "./sections/
 import { nodeSection, browserSection, drainSection } from "./sections/browsers.js";
 import { serverSection, redisSection, logSection, stopSection } from "./sections/daemon.js";
 import { gatewaySection, egressSection } from "./sections/network.js";
+import { operatorSection } from "./sections/operator.js";
 import { telemetrySection } from "./sections/telemetry.js";
 import { vaultSection } from "./sections/vault.js";
 import {
@@ -18,15 +19,15 @@ import {
   limitsSection,
 } from "./sections/pools.js";
 
-const roleNames = ["all", "control", "node"] as const;
+const roleNames = ["all", "control", "node", "operator"] as const;
 const key = { pattern: "^[!-~]{16,}$", form: "at least 16 printable characters without spaces" } as const;
 
 /** The whole configuration as the file states it: snake_case, the unit at the end of the key. */
 export const ConfigFile = Type.Object({
-  role: oneOf("all: everything in one process; control: API and schedules; node: browsers", roleNames)(
-    "all",
-    { env: "REMUDA_ROLE" },
-  ),
+  role: oneOf(
+    "all: everything in one process; control: API and schedules; node: browsers; operator: pools from resources of Kubernetes",
+    roleNames,
+  )("all", { env: "REMUDA_ROLE" }),
   region: oneOf("region of this deployment; sessions for others are refused", regions)("us-east", {
     env: "REMUDA_REGION",
   }),
@@ -63,6 +64,7 @@ export const ConfigFile = Type.Object({
   extensions: extensionsSection,
   profiles: profilesSection,
   vault: vaultSection,
+  operator: operatorSection,
   periods: periodsSection,
   tombstones: tombstonesSection,
   limits: limitsSection,

@@ -98,6 +98,7 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
     may: ["base", "spec", "access", "registry", "pool", "audit", "telemetry", "vault", "config/resolve.ts"],
     because: "store/ implements ports; nobody but the daemon knows it",
   },
+  operator: { may: ["base"], because: "operator/ makes pools by the API, as any caller does" },
   schedule: { may: ["base", "pool/ports"], because: "schedule/ carries work, and does not know what for" },
   observe: { may: ["base"], because: "observe/ listens; it calls nobody" },
 };
@@ -173,6 +174,11 @@ export const packageRules: readonly Rule[] = [
     "chromium-bidi is reached by files that may move with any release: one file of ours knows them",
   ),
   belongs(/^ws$/, ["gateway/"], "ws belongs to gateway/: the gateway is the only WebSocket server"),
+  belongs(
+    /^@kubernetes\/client-node$/,
+    ["operator/cluster.ts", "daemon/operator.ts"],
+    "the client of Kubernetes belongs to operator/cluster.ts: 57 MB that only the operator pays for",
+  ),
   belongs(/^yauzl$/, ["archive/"], "yauzl belongs to archive/: archives are read nowhere else"),
   belongs(
     /^@opentelemetry\//,
@@ -231,6 +237,7 @@ export const wordRules: readonly Rule[] = [
     [
       "base/at-first-use.ts",
       "main.ts",
+      "daemon/roles.ts",
       "daemon/archives.ts",
       "daemon/time-slice.ts",
       "browser/resources/mounts.ts",

@@ -102,7 +102,7 @@ describe("faults", () => {
     );
     expect(faults).toHaveLength(7);
     expect(faults.toSorted()).toEqual([
-      'REMUDA_ROLE (role): has to be one of all, control, node, and is "boss"',
+      'REMUDA_ROLE (role): has to be one of all, control, node, operator, and is "boss"',
       "acquire.max_waiters: has to be a whole number from 0 to 1,000,000 (callers), and is -1",
       "fill: has to be an object",
       "gateway.ping_seconds: has to be a whole number from 1 to 3,600 (s), and is 1.5",
@@ -264,6 +264,7 @@ describe("schema", () => {
       "REDIS_SENTINEL_PASSWORD",
       "REDIS_URL",
       "REMUDA_API_KEY",
+      "REMUDA_API_URL",
       "REMUDA_CHROMIUM",
       "REMUDA_CLUSTER_SECRET",
       "REMUDA_DATA_DIR",
@@ -271,6 +272,7 @@ describe("schema", () => {
       "REMUDA_HOST",
       "REMUDA_KMS_ACCESS_KEY_ID",
       "REMUDA_KMS_SECRET_ACCESS_KEY",
+      "REMUDA_NAMESPACE",
       "REMUDA_NODE_ID",
       "REMUDA_NODE_ZONE",
       "REMUDA_PORT",

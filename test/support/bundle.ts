@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { type Plugin, rolldown } from "rolldown";
 
 /** The parts of the daemon that run in a test's own process (daemon/daemon.ts). */
-const parts = ["config/config", "daemon/boot", "daemon/roles", "observe/log"];
+const parts = ["config/config", "daemon/roles", "observe/log"];
 
 /** These have native parts or files of their own, or are large and loaded by few. */
 const apart = [

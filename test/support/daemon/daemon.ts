@@ -142,16 +142,15 @@ export async function assertNothingLeft(place: DaemonPlace, log: string): Promis
  * The whole daemon as it was compiled for this run: as sources it would be hundreds of modules to transform
  * for each test file.
  */
-async function loadDaemon(): Promise<Config & Boot & Roles & Log> {
-  return (await import(join(compiled, "bundled/in-process.js"))) as Config & Boot & Roles & Log;
+async function loadDaemon(): Promise<Config & Roles & Log> {
+  return (await import(join(compiled, "bundled/in-process.js"))) as Config & Roles & Log;
 }
 type Config = typeof import("../../../src/config/config.js");
-type Boot = typeof import("../../../src/daemon/boot.js");
 type Roles = typeof import("../../../src/daemon/roles.js");
 type Log = typeof import("../../../src/observe/log.js");
 
 export async function startDaemon(options: DaemonOptions & { clock?: Clock } = {}): Promise<Daemon> {
-  const { boot, makeLog, openConfig, roles } = await loadDaemon();
+  const { makeLog, openConfig, startOf } = await loadDaemon();
   const place = new DaemonPlace(options);
   const opened = openConfig({ packageRoot: place.directory, env: place.environment });
   if (opened.kind === "refused") throw new Error(opened.faults.join("; "));
@@ -159,7 +158,7 @@ export async function startDaemon(options: DaemonOptions & { clock?: Clock } = {
   const lines: string[] = [];
   const log = makeLog({ level: "debug" }, { write: (line) => void lines.push(line) });
   const stopping = new AbortController();
-  const stops = await boot(roles[config.role], config, {
+  const stops = await startOf(config)({
     log,
     clock: options.clock ?? systemClock,
     stopping: stopping.signal,

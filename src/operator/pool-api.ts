@@ -1,0 +1,163 @@
+import { Type } from "typebox";
+import type { Clock, Millis } from "../base/clock.js";
+import type { Secret } from "../base/crypto/secret.js";
+import { parserOf } from "../base/parser.js";
+
+/** A pool as the API tells of it, with what the operator needs. */
+export interface RemotePool {
+  readonly id: string;
+  readonly size: number;
+  readonly idle: number;
+  readonly leased: number;
+  readonly launching: number;
+  readonly waiting: number;
+  /** All that count towards its size. */
+  readonly existing: number;
+  readonly fill?: { readonly reason: string; readonly lastError?: string };
+}
+
+/** The API's own word and sentence for a refusal. */
+export class ApiRefusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+    this.name = "ApiRefusal";
+  }
+  /** The request itself is wrong: it fails for as long as the resource says what it says. */
+  get isOfRequest(): boolean {
+    return this.status === 400 || this.status === 409 || this.status === 422;
+  }
+}
+
+const Count = Type.Integer();
+const poolParser = parserOf(
+  "a pool as the API tells of it",
+  Type.Object({
+    id: Type.String(),
+    acquired_count: Count,
+    available_count: Count,
+    launching_count: Count,
+    resetting_count: Count,
+    waiting_count: Count,
+    fill: Type.Optional(Type.Object({ reason: Type.String(), last_error: Type.Optional(Type.String()) })),
+    browser_pool_config: Type.Object({ size: Count }),
+  }),
+);
+const refusalParser = parserOf(
+  "a refusal of the API",
+  Type.Object({ code: Type.String(), message: Type.String() }),
+);
+const scalingParser = parserOf(
+  "what the API tells of nodes",
+  Type.Object({ by_node: Type.Array(Type.Object({ id: Type.String(), leased: Count })) }),
+);
+
+function remotePool(given: unknown): RemotePool {
+  const pool = poolParser.value(given);
+  const { acquired_count: leased, available_count: idle, launching_count: launching, fill } = pool;
+  return {
+    id: pool.id,
+    size: pool.browser_pool_config.size,
+    idle,
+    leased,
+    launching,
+    waiting: pool.waiting_count,
+    existing: idle + leased + pool.resetting_count,
+    ...(fill && {
+      fill: { reason: fill.reason, ...(fill.last_error !== undefined && { lastError: fill.last_error }) },
+    }),
+  };
+}
+
+interface ApiOptions {
+  readonly url: string;
+  readonly key: Secret;
+  readonly clock: Clock;
+  readonly limitMs: Millis;
+  readonly stopping: AbortSignal;
+}
+
+interface Request {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly body?: object;
+  /** A repeat gets the first answer. */
+  readonly key?: string;
+}
+
+/**
+ * Remuda's own API, as the operator uses it: whatever a resource asks for goes through the checks of every
+ * caller.
+ */
+export class PoolApi {
+  constructor(private readonly options: ApiOptions) {}
+
+  async find(name: string): Promise<RemotePool | undefined> {
+    const got = await this.#ask({ method: "GET", path: `/browser_pools/${encodeURIComponent(name)}` });
+    return got === undefined ? undefined : remotePool(got);
+  }
+
+  /** Many operators that create the same pool get the same one, by the resource's own id as the key. */
+  async create(body: { name: string; size: number }, key: string): Promise<RemotePool> {
+    return remotePool(await this.#ask({ method: "POST", path: "/browser_pools", body, key }));
+  }
+
+  async update(name: string, body: object): Promise<RemotePool | undefined> {
+    const path = `/browser_pools/${encodeURIComponent(name)}`;
+    const got = await this.#ask({ method: "PATCH", path, body });
+    return got === undefined ? undefined : remotePool(got);
+  }
+
+  /** One that is not there is deleted. */
+  async remove(name: string, isForced: boolean): Promise<void> {
+    const path = `/browser_pools/${encodeURIComponent(name)}`;
+    await this.#ask({ method: "DELETE", path, body: { force: isForced } });
+  }
+
+  /** How many leases each node has. */
+  async leasesByNode(): Promise<ReadonlyMap<string, number>> {
+    const got = scalingParser.value(await this.#ask({ method: "GET", path: "/scaling" }));
+    return new Map(got.by_node.map(({ id, leased }) => [id, leased]));
+  }
+
+  /** Undefined where there is no such thing. */
+  async #ask({ method, path, body, key }: Request): Promise<unknown> {
+    const { url, key: apiKey, clock, limitMs, stopping } = this.options;
+    const late = new AbortController();
+    const cancel = clock.after(limitMs, () =>
+      late.abort(new Error(`the API did not answer in ${limitMs} ms`)),
+    );
+    try {
+      const response = await fetch(new URL(path, url), {
+        method,
+        redirect: "error",
+        signal: AbortSignal.any([late.signal, stopping]),
+        headers: {
+          authorization: `Bearer ${apiKey.reveal()}`,
+          ...(body && { "content-type": "application/json" }),
+          ...(key !== undefined && { "idempotency-key": key }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      if (response.status === 404) return undefined;
+      if (response.ok) return text === "" ? undefined : (JSON.parse(text) as unknown);
+      throw refusalOf(response.status, text);
+    } finally {
+      cancel();
+    }
+  }
+}
+
+/** What stands before the API answers in words of its own, which are not repeated. */
+function refusalOf(status: number, text: string): Error {
+  try {
+    const { code, message } = refusalParser.json(text);
+    return new ApiRefusal(status, code, message);
+  } catch {
+    return new Error(`the API answered ${status}`);
+  }
+}

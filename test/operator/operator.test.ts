@@ -1,0 +1,266 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.js";
+import type { Stops } from "../../src/base/stops.js";
+import { openConfig } from "../../src/config/config.js";
+import { operatorRole } from "../../src/daemon/operator.js";
+import { makeLogBook } from "../support/http/http-server.js";
+import { newDirectory } from "../support/killed-runs.js";
+import { TestCluster } from "../support/kubernetes/cluster.js";
+import { TestPools } from "../support/kubernetes/pools.js";
+
+let cluster: TestCluster;
+let pools: TestPools;
+let operators: { stops: Stops; stopping: AbortController }[];
+
+beforeEach(async () => {
+  cluster = await TestCluster.open();
+  pools = await TestPools.open();
+  operators = [];
+});
+afterEach(async () => {
+  for (const { stops, stopping } of operators) {
+    stopping.abort();
+    await stops.run();
+  }
+  await Promise.all([cluster.close(), pools.close()]);
+});
+
+/** `period_seconds` is so long, where a watch is what has to be seen, that no round comes in between. */
+async function operate(settings: object = { period_seconds: 1, request_limit_seconds: 1 }): Promise<void> {
+  const directory = newDirectory("operator");
+  const file = join(directory, "config.json");
+  writeFileSync(file, JSON.stringify({ server: { port: 0 }, operator: settings }));
+  const opened = openConfig({
+    packageRoot: directory,
+    env: {
+      REMUDA_ROLE: "operator",
+      REMUDA_CONFIG: file,
+      REMUDA_API_URL: pools.url,
+      REMUDA_API_KEY: "a-key-of-the-organization",
+    },
+  });
+  if (opened.kind === "refused") throw new Error(opened.faults.join());
+  const stopping = new AbortController();
+  const context = {
+    log: makeLogBook().log,
+    clock: systemClock,
+    stopping: stopping.signal,
+    hurry: new AbortController().signal,
+    fail: (error: unknown) => {
+      throw error;
+    },
+  };
+  operators.push({ stops: await operatorRole(opened.config, context, cluster.kubeConfig), stopping });
+}
+
+const eventually = (what: () => void): Promise<void> => vi.waitFor(what, { timeout: 20_000, interval: 20 });
+const statusOf = (name: string) => cluster.resources.get(name)?.status;
+const conditionOf = (name: string, type: string) =>
+  (statusOf(name)?.["conditions"] as { type: string }[] | undefined)?.find((each) => each.type === type);
+const slow = { period_seconds: 600, request_limit_seconds: 5 };
+
+describe("a resource", () => {
+  test("becomes a pool, whose state becomes its status", async () => {
+    cluster.put("agents", { replicas: 3, pool: { headless: true } });
+    await operate();
+    await eventually(() =>
+      expect(statusOf("agents")).toMatchObject({ replicas: 3, idle: 3, poolId: "id-of-agents" }),
+    );
+    expect(pools.pools.get("agents")?.body).toEqual({ name: "agents", size: 3, headless: true });
+    expect(statusOf("agents")).toMatchObject({
+      observedGeneration: 1,
+      appliedGeneration: 1,
+      selector: "remuda.dev/browsers-of=uid-of-agents",
+    });
+    expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True", reason: "AtSize" });
+  });
+
+  test("holds the pool's finalizer before there is a pool", async () => {
+    cluster.put("agents", { replicas: 1 });
+    let wasHeld: boolean | undefined;
+    const isCreation = (): boolean => pools.asked.some((each) => each.startsWith("POST"));
+    cluster.interfere = ({ body }) => {
+      if ((body?.["metadata"] as { finalizers?: string[] } | undefined)?.finalizers)
+        wasHeld ??= !isCreation();
+      return undefined;
+    };
+    await operate();
+    await eventually(() => expect(pools.pools.size).toBe(1));
+    expect(wasHeld).toBe(true);
+    expect(cluster.resources.get("agents")?.metadata.finalizers).toEqual(["remuda.dev/pool"]);
+  });
+
+  test("that is scaled changes the pool's size, by its watch alone", async () => {
+    cluster.put("agents", { replicas: 3 });
+    await operate(slow);
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 3 }));
+    cluster.put("agents", { replicas: 50 });
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 50, appliedGeneration: 2 }));
+    expect(pools.pools.get("agents")?.size).toBe(50);
+  });
+
+  test("is not written to while nothing changes, and never by anything but its status and finalizers", async () => {
+    cluster.put("agents", { replicas: 3 });
+    await operate();
+    await eventually(() => expect(statusOf("agents")).toBeDefined());
+    const patches = (): number => cluster.asked.filter(({ method }) => method === "PATCH").length;
+    const before = patches();
+    const lists = cluster.asked.length;
+    await eventually(() => expect(cluster.asked.length).toBeGreaterThan(lists + 4));
+    expect(patches()).toBe(before);
+    const touched = cluster.asked.flatMap(({ body }) => Object.keys(body ?? {}));
+    expect(touched).not.toContain("spec");
+  });
+
+  test("says why the API refuses it, and is tried again", async () => {
+    pools.refuse = { status: 400, code: "bad_request", message: "There is no proxy p" };
+    cluster.put("agents", { replicas: 3, pool: { proxy_id: "p" } });
+    await operate();
+    await eventually(() =>
+      expect(conditionOf("agents", "Degraded")).toMatchObject({
+        status: "True",
+        reason: "Refused",
+        message: "There is no proxy p",
+      }),
+    );
+    expect(statusOf("agents")?.["appliedGeneration"]).toBeUndefined();
+    pools.refuse = undefined;
+    await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));
+  });
+
+  test("is Unknown while the API is away", async () => {
+    pools.refuse = { status: 503, code: "store_unavailable", message: "Redis does not answer" };
+    cluster.put("agents", { replicas: 3 });
+    await operate();
+    await eventually(() =>
+      expect(conditionOf("agents", "Ready")).toMatchObject({ status: "Unknown", reason: "ApiUnavailable" }),
+    );
+  });
+});
+
+describe("a deletion", () => {
+  const made = async (): Promise<void> => {
+    cluster.put("agents", { replicas: 2 });
+    await operate();
+    await eventually(() => expect(statusOf("agents")).toBeDefined());
+  };
+  test("deletes the pool, then lets the resource go", async () => {
+    await made();
+    cluster.remove("agents");
+    await eventually(() => expect(cluster.resources.size).toBe(0));
+    expect(pools.pools.size).toBe(0);
+  });
+  test("waits for leases and says so, unless it is to end them", async () => {
+    await made();
+    const pool = pools.pools.get("agents");
+    if (pool) pool.leased = 1;
+    cluster.remove("agents");
+    await eventually(() =>
+      expect(conditionOf("agents", "Progressing")).toMatchObject({
+        status: "True",
+        reason: "WaitingForLeases",
+      }),
+    );
+    cluster.annotate("agents", { "remuda.dev/force-delete": "true" });
+    await eventually(() => expect(cluster.resources.size).toBe(0));
+    expect(pools.pools.size).toBe(0);
+  });
+  test("of a resource whose pool is gone already is no obstacle", async () => {
+    await made();
+    pools.pools.clear();
+    cluster.interfere = ({ method, path }) =>
+      method === "PATCH" && path.endsWith("/status") ? 409 : undefined;
+    cluster.remove("agents");
+    await eventually(() => expect(cluster.resources.size).toBe(0));
+  });
+});
+
+describe("a cluster in trouble", () => {
+  const seen = async (change: () => void): Promise<void> => {
+    cluster.put("agents", { replicas: 1 });
+    await operate();
+    await eventually(() => expect(cluster.watching).toBe(1));
+    change();
+    cluster.put("agents", { replicas: 7 });
+    await eventually(() => expect(pools.pools.get("agents")?.size).toBe(7));
+  };
+  test("that cuts watches is watched anew", async () => {
+    await seen(() => cluster.cutWatches());
+    await eventually(() => expect(cluster.watching).toBe(1));
+  });
+  test("that says 410 in a watch is listed anew", async () => {
+    await seen(() => cluster.expireWatches());
+    await eventually(() => expect(cluster.watching).toBe(1));
+  });
+  test("that hangs is given up, and found again", async () => {
+    let hung = 0;
+    await seen(() => {
+      // With no watch, only what hangs could tell of the change.
+      cluster.cutWatches();
+      cluster.interfere = ({ path }) => (path.endsWith("browserpools") && hung++ < 2 ? "hang" : undefined);
+    });
+    await eventually(() => expect(hung).toBeGreaterThan(2));
+    cluster.put("agents", { replicas: 8 });
+    await eventually(() => expect(pools.pools.get("agents")?.size).toBe(8));
+  });
+  test("that answers 500 to everything for a while is borne", async () => {
+    let left = 6;
+    await seen(() => {
+      cluster.interfere = () => (left-- > 0 ? 500 : undefined);
+    });
+  });
+  test("that refuses a change because of another is asked again", async () => {
+    let left = 3;
+    cluster.interfere = ({ method }) => (method === "PATCH" && left-- > 0 ? 409 : undefined);
+    cluster.put("agents", { replicas: 1 });
+    await operate();
+    await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));
+  });
+});
+
+test("three operators at once make one pool of a resource, agree on its status, and delete it once", async () => {
+  await Promise.all([operate(), operate(), operate()]);
+  cluster.put("agents", { replicas: 4 });
+  await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));
+  cluster.put("agents", { replicas: 9 });
+  await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 9, appliedGeneration: 2 }));
+  expect([...pools.pools.keys()]).toEqual(["agents"]);
+  expect(cluster.resources.get("agents")?.metadata.finalizers).toEqual(["remuda.dev/pool"]);
+  cluster.remove("agents");
+  await eventually(() => expect(cluster.resources.size).toBe(0));
+  expect(pools.pools.size).toBe(0);
+});
+
+describe("costs of pods", () => {
+  const cost = (name: string) =>
+    cluster.pods.get(name)?.metadata.annotations?.["controller.kubernetes.io/pod-deletion-cost"];
+  test("follow the leases of their nodes, by steps", async () => {
+    const leases = { idle: 0, one: 1, five: 5, many: 17 };
+    for (const [name, count] of Object.entries(leases)) {
+      cluster.addPod(name);
+      pools.leases.set(name, count);
+    }
+    cluster.addPod("unknown", { "controller.kubernetes.io/pod-deletion-cost": "7" });
+    await operate();
+    await eventually(() => expect(cost("many")).toBe("1000"));
+    expect(["idle", "one", "five", "unknown"].map(cost)).toEqual([undefined, "10", "100", "7"]);
+    pools.leases.set("many", 0);
+    await eventually(() => expect(cost("many")).toBe("0"));
+  });
+  test("are written when a step is passed, not with each lease", async () => {
+    cluster.addPod("node");
+    pools.leases.set("node", 2);
+    await operate();
+    await eventually(() => expect(cost("node")).toBe("10"));
+    const writes = (): number => cluster.asked.filter(({ path }) => path.endsWith("/pods/node")).length;
+    const before = writes();
+    pools.leases.set("node", 4);
+    const asked = pools.asked.filter((each) => each === "GET /scaling").length;
+    await eventually(() =>
+      expect(pools.asked.filter((each) => each === "GET /scaling").length).toBeGreaterThan(asked + 1),
+    );
+    expect(writes()).toBe(before);
+  });
+});
