@@ -47,16 +47,17 @@ describe.each(withExtensions)("a page of %s that is protected", (_, spec) => {
         return at === `complete${path}`;
       });
     };
-    const reading = `(async () => {
+    const late = "new Promise((resolve) => setTimeout(resolve, 3000))";
+    const reading = `Promise.race([${late}, (async () => {
       const [tab] = await chrome.tabs.query({ active: true });
       const [{ result }] = await chrome.scripting.executeScript({
         target: { tabId: tab.id }, func: () => document.querySelector("#user").value });
       return result;
-    })()`;
+    })()])`;
     await open("/");
     await client.evaluate(`user.value = "secret-1"`, session);
     const reads = (value: string): Promise<unknown> =>
-      until(`${value} is read`, async () => (await client.evaluate(reading, ofWorker)) === value, 20_000);
+      until(`${value} is read`, async () => (await client.evaluate(reading, ofWorker)) === value);
     await reads("secret-1");
     const { filled } = browser.bed.local(browser.chromium.id).bridge;
     filled.add(page, [page], {});

@@ -31,9 +31,10 @@ export async function watchNavigation(
   };
   let isClearing = false;
   let isBack = false;
-  const left = async (): Promise<void> => {
-    // Whatever comes before the history is clear may be the filled document: somebody has gone back to it.
-    isBack = isClearing;
+  const kinds = new NavigationKinds();
+  const left = async (frame: Frame): Promise<void> => {
+    // What comes before the history is clear may be the filled document: somebody has gone back to it.
+    isBack = isClearing && kinds.isBack(frame, isBack);
     if (isClearing) return;
     isClearing = true;
     const release = hold();
@@ -48,9 +49,10 @@ export async function watchNavigation(
   const stops = [
     cdp.on(
       "Page.frameNavigated",
-      ({ frame }) => isRecord(frame) && frame["parentId"] === undefined && void left(),
+      ({ frame }) => isRecord(frame) && frame["parentId"] === undefined && void left(frame),
       session,
     ),
+    cdp.on("Page.frameStartedNavigating", (event) => kinds.note(page, event), session),
     // Chromium asks whoever has this domain, and the page waits for an answer.
     cdp.on("Page.javascriptDialogOpening", () => hasClients() || answerDialog(cdp, session), session),
   ];
@@ -61,6 +63,26 @@ export async function watchNavigation(
     throw error;
   }
 }
+
+type Frame = Readonly<Record<string, unknown>>;
+
+/** How the documents of a page have come, as Chromium tells when it sets out for them. */
+class NavigationKinds {
+  readonly #kinds = new Map<unknown, unknown>();
+
+  note(page: string, { frameId, loaderId, navigationType: kind }: Frame): void {
+    if (frameId !== page) return;
+    if (this.#kinds.size >= mostNavigations) this.#kinds.clear();
+    this.#kinds.set(loaderId, kind);
+  }
+
+  /** Whether a document may come out of the history; a reload shows what was there before. */
+  isBack({ loaderId }: Frame, before: boolean): boolean {
+    const kind = String(this.#kinds.get(loaderId));
+    return kind.startsWith("reload") ? before : kind !== "differentDocument";
+  }
+}
+const mostNavigations = 100;
 
 /**
  * Going back would show what was filled: Chromium restores the page, or what stood in its fields. A page may
