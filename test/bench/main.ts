@@ -37,7 +37,7 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   extensions: () => benchExtensions({ runs }),
   profile: () => benchProfile({ runs }),
   memory: () => benchMemory(),
-  vault: () => benchVault({ runs: 9, sampleMs: 1500 }),
+  vault: () => benchVault({ runs: 31, sampleMs: 500 }),
   rest: () => benchRest({ forMs: 30_000 }),
 };
 
