@@ -4,6 +4,7 @@ import { type BrowserId, type LeaseId, type NodeId, partitionOf } from "../base/
 import { defaultGate } from "../gateway/gates/default-gate.js";
 import { Gateway } from "../gateway/gateway.js";
 import { defaultGatewayLimits, type GatewayLimits } from "../gateway/limits.js";
+import type { Standstill } from "../gateway/standstill.js";
 import type { GatewayMetrics, GatewayPorts, NodeAddress } from "../gateway/ports.js";
 import { isReachable } from "../gateway/relay/post.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
@@ -13,6 +14,7 @@ import { lateAfterMs, type Stores } from "./stores.js";
 import type { Metrics } from "../observe/metrics.js";
 
 interface GatewayParts {
+  readonly standstill?: Standstill;
   /** The browsers of this process. */
   readonly local: Pick<GatewayPorts, "findBrowser" | "connect">;
   /** The node in this process, to which no client is sent on. */
@@ -31,7 +33,7 @@ export const browsersElsewhere: GatewayParts["local"] = {
 
 export function openGateway(
   { config, clock, log, stores, keys, metrics, url }: DaemonParts,
-  { local, own, unreachable, onUnplaced }: GatewayParts,
+  { local, own, unreachable, onUnplaced, standstill }: GatewayParts,
 ): Gateway {
   const find = findNodeAddress(stores, own);
   return new Gateway({
@@ -39,6 +41,7 @@ export function openGateway(
     log,
     secret: keys.cluster,
     gate: defaultGate,
+    ...(standstill && { standstill }),
     limits: gatewayLimitsOf(config),
     judgeScript: new URL("../gateway/gates/judge-worker.js", import.meta.url),
     mapperScript: new URL("../gateway/bidi/mapper-process.js", import.meta.url),

@@ -19,6 +19,7 @@ import type { JudgeThreads } from "./gates/judge-threads.js";
 import type { GatewayLimits } from "./limits.js";
 import type { FairTurn } from "../base/fair-turns.js";
 import type { ObservedClient } from "./observed-client.js";
+import type { Standstill } from "./standstill.js";
 import type { OpenTranslator, Translator } from "./translator.js";
 
 /** What stands before a whole text that is longer than 64 KiB (RFC 6455, 5.2). */
@@ -31,6 +32,7 @@ function textHead(bytes: number): Buffer {
 /** What the clients of a daemon share, so that none takes it all. */
 export interface SharedParts {
   readonly judgeThreads: Pick<JudgeThreads, "judge">;
+  readonly standstill?: Pick<Standstill, "doubt"> | undefined;
   /** Bytes of messages that are not whole or not yet judged. */
   readonly unfinished: Budget;
   /** Bytes that clients have not read. */
@@ -101,6 +103,7 @@ export class CdpClient implements BridgeClient {
           spent: (tookMs) => turn.spend(tookMs),
         }),
       act: (judged) => this.#act(judged),
+      doubt: () => shared.standstill?.doubt,
       kept: (bytes) => this.#keep(bytes),
     });
     this.#translator = parts.translator?.({

@@ -47,6 +47,7 @@ interface GatewayParts {
   readonly limits: GatewayLimits;
   /** judge-worker.js, which judges by the default gate. */
   readonly judgeScript: URL;
+  readonly standstill?: SharedParts["standstill"];
   /** mapper-process.js, which translates WebDriver BiDi for one client. */
   readonly mapperScript: URL;
 }
@@ -106,6 +107,7 @@ export class Gateway {
     });
     this.#shared = {
       judgeThreads: this.#judges,
+      standstill: parts.standstill,
       unfinished: new Budget(limits.unfinished),
       unread: new Budget(limits.unread),
     };
@@ -174,7 +176,6 @@ export class Gateway {
     const bidi = wantedSession(path, wanted, this.parts.publicUrl);
     return isGatewayRefusal(bidi) ? bidi : { root: { kind: "browser" }, bidi };
   }
-
   #takeSeat(lease: LeaseId, socket: Duplex): boolean {
     if (!this.#bidiSeats.enter(lease)) return false;
     socket.once("close", () => this.#bidiSeats.release(lease));

@@ -8,6 +8,8 @@ interface InboxParts extends JudgeContext {
   /** Judges in another thread; undefined where it could not. */
   judgeElsewhere(message: Buffer): Promise<JudgedMessage | undefined>;
   act(judged: JudgedMessage): void;
+  /** While it is there nothing may reach the browser; see `Standstill`. */
+  doubt(): Promise<void> | undefined;
   /** Nothing more may be read until `proceed`. */
   wait(): void;
   proceed(): void;
@@ -37,7 +39,8 @@ export class Inbox {
 
   add(message: Buffer): void {
     if (this.#isClosed) return;
-    if (!this.#isWaiting && !this.parts.turn.isOver) return this.#take(message);
+    const isFree = !this.#isWaiting && !this.parts.turn.isOver && !this.parts.doubt();
+    if (isFree) return this.#take(message);
     this.#messages.push(message);
     this.#keep(message.length);
     if (!this.#isWaiting) this.#waitForTurn();
@@ -57,7 +60,14 @@ export class Inbox {
 
   #waitForTurn(): void {
     this.#wait();
-    this.parts.turn.wait(() => this.#goOn());
+    this.parts.turn.wait(() => this.#goOnUndoubted());
+  }
+
+  /** Goes on once nothing is in doubt. */
+  #goOnUndoubted(): void {
+    const doubt = this.parts.doubt();
+    if (doubt) void doubt.then(() => this.#goOnUndoubted());
+    else if (!this.#isClosed) this.#goOn();
   }
 
   #wait(): void {
@@ -107,7 +117,8 @@ export class Inbox {
     const { length } = message;
     this.#wait();
     this.#keep(length);
-    void this.parts.judgeElsewhere(message).then((judged) => {
+    void this.parts.judgeElsewhere(message).then(async (judged) => {
+      await this.parts.doubt();
       if (this.#isClosed) return;
       this.#keep(-length);
       this.parts.act(judged ?? unjudged(to, "The message could not be read in time"));

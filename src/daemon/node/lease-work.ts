@@ -1,6 +1,7 @@
 import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
 import type { Gateway } from "../../gateway/gateway.js";
 import type { GatewayPorts, RegistrationReply } from "../../gateway/ports.js";
+import { Standstill } from "../../gateway/standstill.js";
 import { ArmedPasskeys } from "../../node/armed-passkeys.js";
 import { Drain, RequestedDrain } from "../../node/drain.js";
 import { LeaseCommands } from "../../node/lease-commands.js";
@@ -24,6 +25,7 @@ export interface LeaseWork {
   readonly reconciler: Reconciler;
   readonly drain: Drain;
   readonly requestedDrain: RequestedDrain;
+  readonly standstill: Standstill;
 }
 
 export function openLeaseWork(
@@ -62,7 +64,8 @@ export function openLeaseWork(
   const draining = { node, poolStore, projects, nodes, slots, clock, log };
   const reconciler = openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover });
   const drains = { drain: new Drain(draining), requestedDrain: new RequestedDrain(draining) };
-  return { nameOwnership, networkSync, handover, leaseCommands, reconciler, ...drains };
+  const standstill = new Standstill(clock, config.node.lostAfterMs);
+  return { nameOwnership, networkSync, handover, leaseCommands, reconciler, standstill, ...drains };
 }
 
 /** Holds what Redis says of this node's browsers against what runs here. */
@@ -100,6 +103,7 @@ interface NodeGatewayParts extends LeaseWork {
 export const openNodeGateway = (shared: DaemonParts, parts: NodeGatewayParts): Gateway =>
   openGateway(shared, {
     own: parts.node,
+    standstill: parts.standstill,
     unreachable: parts.unreachable,
     onUnplaced: (browser) => void parts.reconciler.lookFor(browser),
     local: {

@@ -37,7 +37,11 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   const beat = makeBeat({
     clock,
     limitMs: config.node.lostAfterMs,
-    beat: async () => onBeat(await stores.nodes.beat(work.facts()), work, shared),
+    beat: async () => {
+      const beaten = await stores.nodes.beat(work.facts());
+      onBeat(beaten, work, shared);
+      if (beaten.kind === "beaten" && work.standstill.doubt) await settleDoubt(work);
+    },
     look: () => reconciler.look(),
   });
   const onFault = (error: unknown): void => log.warn({ error: textOf(error) }, "beat failed");
@@ -46,6 +50,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   await takeWork(shared, work, stops);
   const contact = openContact(shared, work);
   stops.add("contact", () => contact.close());
+  stops.add("standstill", work.standstill.start());
   stops.add("reconciler", reconciler.start());
   stops.add("browsers", () =>
     nameOwnership.isOver
@@ -62,6 +67,16 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
     if (!nameOwnership.isOver) await drain.wait(config.drain.limitMs, hurry);
   });
   return beatSoon;
+}
+
+/**
+ * The node counts as living, so what it has lost is cleared. Browsers without a record are ended before their
+ * clients are heard again; a look that was under way may have read records before this process stood still.
+ */
+async function settleDoubt({ reconciler, standstill }: LeaseWork): Promise<void> {
+  await reconciler.look();
+  await reconciler.look();
+  standstill.settle();
 }
 
 /** Sessions show from then on when they end at the latest. */
