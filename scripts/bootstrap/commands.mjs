@@ -95,6 +95,11 @@ async function proveIsolation(root, args) {
   );
 }
 
+async function proveCrd(root, args) {
+  const needs = { required: ["bootstrap", "certificates"], optional: [] };
+  await runBuilt(root, { target: "prove", file: "test/proof/crd/prove.js", needs }, args);
+}
+
 async function simulate(root, args) {
   await runBuilt(root, { target: "prove", file: "test/simulation/long.js" }, args);
 }
@@ -146,6 +151,7 @@ const commands = {
   "policy-table": policyTable,
   "prove:egress": proveEgress,
   "prove:isolation": proveIsolation,
+  "prove:crd": proveCrd,
   "prove:faults": proveFaults,
   "audit:verify": verifyAudit,
   "vault:rewrap": rewrapVaults,

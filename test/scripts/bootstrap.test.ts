@@ -73,6 +73,7 @@ describe("commands", () => {
       "bench",
       "prove:egress",
       "prove:isolation",
+      "prove:crd",
       "prove:faults",
       "audit:verify",
       "vault:rewrap",
