@@ -56,6 +56,8 @@ async function prepare(daemon: DaemonProcess): Promise<Readonly<Record<string, s
   const item = await daemon.call(`PUT /vaults/${vault}/items/there`, credential);
   expect(item, item.text).toMatchObject({ status: 200 });
   return {
+    // There is none: one that were asked for all the same would be told 404.
+    "/nodes": "there",
     "/vaults": vault,
     "/items": "there",
     "/org/api_keys": await make("POST /org/api_keys", { name: "there" }),
@@ -97,6 +99,8 @@ const bodies: Readonly<Record<string, object>> = {
   "POST /vaults/{id_or_name}/items/{key}/operations": { type: "collect" },
   "DELETE /vaults/{id_or_name}/items/{key}": {},
   "DELETE /vaults/{id_or_name}": {},
+  "POST /nodes/{id}/drain": {},
+  "DELETE /nodes/{id}/drain": {},
 };
 
 /** What is kept of whoever may do what, as it is. */
