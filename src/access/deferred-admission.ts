@@ -34,7 +34,9 @@ class Admission implements DeferredAdmission {
 
   async judge(): Promise<Admitted> {
     this.#looked ??= this.#letIn ? Promise.resolve(this.#letIn) : this.deferred.look();
-    return await this.#looked;
+    const got = await this.#looked;
+    if (got.kind === "admitted") this.#letIn ??= got;
+    return got;
   }
 }
 

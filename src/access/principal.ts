@@ -72,7 +72,7 @@ export interface DeferredAdmission {
   due(): JudgedKey | undefined;
   /** Says that a script has found the key good, and has taken the request out of its rate. */
   letIn(rate: Rate | undefined): void;
-  /** Whether a script has let it in, and what is left of its rate. */
+  /** Whether it was let in, and what is left of its rate; undefined while it is not judged, or refused. */
   outcome(): Admitted | undefined;
   /** What came of it; a look-up of its own where no script has judged it. */
   judge(): Promise<Admitted>;

@@ -32,18 +32,18 @@ export function addAdmission(app: App, deps: HttpDeps, noteFailedLogin: NoteFail
   app.addHook("onClose", () => open.close());
   app.addHook("onRequest", (request, reply, next) => {
     const askedAt = deps.clock.monotonic();
-    const settle = (got: Admitted, isDeferred = false): void => {
+    const settle = (got: Admitted, deferred?: DeferredAdmission): void => {
       const refused = refusedBy(got, { request, reply, noteFailedLogin }) ?? refuseClosed(request);
       if (refused) return void sendRefusal(reply, refused);
-      if (got.principal) request.open = open.add(got.principal, reply.raw, { askedAt, isDeferred });
+      if (got.principal) request.open = open.add(got.principal, reply.raw, { askedAt, deferred });
       next();
     };
     const { authorization, "x-kernel-project-id": project } = request.headers;
     const shown = { authorization, project: project?.toString() };
     const { mayDefer } = request.routeOptions.config;
     request.deferred = mayDefer && deps.authenticator.defer(shown);
-    const presumed = request.deferred?.principal;
-    if (presumed) return settle({ kind: "admitted", principal: presumed }, true);
+    const { deferred } = request;
+    if (deferred) return settle({ kind: "admitted", principal: deferred.principal }, deferred);
     const got = deps.authenticator.admit(shown);
     if (got instanceof Promise) got.then((late) => settle(late), next);
     else settle(got);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { keyOf, type Principal } from "../access/principal.js";
+import { type DeferredAdmission, keyOf, type Principal } from "../access/principal.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 import { Places } from "../base/places.js";
@@ -50,12 +50,18 @@ export class OpenRequest {
   isEarly = false;
   /** An instant of the monotonic clock. */
   judgedAt: Millis = 0;
+  /** Set where a script judges it: until then nothing of it is done, and whose key has ended is told 401. */
+  deferred: Pick<DeferredAdmission, "outcome"> | undefined;
 
   constructor(
     readonly principal: Principal,
     readonly response: ServerResponse,
     private readonly parts: OpenRequestsParts,
   ) {}
+
+  get isLetIn(): boolean {
+    return this.deferred === undefined || this.deferred.outcome() !== undefined;
+  }
 
   /**
    * A look that began then has found its key good. Nobody looks at a body: that is judged when it is whole.
@@ -100,13 +106,13 @@ export class OpenRequests {
 
   /**
    * Undefined for the root key, which never ends, and for who has hung up while they were judged. `askedAt`
-   * is when that began, by the monotonic clock. Where it `isDeferred`, the key is judged once the body is
+   * is when that began, by the monotonic clock. Where it is `deferred`, the key is judged once the body is
    * there, whenever that is.
    */
   add(
     principal: Principal,
     response: ServerResponse,
-    { askedAt, isDeferred }: { readonly askedAt: Millis; readonly isDeferred: boolean },
+    { askedAt, deferred }: { readonly askedAt: Millis; readonly deferred?: OpenRequest["deferred"] },
   ): OpenRequest | undefined {
     if (keyOf(principal) === undefined && principal.expiresAt === undefined) return undefined;
     if (response.destroyed) return undefined;
@@ -114,7 +120,8 @@ export class OpenRequests {
     const { socket, complete: isWhole } = response.req;
     const opened = new OpenRequest(principal, response, this.parts);
     opened.judgedAt = askedAt;
-    opened.isEarly = !isWhole && !isDeferred;
+    opened.deferred = deferred;
+    opened.isEarly = !isWhole && !deferred;
     opened.place = this.#open.add(opened);
     response[openRequest] = opened;
     const before = socket.bytesWritten;
@@ -173,7 +180,8 @@ export class OpenRequests {
   #cut(hasEnded: (principal: Principal) => boolean): void {
     this.#forgetRead();
     for (const [socket, { principal }] of this.#sent) if (hasEnded(principal)) socket.resetAndDestroy();
-    for (const { response, principal } of this.#open.all()) if (hasEnded(principal)) end(response);
+    for (const { response, principal, isLetIn } of this.#open.all())
+      if (isLetIn && hasEnded(principal)) end(response);
   }
 
   #openKeys(): readonly string[] {

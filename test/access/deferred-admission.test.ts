@@ -83,8 +83,12 @@ test("each request is taken out of the rate once, however its key was judged", a
   expect([answer.status, answer.body.code]).toEqual([429, "rate_limit_exceeded"]);
   expect(answer.headers.get("x-ratelimit-remaining")).toBe("0");
   expect(Number(answer.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
-  // So is what is refused for another reason.
-  expect((await bed.as(key).call(acquire, { acquire_timeout_seconds: "no" })).status).toBe(429);
+  // So is what is refused for another reason; a turn or two may have come back meanwhile.
+  const wrong = { acquire_timeout_seconds: "no" };
+  let { status } = await bed.as(key).call(acquire, wrong);
+  for (let count = 0; status === 400 && count < 3 * perMinute; count += 1)
+    ({ status } = await bed.as(key).call(acquire, wrong));
+  expect(status).toBe(429);
 });
 
 /** What an acquire or a release may come to before its script, and by it. */

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { rootPrincipal } from "../../src/access/principal.js";
+import { type DeferredAdmission, rootPrincipal } from "../../src/access/principal.js";
+import { refusal } from "../../src/base/errors.js";
 import { authenticator, knownKey } from "../support/access/principals.js";
 import { failed, key as rootKey, rootPerson, sharedServer } from "../support/http/http-server.js";
 
@@ -12,6 +13,16 @@ let silence: Promise<void> | undefined;
 /** The token of somebody whose session is nearly over whenever they come. */
 const brief = "brief";
 const session = { ...rootPrincipal(rootPerson), credentialId: null };
+/** A key that a script of the operation is to judge, and which has ended. */
+const late = knownKey();
+const lateId = "key_late";
+const deferred: DeferredAdmission = {
+  principal: { ...session, credentialId: lateId },
+  due: () => undefined,
+  letIn: () => {},
+  outcome: () => undefined,
+  judge: () => Promise.resolve(refusal("unauthorized")),
+};
 const server = sharedServer(
   {},
   {
@@ -20,7 +31,7 @@ const server = sharedServer(
         shown.authorization === `Bearer ${brief}`
           ? { kind: "admitted", principal: { ...session, expiresAt: Date.now() + 300 } }
           : authenticator.admit(shown),
-      defer: () => undefined,
+      defer: (shown) => (shown.authorization === `Bearer ${late}` ? deferred : undefined),
     },
     async endedAmong(ids) {
       asked.push(ids);
@@ -59,6 +70,17 @@ test("a wait ends with the key that has begun it, and its caller is taken for go
   for (const id of asked.flat()) ended.add(id);
   expect(await failed(waiting.answer)).toBeInstanceOf(TypeError);
   await expect.poll(() => server().operations.settled).toEqual(["lost"]);
+});
+
+test("whose key is not judged yet is not cut by a look that finds it ended, but told 401", async () => {
+  ended.add(lateId);
+  const waiting = wait(late);
+  await waiting.begun;
+  asked.length = 0;
+  // The second look begins when the first has cut what it cuts.
+  await expect.poll(() => asked.flat().filter((id) => id === lateId).length, { timeout: 10_000 }).toBe(2);
+  waiting.end();
+  expect((await waiting.answer).status).toBe(401);
 });
 
 test("a wait ends with the session that has begun it", async () => {

@@ -113,8 +113,8 @@ test("a link is replaced by a change of its item, and what was done by a link is
   const end = new Date(Date.now() + 3_600_000).toISOString();
   const listed = async () => {
     const got = await daemon.call(`GET /audit-logs?start=${start}&end=${end}&auth_strategy=form`);
-    return (got.body as { path: string; status: number; client_ip: string }[]).map((entry) => [
-      entry.path,
+    return (got.body as { route: string; status: number; client_ip: string }[]).map((entry) => [
+      entry.route,
       entry.status,
       entry.client_ip,
     ]);

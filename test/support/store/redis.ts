@@ -54,7 +54,8 @@ export async function startRedis(options: { cluster?: boolean; port?: number } =
     async stop() {
       child.kill("SIGKILL");
       await ended;
-      await rm(folder, { recursive: true, force: true });
+      // A child that rewrites its file outlives it by a moment.
+      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     },
   };
 }
