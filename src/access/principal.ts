@@ -63,7 +63,7 @@ export interface JudgedKey {
 
 /**
  * A request whose API key is judged by the first script that it runs, in place of a round trip before. Until
- * then nothing of it is done, and nothing is answered (http/admission.ts).
+ * then nothing of it is done, and nothing is answered (http/admission/admission.ts).
  */
 export interface DeferredAdmission {
   /** Whom the key let in when it came last here. All of it is as the key was made; only its end is not. */

@@ -10,7 +10,7 @@ import type { Resolve } from "../egress/resolve.js";
 import type { Metrics } from "../observe/metrics.js";
 import type { PoolLabels } from "../pool/pool-labels.js";
 import type { Recorder } from "../telemetry/recorder.js";
-import type { VaultKeyring } from "../vault/rewrap.js";
+import type { VaultKeyring } from "../vault/encryption/rewrap.js";
 import type { DaemonContext } from "./boot.js";
 import type { EndpointWatch } from "./reserved-endpoints.js";
 import type { Stores } from "./stores.js";

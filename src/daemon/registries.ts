@@ -8,7 +8,7 @@ import { whyClosed } from "../egress/collectors.js";
 import { makeProbe } from "../egress/proxy-check.js";
 import { makeReservedEndpoints } from "../egress/reserved-endpoints.js";
 import type { OtlpDestinationOperations } from "../registry/destinations/destination.js";
-import { makeExportingSessions } from "../lease/exporting-sessions.js";
+import { makeExportingSessions } from "../lease/telemetry/exporting-sessions.js";
 import { SessionReader } from "../pool/launch-templates.js";
 import { makeOtlpDestinationOperations } from "../registry/destinations/operations.js";
 import type { ExtensionOperations } from "../registry/extensions/extension.js";

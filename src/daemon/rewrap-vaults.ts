@@ -7,7 +7,7 @@ import { type Config, openConfig } from "../config/config.js";
 import { encryptionKey } from "../config/kept.js";
 import { openLog } from "../observe/log.js";
 import { privateRedisPathsOf } from "../store/private/paths.js";
-import type { RewrapReport } from "../vault/rewrap.js";
+import type { RewrapReport } from "../vault/encryption/rewrap.js";
 import { packageRoot } from "./shared.js";
 import { openStores } from "./stores.js";
 import { openVaultKeyring, rewrapAll } from "./vault-keys.js";

@@ -5,8 +5,8 @@ import type { Config } from "../config/config.js";
 import { makeKmsProvider } from "../keys/aws-kms.js";
 import { keepUnwrapped } from "../keys/kept-keys.js";
 import { makeTransitProvider } from "../keys/transit.js";
-import { type KeyProvider, makeKeyRing, makeLocalProvider } from "../vault/key-provider.js";
-import { type RewrapReport, rewrapVaults, type VaultKeyring } from "../vault/rewrap.js";
+import { type KeyProvider, makeKeyRing, makeLocalProvider } from "../vault/encryption/key-provider.js";
+import { type RewrapReport, rewrapVaults, type VaultKeyring } from "../vault/encryption/rewrap.js";
 import type { DaemonParts } from "./parts.js";
 import type { Stores } from "./stores.js";
 

@@ -2,7 +2,7 @@ import type { ErrorObject } from "ajv";
 import type { Detail } from "../base/errors.js";
 import { bounds } from "../spec/bodies.js";
 import { curlPatterns } from "../spec/curl.js";
-import { credentialBounds } from "../vault/credential.js";
+import { credentialBounds } from "../vault/credentials/credential.js";
 
 /** What Ajv found, in words for a person who does not know JSON Schema; nothing of a value is repeated. */
 export function faultsOf(found: readonly ErrorObject[]): Detail[] {

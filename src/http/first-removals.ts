@@ -1,7 +1,7 @@
 import type { NamedKind } from "../access/first-removals.js";
 import { bounds } from "../spec/bodies.js";
 import type { App } from "./bare-app.js";
-import { principalOf, retryCountOf } from "./caller.js";
+import { principalOf, retryCountOf } from "./admission/caller.js";
 import type { HttpDeps } from "./deps.js";
 
 declare module "fastify" {

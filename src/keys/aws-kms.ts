@@ -2,7 +2,7 @@ import { createHash, createHmac } from "node:crypto";
 import { RemudaError } from "../base/errors.js";
 import type { Millis } from "../base/clock.js";
 import { isRecord } from "../base/is-record.js";
-import type { KeyProvider, UnwrapResult } from "../vault/key-provider.js";
+import type { KeyProvider, UnwrapResult } from "../vault/encryption/key-provider.js";
 
 export interface AwsCredentials {
   readonly accessKeyId: string;

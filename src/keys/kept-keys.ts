@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Clock, Millis } from "../base/clock.js";
-import type { KeyProvider } from "../vault/key-provider.js";
+import type { KeyProvider } from "../vault/encryption/key-provider.js";
 
 interface KeptKey {
   readonly bytes: Buffer;

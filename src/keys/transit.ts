@@ -1,7 +1,7 @@
 import type { Secret } from "../base/crypto/secret.js";
 import { RemudaError } from "../base/errors.js";
 import { isRecord } from "../base/is-record.js";
-import type { KeyProvider, UnwrapResult } from "../vault/key-provider.js";
+import type { KeyProvider, UnwrapResult } from "../vault/encryption/key-provider.js";
 
 export interface TransitOptions {
   /** Where HashiCorp Vault is. */

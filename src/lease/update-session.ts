@@ -27,7 +27,7 @@ import type { LoadedProfile } from "../pool/session-profile.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { capturingLease, type Session } from "../pool/session.js";
 import { askNetwork, changeNetwork, networkOf, orInForce, passStoreTrouble } from "./change-network.js";
-import { changeTelemetry } from "./change-telemetry.js";
+import { changeTelemetry } from "./telemetry/change-telemetry.js";
 import { changeRunning, refusedProfile } from "./change-running.js";
 
 interface Ports extends References {

@@ -10,14 +10,14 @@ import type {
   Submitted,
 } from "./collection-form.js";
 import { parseToken } from "./collection-links.js";
-import { credentialBounds, type FieldDefinition, isOnForm } from "./credential.js";
-import type { DataKey } from "./data-key.js";
-import { isEmail } from "./field-values.js";
+import { credentialBounds, type FieldDefinition, isOnForm } from "./credentials/credential.js";
+import type { DataKey } from "./encryption/data-key.js";
+import { isEmail } from "./credentials/field-values.js";
 import type { VaultItem } from "./item.js";
-import { withDataKey } from "./key-provider.js";
+import { withDataKey } from "./encryption/key-provider.js";
 import type { VaultPorts } from "./ports.js";
-import { mergeValues, openValue, type ReadValues } from "./sent-values.js";
-import { encryptionKeyOf, openDecrypter } from "./transport-key.js";
+import { mergeValues, openValue, type ReadValues } from "./credentials/sent-values.js";
+import { encryptionKeyOf, openDecrypter } from "./encryption/transport-key.js";
 import type { KnownLink, Vault } from "./vault.js";
 
 type FormPorts = Pick<VaultPorts, "project" | "provider" | "store">;

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { findProjectId, type ProjectId, type VaultId } from "../base/ids.js";
-import { type DataKey, tokenDigest } from "./data-key.js";
+import { type DataKey, tokenDigest } from "./encryption/data-key.js";
 import type { CollectionLink, VaultItem } from "./item.js";
 import type { OfferedLink } from "./vault.js";
 

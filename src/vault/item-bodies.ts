@@ -1,6 +1,6 @@
 import { type Static, Type } from "typebox";
 import { Name } from "../spec/bodies.js";
-import { credentialBounds, fieldTypes } from "./credential.js";
+import { credentialBounds, fieldTypes } from "./credentials/credential.js";
 import { itemTypes } from "./item.js";
 import { operationNames, providerNames } from "./wire-names.js";
 

@@ -1,15 +1,15 @@
 import { done, refusal, type Refusal } from "../base/errors.js";
-import { planUpdate } from "./credential-changes.js";
+import { planUpdate } from "./credentials/credential-changes.js";
 import { makeEvents, makeGetItem } from "./item-reads.js";
 import type { ItemPatch } from "./item-bodies.js";
 import type { VaultItem } from "./item.js";
-import { withDataKey } from "./key-provider.js";
+import { withDataKey } from "./encryption/key-provider.js";
 import type { ItemOperations } from "./items.js";
 import { makeOperate } from "./operate.js";
 import type { VaultPorts } from "./ports.js";
 import { makePut } from "./put-item.js";
 import { makeSeats } from "./seats.js";
-import { mergeValues, readSent } from "./sent-values.js";
+import { mergeValues, readSent } from "./credentials/sent-values.js";
 import { type ShownItem, showItem } from "./shown-item.js";
 import { getVault } from "./vault-operations.js";
 import { linkFor, showWritten } from "./written-item.js";

@@ -1,10 +1,10 @@
 import { pause } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { offerLink } from "./collection-links.js";
-import { statusOf } from "./credential.js";
+import { statusOf } from "./credentials/credential.js";
 import type { ItemEventName, VaultItem } from "./item.js";
 import type { ItemOperations } from "./items.js";
-import { withDataKey } from "./key-provider.js";
+import { withDataKey } from "./encryption/key-provider.js";
 import type { VaultPorts } from "./ports.js";
 import type { TakeSeat } from "./seats.js";
 import { mayCollect, type ShownItem, showItem } from "./shown-item.js";

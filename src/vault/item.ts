@@ -1,6 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import type { VaultItemId } from "../base/ids.js";
-import type { CredentialSpec } from "./credential.js";
+import type { CredentialSpec } from "./credentials/credential.js";
 
 export const itemTypes = ["wallet", "card", "credential", "credential_account"] as const;
 export type ItemType = (typeof itemTypes)[number];

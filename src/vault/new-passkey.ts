@@ -1,9 +1,9 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
-import { type Passkey, parsePasskey, passkeyText } from "./field-values.js";
+import { type Passkey, parsePasskey, passkeyText } from "./credentials/field-values.js";
 import type { PasskeyOrder } from "./fill.js";
 import type { Operated } from "./items.js";
-import { withDataKey } from "./key-provider.js";
+import { withDataKey } from "./encryption/key-provider.js";
 import { armedMs, type AskedPasskey, passkeyOrder, shownPasskey, writePasskey } from "./passkeys.js";
 import type { VaultPorts } from "./ports.js";
 

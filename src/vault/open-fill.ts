@@ -1,9 +1,9 @@
 import { type Done, done, refusal, type Refusal, RemudaError } from "../base/errors.js";
 import type { PageFill } from "../spec/page-fill.js";
 import type { FillOrder } from "./fill.js";
-import { withDataKey } from "./key-provider.js";
+import { withDataKey } from "./encryption/key-provider.js";
 import type { VaultPorts } from "./ports.js";
-import { openValue } from "./sent-values.js";
+import { openValue } from "./credentials/sent-values.js";
 
 /**
  * What an order asks for, with the values that it names opened, for whoever writes them into the page;

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.js";
 import type { Refusal } from "../base/errors.js";
 import type { BrowserId, LeaseId, VaultId } from "../base/ids.js";
 import type { VaultFill } from "./fill.js";
-import type { KeyPorts } from "./key-provider.js";
+import type { KeyPorts } from "./encryption/key-provider.js";
 import type { VaultStore } from "./vault.js";
 
 /** A live session, and the vaults that it was created with. */

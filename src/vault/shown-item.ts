@@ -1,11 +1,11 @@
 import type { Millis } from "../base/clock.js";
 import { RemudaError } from "../base/errors.js";
-import { type CredentialSpec, type CredentialStatus, isOnForm, statusOf } from "./credential.js";
-import type { DataKey } from "./data-key.js";
+import { type CredentialSpec, type CredentialStatus, isOnForm, statusOf } from "./credentials/credential.js";
+import type { DataKey } from "./encryption/data-key.js";
 import { urlOfLink } from "./collection-links.js";
 import type { AvailableOperation, CollectionLink, VaultItem } from "./item.js";
 import type { VaultPorts } from "./ports.js";
-import { openValue } from "./sent-values.js";
+import { openValue } from "./credentials/sent-values.js";
 import type { Vault } from "./vault.js";
 
 /** An item as its readers see it: of sensitive values only that they are there. */

@@ -1,10 +1,10 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { findVaultId, newVaultId } from "../base/ids.js";
 import { isWanted, pageOf } from "../spec/paging.js";
-import { DataKey } from "./data-key.js";
-import { wrapKey } from "./key-provider.js";
+import { DataKey } from "./encryption/data-key.js";
+import { wrapKey } from "./encryption/key-provider.js";
 import type { VaultPorts } from "./ports.js";
-import { encryptionKeyOf, makeTransportKey } from "./transport-key.js";
+import { encryptionKeyOf, makeTransportKey } from "./encryption/transport-key.js";
 import type { Vault, VaultKeys, VaultOperations } from "./vault.js";
 
 export const makeVaultOperations = (ports: VaultPorts): VaultOperations => ({

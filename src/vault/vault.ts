@@ -5,7 +5,7 @@ import type { RequestId, VaultId, VaultItemId } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import type { Page, PoolListQuery } from "../spec/paging.js";
 import type { EncryptionKey } from "./collection-form.js";
-import { CredentialSpec } from "./credential.js";
+import { CredentialSpec } from "./credentials/credential.js";
 import type { VaultCreate } from "./item-bodies.js";
 import type { CollectionLink, ItemEvent, ItemEventName, StoredValue, VaultItem } from "./item.js";
 

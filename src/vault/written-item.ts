@@ -1,6 +1,6 @@
 import { offerLink } from "./collection-links.js";
-import { statusOf } from "./credential.js";
-import type { DataKey } from "./data-key.js";
+import { statusOf } from "./credentials/credential.js";
+import type { DataKey } from "./encryption/data-key.js";
 import type { VaultItem } from "./item.js";
 import type { VaultPorts } from "./ports.js";
 import { mayCollect, type ShownItem, showItem } from "./shown-item.js";

@@ -76,7 +76,7 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
     because: "form/ is a page and what it asks; links and values are the vault's business",
   },
   keys: {
-    may: ["base", "vault/key-provider.ts"],
+    may: ["base", "vault/encryption/key-provider.ts"],
     because: "keys/ asks those who keep the key of all vaults' keys; what is encrypted is not its business",
   },
   http: {
@@ -160,7 +160,7 @@ export const packageRules: readonly Rule[] = [
   ),
   belongs(
     /^jose$/,
-    ["oidc/", "vault/collection-form.ts", "vault/transport-key.ts"],
+    ["oidc/", "vault/collection-form.ts", "vault/encryption/transport-key.ts"],
     "jose belongs to oidc/, which judges people's tokens, and to what comes to a vault encrypted",
   ),
   belongs(

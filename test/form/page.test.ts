@@ -1,6 +1,6 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
-import { tokenDigest } from "../../src/vault/data-key.js";
+import { tokenDigest } from "../../src/vault/encryption/data-key.js";
 import { heading, save, sharedFormPages } from "../support/form/form-page.js";
 import { field, token } from "../support/form/scripted-forms.js";
 

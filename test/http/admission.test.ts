@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Authenticator, Admitted } from "../../src/access/principal.js";
 import { rootPrincipal } from "../../src/access/principal.js";
 import { refusal } from "../../src/base/errors.js";
-import { addAuthorization } from "../../src/http/authorization.js";
+import { addAuthorization } from "../../src/http/admission/authorization.js";
 import { makeApp } from "../../src/http/app.js";
 import type { App } from "../../src/http/bare-app.js";
 import { httpOptions, makeDeps, rootPerson } from "../support/http/http-server.js";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { Secret } from "../../src/base/crypto/secret.js";
 import { makeKmsProvider } from "../../src/keys/aws-kms.js";
 import { makeTransitProvider } from "../../src/keys/transit.js";
-import { makeKeyRing, makeLocalProvider } from "../../src/vault/key-provider.js";
+import { makeKeyRing, makeLocalProvider } from "../../src/vault/encryption/key-provider.js";
 import { seal } from "../support/vault/vault-bed.js";
 
 /** Keeps a key and uses it, as both services do. */

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import { makeEventOperations } from "../../src/lease/session-events.js";
+import { makeEventOperations } from "../../src/lease/telemetry/session-events.js";
 import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
 import { ReaderSeats } from "../../src/telemetry/reader-seats.js";
 import { StreamReads } from "../../src/telemetry/stream-reads.js";

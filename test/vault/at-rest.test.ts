@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { Seal } from "../../src/base/crypto/seal.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { defaultProject, newRequestId, newVaultItemId, type ProjectId } from "../../src/base/ids.js";
-import { DataKey, type ValuePlace } from "../../src/vault/data-key.js";
-import { makeLocalProvider } from "../../src/vault/key-provider.js";
+import { DataKey, type ValuePlace } from "../../src/vault/encryption/data-key.js";
+import { makeLocalProvider } from "../../src/vault/encryption/key-provider.js";
 import { encrypted, seal, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
 
 const bed = sharedVaultBed();

@@ -54,7 +54,7 @@ async function runOut({ vault, item }: Made): Promise<void> {
   const key = `remuda:{project-default}:vaultLinks:${vault.id}`;
   const past = (text: string): string => text.replace(/^(\d+) \d+/, "$1 1000");
   const token = tokenIn(item);
-  const { tokenDigest } = await import("../../src/vault/data-key.js");
+  const { tokenDigest } = await import("../../src/vault/encryption/data-key.js");
   const link = `remuda:{project-default}:collectionLink:${tokenDigest(token)}`;
   await bed().scripts.ask(async (redis) => {
     await redis.hset(key, item.item.id, past((await redis.hget(key, item.item.id)) ?? ""));

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { decodeBase32 } from "../../src/base/crypto/totp.js";
-import { parsePasskey, valueFault } from "../../src/vault/field-values.js";
+import { parsePasskey, valueFault } from "../../src/vault/credentials/field-values.js";
 
 test.each([
   ["an address", "me@shop.example", true],

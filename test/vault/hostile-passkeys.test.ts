@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { done, refusal } from "../../src/base/errors.js";
 import { newRequestId, type BrowserId, type LeaseId } from "../../src/base/ids.js";
-import { mostSignCount } from "../../src/vault/field-values.js";
+import { mostSignCount } from "../../src/vault/credentials/field-values.js";
 import type { PasskeyOrder } from "../../src/vault/fill.js";
 import type { Vault } from "../../src/vault/vault.js";
 import { openRelyingParty } from "../support/vault/relying-party.js";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { defaultProject, newRequestId } from "../../src/base/ids.js";
 import { fillOrderParser, type FillOrder } from "../../src/vault/fill.js";
-import { makeLocalProvider } from "../../src/vault/key-provider.js";
+import { makeLocalProvider } from "../../src/vault/encryption/key-provider.js";
 import { openFill } from "../../src/vault/open-fill.js";
 import type { ShownItem } from "../../src/vault/shown-item.js";
 import type { Vault } from "../../src/vault/vault.js";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../src/base/ids.js";
-import { tokenDigest } from "../../src/vault/data-key.js";
+import { tokenDigest } from "../../src/vault/encryption/data-key.js";
 import type { FieldAddition, ItemCreate, ItemPatch } from "../../src/vault/item-bodies.js";
 import type { ShownItem } from "../../src/vault/shown-item.js";
 import type { Vault } from "../../src/vault/vault.js";

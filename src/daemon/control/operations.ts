@@ -8,13 +8,13 @@ import { makeAddExtensions, makeFindUploadTarget } from "../../lease/add-extensi
 import { makeCreateSession } from "../../lease/create-session.js";
 import { makeCurl } from "../../lease/curl.js";
 import { makeChangePasskey, makeFillPage } from "../../lease/fill-page.js";
-import { makePoolRecordings, makeReadRecording } from "../../lease/flight-recordings.js";
+import { makePoolRecordings, makeReadRecording } from "../../lease/telemetry/flight-recordings.js";
 import { makeListSessions } from "../../lease/list-sessions.js";
 import { meterAcquire } from "../../lease/metered-acquire.js";
 import { makeRelease, makeRemoveSession } from "../../lease/release.js";
-import { makeReportCaptcha } from "../../lease/report-captcha.js";
+import { makeReportCaptcha } from "../../lease/telemetry/report-captcha.js";
 import { makeTellHolder } from "../../telemetry/tell-holder.js";
-import { makeEventOperations } from "../../lease/session-events.js";
+import { makeEventOperations } from "../../lease/telemetry/session-events.js";
 import { traceAcquire, traceCreate } from "../../lease/traced-lending.js";
 import { makeGetSession, makeUpdateSession } from "../../lease/update-session.js";
 import { undoneWhereLate } from "../../pool/late-creation.js";

@@ -9,7 +9,7 @@ import {
 import { type Millis, timestampOf } from "../../base/clock.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
-import { callerOf, principalOf } from "../caller.js";
+import { callerOf, principalOf } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../query.js";
 import { operations } from "../schemas/operations.js";

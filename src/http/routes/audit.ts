@@ -7,7 +7,7 @@ import type { Principal } from "../../access/principal.js";
 import { RemudaError } from "../../base/errors.js";
 import type { Millis } from "../../base/clock.js";
 import type { App } from "../bare-app.js";
-import { callerOf, principalOf } from "../caller.js";
+import { callerOf, principalOf } from "../admission/caller.js";
 import { sendRefusal } from "../errors.js";
 import { InvalidInput } from "../invalid-input.js";
 import { operations } from "../schemas/operations.js";

@@ -4,10 +4,10 @@ import { operationRules } from "../../access/operation-rules.js";
 import type { Principal } from "../../access/principal.js";
 import type { Readiness } from "../../pool/operations.js";
 import type { App } from "../bare-app.js";
-import { principalOf } from "../caller.js";
+import { principalOf } from "../admission/caller.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
-import { tellRate, type NoteFailedLogin } from "../rates.js";
+import { tellRate, type NoteFailedLogin } from "../admission/rates.js";
 import { operations } from "../schemas/operations.js";
 import type { AuthContextReply } from "../schemas/access-replies.js";
 

@@ -9,7 +9,7 @@ import { timestampOf } from "../../base/clock.js";
 import { pageOf } from "../../spec/paging.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
-import { callerOf, principalOf } from "../caller.js";
+import { callerOf, principalOf } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../query.js";
 import type { DestinationReply, DestinationTestReply } from "../schemas/audit-replies.js";

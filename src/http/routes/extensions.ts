@@ -2,7 +2,7 @@ import type { Static } from "typebox";
 import { type Clock, timestampOf } from "../../base/clock.js";
 import type { Extension, NamedQuery } from "../../registry/extensions/extension.js";
 import type { App } from "../bare-app.js";
-import { callerOf, type InProject, judgeUpload } from "../caller.js";
+import { callerOf, type InProject, judgeUpload } from "../admission/caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { openUpload } from "../uploads/extension-upload.js";

@@ -6,7 +6,7 @@ import {
 } from "../../access/organization-limits.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
-import { principalOf } from "../caller.js";
+import { principalOf } from "../admission/caller.js";
 import { sendRefusal } from "../errors.js";
 import type { OrganizationLimitsReply } from "../schemas/access-replies.js";
 import { operations } from "../schemas/operations.js";

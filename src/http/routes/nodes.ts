@@ -5,7 +5,7 @@ import { pageOf } from "../../spec/paging.js";
 import type { Principal } from "../../access/principal.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
-import { principalOf } from "../caller.js";
+import { principalOf } from "../admission/caller.js";
 import { sendDone, sendRefusal } from "../errors.js";
 import { pagingOf } from "../query.js";
 import { operations } from "../schemas/operations.js";

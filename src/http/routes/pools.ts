@@ -2,7 +2,7 @@ import type { Static } from "typebox";
 import { AcquireBody, PoolCreate, PoolPatch, ReleaseBody } from "../../spec/bodies.js";
 import type { PoolListQuery } from "../../spec/paging.js";
 import type { App } from "../bare-app.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject } from "../admission/caller.js";
 import { sendDone, sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../query.js";
 import { parsePoolRef } from "../refs.js";

@@ -1,7 +1,7 @@
 import type { Static } from "typebox";
 import type { NamedQuery } from "../../registry/extensions/extension.js";
 import type { App } from "../bare-app.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../query.js";
 import { profileView } from "../views/profile-view.js";

@@ -4,7 +4,7 @@ import { type Project, ProjectCreate, type ProjectOperations, ProjectPatch } fro
 import { refusal } from "../../base/errors.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
-import { callerOf, principalOf } from "../caller.js";
+import { callerOf, principalOf } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../query.js";
 import type { ProjectLimitsReply, ProjectReply } from "../schemas/access-replies.js";

@@ -1,7 +1,7 @@
 import { timestampOf } from "../../base/clock.js";
 import { type Proxy, ProxyCheckBody, ProxyCreate, ProxyPatch } from "../../registry/proxies/proxy.js";
 import type { App } from "../bare-app.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../query.js";
 import { operations } from "../schemas/operations.js";

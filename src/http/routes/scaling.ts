@@ -1,7 +1,7 @@
 import type { ReadScaling, Scaling } from "../../pool/scaling.js";
 import { refusal } from "../../base/errors.js";
 import type { App } from "../bare-app.js";
-import { principalOf } from "../caller.js";
+import { principalOf } from "../admission/caller.js";
 import { sendRefusal } from "../errors.js";
 import { operations } from "../schemas/operations.js";
 import type { ScalingReply } from "../schemas/scaling-replies.js";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.js";
 import type { Staging } from "../../archive/archives.js";
 import type { App } from "../bare-app.js";
-import { callerOf, type InProject, judgeUpload } from "../caller.js";
+import { callerOf, type InProject, judgeUpload } from "../admission/caller.js";
 import type { UploadLimits } from "../deps.js";
 import { sendRefusal } from "../errors.js";
 import { type MultipartLimits, readParts } from "../uploads/multipart.js";

@@ -6,7 +6,7 @@ import {
 } from "../../registry/destinations/destination.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../query.js";
 import { parseOtlpDestinationRef } from "../refs.js";

@@ -7,7 +7,7 @@ import { CaptchaResult } from "../../spec/captcha-result.js";
 import type { EventFilter, EventQuery, StoredEvent } from "../../telemetry/ports.js";
 import type { StreamStart } from "../../telemetry/read-events.js";
 import type { App } from "../bare-app.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject } from "../admission/caller.js";
 import { sendDone, sendRefusal } from "../errors.js";
 import { InvalidInput } from "../invalid-input.js";
 import { parseSessionRef } from "../refs.js";

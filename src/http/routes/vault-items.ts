@@ -2,7 +2,7 @@ import { ItemCreate, ItemOperation, ItemPatch } from "../../vault/item-bodies.js
 import type { WireNames } from "../../vault/wire-names.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { parseVaultRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";

@@ -3,7 +3,7 @@ import { VaultCreate } from "../../vault/item-bodies.js";
 import type { Vault } from "../../vault/vault.js";
 import type { App } from "../bare-app.js";
 import { recordedFirst } from "../audit.js";
-import { callerOf, type InProject } from "../caller.js";
+import { callerOf, type InProject } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { pagingOf } from "../query.js";
 import { operations } from "../schemas/operations.js";

@@ -1,12 +1,12 @@
 import type { FastifyRequest } from "fastify";
-import { authorize, closedTo, type GuardedLookup, isClosedTo } from "../access/authorize.js";
-import { type OperationRule, ruleOf } from "../access/operation-rules.js";
-import { type Guarded, type Principal, projectOfRequest } from "../access/principal.js";
-import type { Refusal } from "../base/errors.js";
-import type { App } from "./bare-app.js";
-import type { HttpDeps } from "./deps.js";
+import { authorize, closedTo, type GuardedLookup, isClosedTo } from "../../access/authorize.js";
+import { type OperationRule, ruleOf } from "../../access/operation-rules.js";
+import { type Guarded, type Principal, projectOfRequest } from "../../access/principal.js";
+import type { Refusal } from "../../base/errors.js";
+import type { App } from "../bare-app.js";
+import type { HttpDeps } from "../deps.js";
 import { callerOf } from "./caller.js";
-import { sendRefusal, sendRemoved } from "./errors.js";
+import { sendRefusal, sendRemoved } from "../errors.js";
 
 declare module "fastify" {
   interface FastifyRequest {

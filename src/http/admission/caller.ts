@@ -1,13 +1,13 @@
 import type { ServerResponse } from "node:http";
-import { type DeferredAdmission, type Principal, projectOfRequest } from "../access/principal.js";
+import { type DeferredAdmission, type Principal, projectOfRequest } from "../../access/principal.js";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { RemudaError } from "../base/errors.js";
-import { findLeaseId, type LeaseId, type RequestId } from "../base/ids.js";
-import { findTrace, type TraceContext } from "../base/trace-context.js";
-import type { Caller, CapturingLease } from "../spec/caller.js";
-import type { HttpDeps, OperationsInProject } from "./deps.js";
-import { InvalidInput } from "./invalid-input.js";
-import { ownRequestId } from "./request-id.js";
+import { RemudaError } from "../../base/errors.js";
+import { findLeaseId, type LeaseId, type RequestId } from "../../base/ids.js";
+import { findTrace, type TraceContext } from "../../base/trace-context.js";
+import type { Caller, CapturingLease } from "../../spec/caller.js";
+import type { HttpDeps, OperationsInProject } from "../deps.js";
+import { InvalidInput } from "../invalid-input.js";
+import { ownRequestId } from "../request-id.js";
 
 /** Reads who asks and how from the headers; throws `InvalidInput` where one is malformed. */
 export const callerOf = (request: FastifyRequest, reply: FastifyReply): Caller =>

@@ -1,14 +1,14 @@
-import { Secret } from "../base/crypto/secret.js";
-import { type Done, done, type Refusal, refusal } from "../base/errors.js";
-import type { ProjectId } from "../base/ids.js";
-import { fieldFault, type FieldFaults } from "../spec/field-checks.js";
+import { Secret } from "../../base/crypto/secret.js";
+import { type Done, done, type Refusal, refusal } from "../../base/errors.js";
+import type { ProjectId } from "../../base/ids.js";
+import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 import { type CredentialPlan, mustStay, type SentValue } from "./credential-changes.js";
 import type { FieldDefinition } from "./credential.js";
-import type { DataKey } from "./data-key.js";
+import type { DataKey } from "../encryption/data-key.js";
 import { keptText, valueFault } from "./field-values.js";
-import type { StoredValue, VaultItem } from "./item.js";
-import { openDecrypter } from "./transport-key.js";
-import type { Vault } from "./vault.js";
+import type { StoredValue, VaultItem } from "../item.js";
+import { openDecrypter } from "../encryption/transport-key.js";
+import type { Vault } from "../vault.js";
 
 /** A value to be written; null: none. */
 export type ReadValues = ReadonlyMap<string, Secret | null>;

@@ -1,7 +1,7 @@
-import { isRegistrable } from "../base/net/public-suffix.js";
-import { fieldFault, type FieldFaults } from "../spec/field-checks.js";
+import { isRegistrable } from "../../base/net/public-suffix.js";
+import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 import { credentialBounds, type FieldDefinition, isOnForm, secretTypes } from "./credential.js";
-import type { FieldAddition } from "./item-bodies.js";
+import type { FieldAddition } from "../item-bodies.js";
 
 /** A definition with its defaults. */
 export const definitionOf = ({

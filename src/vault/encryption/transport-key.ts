@@ -7,13 +7,13 @@ import {
   importJWK,
   type JWK,
 } from "jose";
-import { Secret } from "../base/crypto/secret.js";
-import { RemudaError } from "../base/errors.js";
-import type { ProjectId, VaultItemId } from "../base/ids.js";
-import type { EncryptionKey } from "./collection-form.js";
-import { credentialBounds } from "./credential.js";
+import { Secret } from "../../base/crypto/secret.js";
+import { RemudaError } from "../../base/errors.js";
+import type { ProjectId, VaultItemId } from "../../base/ids.js";
+import type { EncryptionKey } from "../collection-form.js";
+import { credentialBounds } from "../credentials/credential.js";
 import type { DataKey, ValuePlace } from "./data-key.js";
-import type { TransportKey, Vault } from "./vault.js";
+import type { TransportKey, Vault } from "../vault.js";
 
 const algorithm = "ECDH-ES";
 const encryption = "A256GCM";

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type DeferredAdmission, keyOf, type Principal } from "../access/principal.js";
-import type { Clock, Millis } from "../base/clock.js";
-import { type Log, textOf } from "../base/log.js";
-import { Places } from "../base/places.js";
+import { type DeferredAdmission, keyOf, type Principal } from "../../access/principal.js";
+import type { Clock, Millis } from "../../base/clock.js";
+import { type Log, textOf } from "../../base/log.js";
+import { Places } from "../../base/places.js";
 
 interface OpenRequestsParts {
   /** Which of these API keys let nobody in any more. */

@@ -1,5 +1,5 @@
-import { type Done, done, type Refusal, refusal } from "../base/errors.js";
-import { fieldFault, type FieldFaults } from "../spec/field-checks.js";
+import { type Done, done, type Refusal, refusal } from "../../base/errors.js";
+import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 import {
   checkBrought,
   checkDefinitions,
@@ -9,7 +9,7 @@ import {
   definitionOf,
 } from "./credential-fields.js";
 import { credentialBounds, type CredentialSpec, type FieldDefinition, isOnForm } from "./credential.js";
-import type { FieldUpdate, ItemCreate, ItemPatch } from "./item-bodies.js";
+import type { FieldUpdate, ItemCreate, ItemPatch } from "../item-bodies.js";
 
 /** A value as a request brings it. */
 export type SentValue = { readonly plain: string } | { readonly encrypted: string } | "cleared";

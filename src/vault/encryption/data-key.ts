@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from "node:crypto";
-import type { UnsealResult } from "../base/crypto/seal.js";
-import { Secret } from "../base/crypto/secret.js";
-import { toBase62 } from "../base/crypto/base62.js";
-import type { ProjectId, VaultId, VaultItemId } from "../base/ids.js";
+import type { UnsealResult } from "../../base/crypto/seal.js";
+import { Secret } from "../../base/crypto/secret.js";
+import { toBase62 } from "../../base/crypto/base62.js";
+import type { ProjectId, VaultId, VaultItemId } from "../../base/ids.js";
 
 const form = "v1";
 const cipher = "aes-256-gcm";

@@ -1,12 +1,12 @@
-import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { findBrowserIdIn, partitionOf } from "../base/ids.js";
-import type { LeasedBrowser } from "../pool/browser.js";
-import { findPool, findSession, findTombstone } from "../pool/lookup.js";
-import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
-import type { PoolStore } from "../pool/ports/pool-store.js";
-import type { ProjectStore } from "../pool/ports/project-store.js";
-import { type FlightRecording, flightRecordingParser } from "../spec/flight-recording.js";
-import type { Caller } from "../spec/caller.js";
+import { done, type Done, refusal, type Refusal } from "../../base/errors.js";
+import { findBrowserIdIn, partitionOf } from "../../base/ids.js";
+import type { LeasedBrowser } from "../../pool/browser.js";
+import { findPool, findSession, findTombstone } from "../../pool/lookup.js";
+import type { NodeReply, NodeRequest } from "../../pool/ports/messages.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { ProjectStore } from "../../pool/ports/project-store.js";
+import { type FlightRecording, flightRecordingParser } from "../../spec/flight-recording.js";
+import type { Caller } from "../../spec/caller.js";
 
 interface Ports {
   readonly poolStore: PoolStore;

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest, onSendHookHandler } from "fastify";
-import type { Admitted, DeferredAdmission } from "../access/principal.js";
-import { type Refusal, refusal } from "../base/errors.js";
+import type { Admitted, DeferredAdmission } from "../../access/principal.js";
+import { type Refusal, refusal } from "../../base/errors.js";
 import { refuseClosed } from "./authorization.js";
-import type { App } from "./bare-app.js";
-import type { HttpDeps } from "./deps.js";
-import { refusalOfError, sendRefusal, showRefusal } from "./errors.js";
+import type { App } from "../bare-app.js";
+import type { HttpDeps } from "../deps.js";
+import { refusalOfError, sendRefusal, showRefusal } from "../errors.js";
 import { type OpenRequest, OpenRequests } from "./open-requests.js";
 import { type NoteFailedLogin, tellRate } from "./rates.js";
 

@@ -1,7 +1,7 @@
-import { textOf } from "../base/log.js";
-import type { ProjectId, VaultId } from "../base/ids.js";
+import { textOf } from "../../base/log.js";
+import type { ProjectId, VaultId } from "../../base/ids.js";
 import { type KeyProvider, rewrapKey } from "./key-provider.js";
-import type { Vault, VaultStore } from "./vault.js";
+import type { Vault, VaultStore } from "../vault.js";
 
 /** Who wraps the keys of vaults from here on, and who unwraps them, itself included. */
 export interface VaultKeyring {

@@ -1,7 +1,7 @@
 import { createPrivateKey } from "node:crypto";
-import { decodeBase32 } from "../base/crypto/totp.js";
-import { isRegistrable } from "../base/net/public-suffix.js";
-import { isRecord } from "../base/is-record.js";
+import { decodeBase32 } from "../../base/crypto/totp.js";
+import { isRegistrable } from "../../base/net/public-suffix.js";
+import { isRecord } from "../../base/is-record.js";
 import { credentialBounds, type FieldType } from "./credential.js";
 
 /** What the HTML standard takes as the value of an input of type email. */

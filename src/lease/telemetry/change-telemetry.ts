@@ -1,12 +1,12 @@
-import { newRequestId, partitionOf } from "../base/ids.js";
-import { refusal, type Refusal } from "../base/errors.js";
-import type { LeasedBrowser } from "../pool/browser.js";
-import type { SessionReader } from "../pool/launch-templates.js";
-import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
-import type { LeaseChange, PoolStore } from "../pool/ports/pool-store.js";
-import type { Session } from "../pool/session.js";
-import type { SessionPatch } from "../spec/bodies.js";
-import { lastingTelemetry, mergeTelemetry } from "../spec/telemetry.js";
+import { newRequestId, partitionOf } from "../../base/ids.js";
+import { refusal, type Refusal } from "../../base/errors.js";
+import type { LeasedBrowser } from "../../pool/browser.js";
+import type { SessionReader } from "../../pool/launch-templates.js";
+import type { NodeReply, NodeRequest } from "../../pool/ports/messages.js";
+import type { LeaseChange, PoolStore } from "../../pool/ports/pool-store.js";
+import type { Session } from "../../pool/session.js";
+import type { SessionPatch } from "../../spec/bodies.js";
+import { lastingTelemetry, mergeTelemetry } from "../../spec/telemetry.js";
 
 interface Ports {
   readonly poolStore: PoolStore;

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
-import { type Rate, type RateLimiter, refusedBy } from "../access/rate-limiter.js";
-import { bearerOf } from "../base/crypto/bearer.js";
-import type { Refusal } from "../base/errors.js";
-import type { HttpDeps } from "./deps.js";
-import { sendRefusal } from "./errors.js";
+import { type Rate, type RateLimiter, refusedBy } from "../../access/rate-limiter.js";
+import { bearerOf } from "../../base/crypto/bearer.js";
+import type { Refusal } from "../../base/errors.js";
+import type { HttpDeps } from "../deps.js";
+import { sendRefusal } from "../errors.js";
 
 const remainingHeader = "x-ratelimit-remaining";
 

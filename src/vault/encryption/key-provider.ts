@@ -1,8 +1,8 @@
-import type { Seal } from "../base/crypto/seal.js";
-import { RemudaError } from "../base/errors.js";
-import type { ProjectId } from "../base/ids.js";
+import type { Seal } from "../../base/crypto/seal.js";
+import { RemudaError } from "../../base/errors.js";
+import type { ProjectId } from "../../base/ids.js";
 import { DataKey } from "./data-key.js";
-import type { Vault } from "./vault.js";
+import type { Vault } from "../vault.js";
 
 /** `wrong-key`: it was wrapped with another key than the provider has. */
 export type UnwrapResult =

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Static, Type } from "typebox";
-import { readonlyList } from "../base/parser.js";
+import { readonlyList } from "../../base/parser.js";
 
 export const fieldTypes = ["text", "email", "password", "totp", "passkey"] as const;
 export type FieldType = (typeof fieldTypes)[number];

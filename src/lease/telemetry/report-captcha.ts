@@ -1,12 +1,12 @@
-import { type Done, done, refusal, type Refusal } from "../base/errors.js";
-import type { SessionReader } from "../pool/launch-templates.js";
-import { findSession } from "../pool/lookup.js";
-import type { PoolStore } from "../pool/ports/pool-store.js";
-import type { ProjectStore } from "../pool/ports/project-store.js";
-import { capturingLease } from "../pool/session.js";
-import type { CaptchaResult } from "../spec/captcha-result.js";
-import type { Caller } from "../spec/caller.js";
-import type { TellHolder } from "../telemetry/tell-holder.js";
+import { type Done, done, refusal, type Refusal } from "../../base/errors.js";
+import type { SessionReader } from "../../pool/launch-templates.js";
+import { findSession } from "../../pool/lookup.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { ProjectStore } from "../../pool/ports/project-store.js";
+import { capturingLease } from "../../pool/session.js";
+import type { CaptchaResult } from "../../spec/captcha-result.js";
+import type { Caller } from "../../spec/caller.js";
+import type { TellHolder } from "../../telemetry/tell-holder.js";
 
 interface Ports {
   readonly poolStore: PoolStore;

@@ -1,9 +1,9 @@
-import { type BrowserId, type OtlpDestinationId, type Partition, partitionOf } from "../base/ids.js";
-import type { Browser } from "../pool/browser.js";
-import type { SessionReader } from "../pool/launch-templates.js";
-import type { PoolStore } from "../pool/ports/pool-store.js";
-import type { ProjectStore } from "../pool/ports/project-store.js";
-import { exportedTo, telemetryOf } from "../spec/telemetry.js";
+import { type BrowserId, type OtlpDestinationId, type Partition, partitionOf } from "../../base/ids.js";
+import type { Browser } from "../../pool/browser.js";
+import type { SessionReader } from "../../pool/launch-templates.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { ProjectStore } from "../../pool/ports/project-store.js";
+import { exportedTo, telemetryOf } from "../../spec/telemetry.js";
 
 interface Ports {
   readonly poolStore: Pick<PoolStore, "leased" | "records">;

@@ -1,13 +1,13 @@
 import { setMaxListeners } from "node:events";
-import type { Clock } from "../base/clock.js";
-import { done, refusal, type Refusal } from "../base/errors.js";
-import { type BrowserId, findBrowserIdIn, type LeaseId, partitionOf } from "../base/ids.js";
-import { findSession, findTombstone } from "../pool/lookup.js";
-import type { PoolStore } from "../pool/ports/pool-store.js";
-import type { ProjectStore } from "../pool/ports/project-store.js";
-import type { EventStore } from "../telemetry/ports.js";
-import { type EventOperations, followStream, readHistory } from "../telemetry/read-events.js";
-import type { ReaderSeats } from "../telemetry/reader-seats.js";
+import type { Clock } from "../../base/clock.js";
+import { done, refusal, type Refusal } from "../../base/errors.js";
+import { type BrowserId, findBrowserIdIn, type LeaseId, partitionOf } from "../../base/ids.js";
+import { findSession, findTombstone } from "../../pool/lookup.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { ProjectStore } from "../../pool/ports/project-store.js";
+import type { EventStore } from "../../telemetry/ports.js";
+import { type EventOperations, followStream, readHistory } from "../../telemetry/read-events.js";
+import type { ReaderSeats } from "../../telemetry/reader-seats.js";
 
 interface Ports {
   readonly poolStore: PoolStore;
