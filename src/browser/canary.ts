@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { endServer } from "../base/net/end-server.js";
 
 /** One path of the canary, which nobody else knows. */
 interface CanaryPath {
@@ -44,9 +45,6 @@ export async function openCanary(): Promise<Canary> {
         close: () => void untouched.delete(path),
       };
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => void server.close(resolve));
-    },
+    close: () => endServer(server),
   };
 }

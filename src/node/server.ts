@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from "node:net";
 import { textOf, type Log } from "../base/log.js";
 import { hasTwoHosts, type HostCheck } from "../base/net/host-check.js";
+import { endServer } from "../base/net/end-server.js";
 import { listenOn } from "../base/net/listen-on.js";
 import { watchReplies } from "../base/net/open-replies.js";
 import { bearerOf } from "../base/crypto/bearer.js";
@@ -64,14 +65,7 @@ export async function listenAsNodeServer(
     refuseUpgrade(socket, { code: isTwice ? "bad_request" : "misdirected" });
   });
   await listenOn(server, { host, port });
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return { port: (server.address() as AddressInfo).port, close: () => endServer(server) };
 }
 
 type MetricsCheck = (headers: IncomingHttpHeaders) => boolean;

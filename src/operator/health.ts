@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { endServer } from "../base/net/end-server.js";
 import { listenOn } from "../base/net/listen-on.js";
 
 interface HealthOptions {
@@ -25,12 +26,5 @@ export async function listenForProbes({
   });
   server.maxConnections = 100;
   await listenOn(server, { host, port });
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return { port: (server.address() as AddressInfo).port, close: () => endServer(server) };
 }

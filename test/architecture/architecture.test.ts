@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { groupBy } from "../../src/base/group-by.js";
 import { circlesIn, faultsOf, folderRules, packageRules, wordRules } from "./rules.js";
 import { root, type Source, sources } from "./sources.js";
 
@@ -33,6 +34,11 @@ describe("sources", () => {
         .map((name) => `${path} imports ${name}`),
     ]);
     expect(strange).toEqual([]);
+  });
+  test("no folder has more files than a newcomer can name after one look", () => {
+    const folders = [...groupBy(sources, ({ path }) => dirname(path))];
+    const crowded = folders.filter(([, { length }]) => length > 25);
+    expect(crowded.map(([folder, { length }]) => `${folder} has ${length}`)).toEqual([]);
   });
   test("files are named for the one concept in them", () => {
     const vague = sources.filter(({ path }) =>

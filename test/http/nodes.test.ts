@@ -27,6 +27,10 @@ test("nodes are listed page by page, each with its state, its room and what pool
   const late = await send(at("/nodes?limit=1"));
   expect(late.body).toMatchObject([{ state: "late" }]);
   expect(late.headers.get("x-has-more")).toBe("true");
+  server().operations.answer("nodes.all", [{ ...node, maxBrowsers: Number.MAX_SAFE_INTEGER }]);
+  expect((await send(at("/nodes"))).body).toEqual([
+    expect.not.objectContaining({ max_browsers: expect.anything() as unknown }),
+  ]);
 });
 
 test("a drain lasts 540 s at most where nothing else is asked for, and the answer says until when", async () => {

@@ -70,7 +70,7 @@ const nodeView = (node: LoadedNode): ListedNode => ({
   state: stateOf(node),
   ...(node.drainsUntil !== undefined && { drains_until: timestampOf(node.drainsUntil) }),
   browsers: node.browsers,
-  max_browsers: node.maxBrowsers,
+  ...(node.maxBrowsers !== Number.MAX_SAFE_INTEGER && { max_browsers: node.maxBrowsers }),
   memory_bytes: node.memoryBytes,
   engines: [...node.engines],
   ...(node.zone !== undefined && { zone: node.zone }),

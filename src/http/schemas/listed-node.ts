@@ -11,7 +11,7 @@ export const ListedNode = Type.Object(
       Type.String({ format: "date-time", description: "What is left then is ended" }),
     ),
     browsers: Type.Integer({ description: "How many have a place on it" }),
-    max_browsers: Type.Integer(),
+    max_browsers: Type.Optional(Type.Integer({ description: "Left out where memory alone bounds them" })),
     memory_bytes: Type.Integer(),
     engines: Type.Array(Type.String()),
     zone: Type.Optional(Type.String()),
