@@ -105,16 +105,18 @@ export class Cluster {
       if (object?.metadata?.name) onChange(object.metadata.name);
     };
     let end = (): void => {};
+    const over = new AbortController();
     try {
       await new Promise<void>((resolve, reject) => {
         const done = (error: unknown): void => (error ? reject(error as Error) : resolve());
-        stopping.addEventListener("abort", () => resolve(), { once: true });
+        stopping.addEventListener("abort", () => resolve(), { once: true, signal: over.signal });
         void this.#watch.watch(path, query, told, done).then((controller) => {
           end = () => controller.abort();
           if (stopping.aborted) end();
         }, done);
       });
     } finally {
+      over.abort();
       end();
     }
   }
