@@ -119,10 +119,9 @@ async function fill(bench: Bench): Promise<void> {
           bench,
           `GET /browser_pools/${name}`,
         );
-        if (count < size) await pause(systemClock, looksEveryMs);
         return count === size;
       },
-      fillLimitMs,
+      { everyMs: looksEveryMs, limitMs: fillLimitMs },
     );
   }
   for (const place of times(leaseCount)) {
