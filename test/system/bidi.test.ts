@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
+import { openSite } from "../support/browser/chromium-site.js";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
+import { bidiClients } from "../support/gateway/bidi-clients.js";
 import { mappersOf } from "../support/gateway/mappers.js";
 import { connectBidi } from "../support/gateway/raw-bidi.js";
 import { isLiving } from "../support/living.js";
@@ -37,4 +39,18 @@ test("a daemon that stops closes its clients of BiDi and leaves nothing of them"
   await daemon.stop();
   expect((await client.closed).code).toBe(1001);
   expect(mappers.filter(isLiving)).toEqual([]);
+});
+
+test("Puppeteer, Selenium and WebdriverIO drive what an acquire names, each one's end leaving the session", async () => {
+  const site = await openSite();
+  const daemon = await spawnDaemon(new DaemonPlace({ file: { egress: { private_hosts: ["127.0.0.1"] } } }));
+  await daemon.makePool({ name: "bidi" });
+  const { body } = await daemon.call("POST /browser_pools/bidi/acquire", {});
+  const { webdriver_ws_url: url, session_id: session } = body as Lease;
+  for (const { visit } of bidiClients) {
+    expect(await visit(url, site.origin)).toEqual({ title: "site", console: "said" });
+    expect((await daemon.call(`GET /browsers/${session}`)).body).toMatchObject({ webdriver_ws_url: url });
+  }
+  await daemon.stop();
+  await site.close();
 });
