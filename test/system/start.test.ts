@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
+import { startDaemon } from "../support/daemon/daemon.js";
 import { spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { send } from "../support/http/http-server.js";
@@ -54,4 +55,16 @@ test("a second daemon on the same data directory is refused by the first's name,
   await expect(spawnDaemon(place)).rejects.toThrow(`is in use by process ${first.pid}`);
   expect(await first.poolWhen("herd", (pool) => pool.available_count === 1)).toBeTruthy();
   await first.stop();
+});
+
+test("a daemon that has run in the test's own process leaves that no listener, however many follow", async () => {
+  const listeners = (): number =>
+    process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0);
+  // What it loads late may stay.
+  const first = await startDaemon();
+  await first.stop();
+  const before = listeners();
+  const second = await startDaemon();
+  await second.stop();
+  expect(listeners()).toBe(before);
 });

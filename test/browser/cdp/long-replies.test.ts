@@ -73,7 +73,8 @@ function open(): { cdp: Cdp; say(text: string): void; rounds(): number; heard():
 test("an answer with all cookies that Chromium keeps is read over many rounds of the event loop", async () => {
   const { cdp, say, rounds } = open();
   const cookies = Array.from({ length: 3300 }, (_, at) => ({ name: `c${at}`, value: '"'.repeat(4000) }));
-  const asked = cdp.send("Storage.getCookies", {});
+  // Its share of the event loop is counted by the clock, which goes on where other work has the processors.
+  const asked = cdp.send("Storage.getCookies", {}, { limitMs: 60_000 });
   say(JSON.stringify({ id: 1, result: { cookies } }));
   const found = await asked;
   expect(rounds()).toBeGreaterThan(10);

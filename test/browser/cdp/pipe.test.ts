@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { Budget } from "../../../src/base/budget.js";
+import { turns } from "../../../src/base/fair-turns.js";
 import { bytesOf, wholeOf } from "../../../src/browser/cdp/frame.js";
 import { openPipe, type Pipe, type PipeParts } from "../../../src/browser/cdp/pipe.js";
 import { until } from "../../support/browser/chromium-until.js";
@@ -63,7 +64,8 @@ test("held while a read is put off, it goes on when it is let go", async () => {
 });
 
 test("a message without end takes no more than its limit: an answer becomes an error, an event is dropped, the next is read", async () => {
-  const { output, frames, lengths } = open();
+  // At the rate of a browser in the long run, what is written here would take 14 s.
+  const { output, frames, lengths } = open({ turn: turns.open({ share: 1 }) });
   const part = Buffer.alloc(mebibyte, "x");
   const write = (bytes: Buffer | string): Promise<void> =>
     new Promise((resolve) => output.write(bytes, () => resolve()));

@@ -166,12 +166,14 @@ export async function startDaemon(options: DaemonOptions & { clock?: Clock } = {
     fail: (error) => log.error({ error }, "daemon failed"),
   });
   // When a test fails, the daemon's browsers end with this process, but its Redis would not.
-  process.once("exit", () => killRedis(lines.join("")));
+  const killLeft = (): void => killRedis(lines.join(""));
+  process.once("exit", killLeft);
   return new Daemon(urlIn(lines.join("")) ?? "", place, {
     log: () => lines.join(""),
     async stop() {
       stopping.abort();
       await stops.run();
+      process.off("exit", killLeft);
     },
   });
 }
