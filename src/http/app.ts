@@ -66,7 +66,7 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
   app.setNotFoundHandler((request, reply) => sendRefusal(reply, notFound(routes, request)));
-  addFirstHook(app, more.state);
+  addFirstHooks(app, more.state);
   if (options.logsRequests) addRequestLog(app, deps);
   more.prepare?.(app);
   void app.register(async (scope) => addRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), options, deps));
@@ -106,11 +106,16 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
   });
 }
 
-function addFirstHook(app: App, state: AppState): void {
+function addFirstHooks(app: App, state: AppState): void {
   app.addHook("onRequest", (request, reply, next) => {
     reply.headers(securityHeaders).header("x-request-id", request.id);
-    if (state.draining) reply.header("connection", "close");
     next(state.closing ? new RemudaError("draining") : undefined);
+  });
+  // Asked at the answer: an acquire may have waited since before the drain, and its caller would come back.
+  // oxlint-disable-next-line max-params -- Fastify's own signature
+  app.addHook("onSend", (_request, reply, _payload, next) => {
+    if (state.draining) reply.header("connection", "close");
+    next();
   });
 }
 

@@ -78,6 +78,16 @@ export class Drain {
     return isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
   }
 
+  /** Takes its marks back, for a drain that was ended: what is left here is lent again. */
+  async unmark(): Promise<void> {
+    const { poolStore, node } = this.ports;
+    const pools = [...this.#marked].filter((partition) => !isOnDemand(partition));
+    const failures = await forEachConcurrently(pools, partitionsAtOnce, (partition) =>
+      poolStore.reopenNode(partition, node),
+    );
+    if (failures.length > 0) throw failures[0];
+  }
+
   /** Ends what is left on this node, which goes on running. */
   async empty(): Promise<void> {
     await this.#clear("all", "drained");
@@ -156,20 +166,24 @@ const sameMs: Millis = 5000;
 
 /** The drain of a node that goes on running, as Redis asks for it by the answers to beats. */
 export class RequestedDrain {
-  #under: { readonly end: AbortController; readonly until: Millis } | undefined;
+  #under:
+    | { readonly end: AbortController; readonly until: Millis; readonly drain: Drain; ran: Promise<void> }
+    | undefined;
+  /** Settles when the marks of the drain before are taken back, which could be those of the next one. */
+  #unmarked: Promise<void> = Promise.resolve();
 
   constructor(private readonly ports: DrainPorts) {}
 
   /** `drainMs`: for how long it is still to drain; undefined where it is not to. */
   follow(drainMs: Millis | undefined): void {
-    if (drainMs === undefined) return this.close();
+    if (drainMs === undefined) return this.#revoke();
     const until = this.ports.clock.monotonic() + drainMs;
     // One whose time is over has ended; another time is another drain.
     if (this.#under && (drainMs === 0 || Math.abs(this.#under.until - until) < sameMs)) return;
     this.close();
-    const end = new AbortController();
-    this.#under = { end, until };
-    void this.#run(drainMs, end.signal);
+    const [end, drain] = [new AbortController(), new Drain(this.ports)];
+    const ran = this.#unmarked.then(() => this.#run(drain, drainMs, end.signal));
+    this.#under = { end, until, drain, ran };
   }
 
   close(): void {
@@ -177,8 +191,21 @@ export class RequestedDrain {
     this.#under = undefined;
   }
 
-  async #run(limitMs: Millis, end: AbortSignal): Promise<void> {
-    const drain = new Drain(this.ports);
+  /**
+   * Pools were told already that the drain is over, by whoever has ended it; but this node heard of that at
+   * its next beat only, and may have marked them once more.
+   */
+  #revoke(): void {
+    const under = this.#under;
+    if (!under) return;
+    this.close();
+    const { log } = this.ports;
+    this.#unmarked = under.ran
+      .then(() => under.drain.unmark())
+      .catch((error: unknown) => log.warn({ error: textOf(error) }, "marks of an ended drain were left"));
+  }
+
+  async #run(drain: Drain, limitMs: Millis, end: AbortSignal): Promise<void> {
     try {
       await drain.wait(limitMs, end);
       if (!end.aborted) await drain.empty();

@@ -226,6 +226,17 @@ test("while draining requests are answered and their connections closed", async 
   expect(got.headers.get("connection")).toBe("close");
 });
 
+test("who came before the drain and is answered in it is told to ask elsewhere too", async () => {
+  const server = await start();
+  const held = holdAcquires(server);
+  const waiting = openRaw(server, acquireText);
+  await expect.poll(held.waiting).toBe(1);
+  server.drain();
+  held.release();
+  await expect.poll(waiting.isClosed).toBe(true);
+  expect(waiting.text()).toMatch(/^HTTP\/1\.1 204[^]*\r\nconnection: close\r\n/i);
+});
+
 test("a port that is taken is an error, and nothing is left behind", async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));

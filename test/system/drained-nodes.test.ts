@@ -1,6 +1,9 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
-import type { Lease } from "../support/daemon/daemon.js";
+import type { Lease, PoolBrowser } from "../support/daemon/daemon.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet, type FleetNode } from "../support/daemon/fleet.js";
 
@@ -82,6 +85,67 @@ test("a drain by the API ends what outlasts its limit, with its reason, and the 
   });
   await until("nothing left there", async () => (await nodesOf()).every((node) => node === "b"));
   expect(await stateOf("a")).toBe("draining");
+});
+
+test("a node that is told to stop has its sessions say until when they live", async () => {
+  const c = await fleet.node("c", { drain: { limit_seconds: 200 }, node: { labels: ["spot=yes"] } });
+  await control.makePool({ name: "herd", node_selector: { spot: "yes" } });
+  const held = await acquire();
+  const shown = async (): Promise<string | undefined> =>
+    ((await control.call(`GET /browsers/${held.session_id}`)).body as { drains_until?: string }).drains_until;
+  expect(await shown()).toBeUndefined();
+  const asked = Date.now();
+  c.daemon.signal("SIGTERM");
+  const until200 = Date.parse(await until("the session tells", shown));
+  expect(until200 - asked).toBeGreaterThan(195_000);
+  expect(until200 - Date.now()).toBeLessThanOrEqual(200_000);
+  await release(held);
+  expect(await c.daemon.ended()).toEqual({ code: 0, signal: null });
+  fleet.forget(c.daemon);
+  c.daemon.place.remove();
+});
+
+test("a drain that is ended after replacements were begun leaves the pool at its size, all of it lent", async () => {
+  await control.makePool({ name: "herd", size: 4 });
+  for (let times = 0; times < 3; times += 1) {
+    const before = await control.browsersOf("herd");
+    const isNew = ({ session_id: id }: PoolBrowser): boolean =>
+      before.every((browser) => browser.session_id !== id);
+    const node = before[0]?.node;
+    expect((await control.call(`POST /nodes/${node}/drain`, { limit_seconds: 300 })).status).toBe(200);
+    await until("a replacement begun", async () => (await control.browsersOf("herd")).some(isNew));
+    expect((await control.call(`DELETE /nodes/${node}/drain`)).status).toBe(204);
+    await until("as many as there are to be", async () => {
+      const browsers = await control.browsersOf("herd");
+      return browsers.length === 4 && browsers.every(({ state }) => state === "idle");
+    });
+    const leases = await Promise.all([acquire(), acquire(), acquire(), acquire()]);
+    expect(new Set(leases.map(({ session_id: id }) => id)).size).toBe(4);
+    await Promise.all(leases.map(release));
+    await control.poolWhen("herd", (pool) => pool.available_count === 4 && pool.acquired_count === 0);
+  }
+});
+
+test("a drain by the API saves a session's profile before its browser is gone", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "remuda-test-archives-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const saving = await fleet.control({ archives: { directory } });
+  await fleet.node("c", { archives: { directory } });
+  // Sessions on demand go where nothing drains.
+  for (const node of ["a", "b"]) await saving.call(`POST /nodes/${node}/drain`, { limit_seconds: 300 });
+  await saving.call("POST /profiles", { name: "me" });
+  const asked = { headless: true, profile: { name: "me", save_changes: true } };
+  const made = await saving.call("POST /browsers", asked);
+  expect(made.status).toBe(200);
+  expect((await saving.call("GET /profiles/me")).body.updated_at).toBeFalsy();
+  expect((await saving.call("POST /nodes/c/drain", { limit_seconds: 1 })).status).toBe(200);
+  const { session_id: id } = made.body as Lease;
+  await until("the session over", async () => (await saving.call(`GET /browsers/${id}`)).status === 404);
+  expect((await saving.call(`GET /browsers/${id}?include_deleted=true`)).body).toMatchObject({
+    reason: "drained",
+  });
+  await until("its profile saved", async () => (await saving.call("GET /profiles/me")).body.updated_at);
+  expect((await saving.call("GET /profiles/me/download?format=tar")).status).toBe(200);
 });
 
 test("what is no node is 404", async () => {
