@@ -5,6 +5,7 @@ import { onDemandLabel } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import { textOf } from "../base/log.js";
 import { AuditMetrics } from "./audit-metrics.js";
+import { EpochMetrics } from "./epoch-watch.js";
 import { type ExportGauge, ExportMetrics } from "./export-metrics.js";
 import { type ScalingGauge, ScalingMetrics } from "./scaling-metrics.js";
 import { TelemetryMetrics } from "./telemetry-metrics.js";
@@ -120,7 +121,6 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     "Commands of clients that the gate refused, by method",
     ["reason"],
   );
-
   readonly #egressTiers = this.#gauge(
     "remuda_egress_browsers",
     "Browsers of this node by what holds them to their proxy",
@@ -146,6 +146,7 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   );
 
   readonly audit = new AuditMetrics(this.#registry);
+  readonly epochs = new EpochMetrics(this.#registry);
   readonly exports = new ExportMetrics(this.#registry);
   readonly scaling = new ScalingMetrics(this.#registry);
   readonly telemetry = new TelemetryMetrics(this.#registry);
@@ -188,7 +189,6 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
   refused(reason: string): void {
     this.#refusals.inc({ reason: this.#words.of(reason) });
   }
-
   asked(pool: string, outcome: string, count: number): void {
     this.#requests.inc({ pool, outcome }, count);
   }

@@ -1,5 +1,15 @@
-import { ticksKey } from "./redis/keys.js";
+import { type Static, Type } from "typebox";
+import { parserOf } from "../base/parser.js";
+import { nodesKey, ticksKey } from "./redis/keys.js";
 import type { ScriptStore } from "./redis/redis.js";
+
+const Listening = Type.Object({
+  /** In ms. */
+  forMs: Type.Number(),
+  epoch: Type.Object({ number: Type.Number(), startedAt: Type.Number(), why: Type.String() }),
+});
+type Listening = Readonly<Static<typeof Listening>>;
+const listeningParser = parserOf("a reply of ticks-steady", Listening);
 
 /** When each schedule last ran, by Redis's clock. */
 export class RedisTickStore {
@@ -18,10 +28,11 @@ export class RedisTickStore {
   }
 
   /**
-   * Notes that the ticks listen, and returns for how long (ms) they have done so without a gap: beats during
-   * an outage were lost.
+   * Notes that the ticks listen, and for how long they have done so without a gap: beats during an outage
+   * were lost, and so were those while Redis itself was started anew, however quickly.
    */
-  async steadyMs(gapMs: number): Promise<number> {
-    return Number((await this.store.run("ticks-steady", () => ticksKey, { gapMs })).payload);
+  async listen(gapMs: number): Promise<Listening> {
+    const keyOf = (key: string): string => (key === "epoch" ? nodesKey("epoch") : ticksKey);
+    return listeningParser.json((await this.store.run("ticks-steady", keyOf, { gapMs })).payload);
   }
 }

@@ -1,7 +1,9 @@
+import type { Millis } from "../../base/clock.js";
 import type { Digest } from "../../base/ids.js";
 import { textOf } from "../../base/log.js";
 import type { Stops } from "../../base/stops.js";
 import { makeSweep } from "../../archive/sweep.js";
+import { EpochWatch } from "../../observe/epoch-watch.js";
 import type { makeFill } from "../../pool/fill.js";
 import { makeEndLeases } from "../../lease/end-leases.js";
 import { makeMaintenance } from "../../pool/maintenance.js";
@@ -17,13 +19,18 @@ export async function startSchedules(
   { fill, more }: { readonly fill: ReturnType<typeof makeFill>; readonly more: readonly Tick[] },
   stops: Stops,
 ): Promise<void> {
-  const { config, clock, log, stores } = shared;
+  const { config, clock, log, stores, metrics } = shared;
   const { poolStore, projects, nodes, queues, queueOptions, ticks: record } = stores;
   const { acquire, node, periods } = config;
   // A control that has noted nothing for several periods of the fill has left a gap in which nobody was
   // heard.
-  const listensMs = (): ReturnType<typeof record.steadyMs> =>
-    record.steadyMs(Math.max(3 * periods.fillMs, acquire.controlLostAfterMs / 2));
+  const gapMs = Math.max(3 * periods.fillMs, acquire.controlLostAfterMs / 2);
+  const epochs = new EpochWatch(log, metrics.epochs);
+  const listensMs = async (): Promise<Millis> => {
+    const { forMs, epoch } = await record.listen(gapMs);
+    epochs.see(epoch);
+    return forMs;
+  };
   const note = (): void =>
     void listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"));
   // This has a timer of its own, because a tick may take long.

@@ -163,9 +163,9 @@ export type NodePart = (typeof nodeParts)[number];
 export const nodeKey = (node: NodeId, part: NodePart): string => `${root}:{node-${node}}:${part}`;
 /**
  * What spans nodes: when each has beaten, what it is, how often that has changed, those that are lost and
- * not cleared yet, and until when those drain that were asked to.
+ * not cleared yet, until when those drain that were asked to, and the present epoch.
  */
-export type NodesPart = "beats" | "facts" | "version" | "lost" | "drains";
+export type NodesPart = "beats" | "facts" | "version" | "lost" | "drains" | "epoch";
 export const nodesKey = (part: NodesPart): string => `${root}:{nodes}:${part}`;
 /** The number of the layout of all these keys. */
 export const schemaKey = `${root}:schema`;

@@ -1,0 +1,57 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { bound } from "../bound.js";
+import { newDirectory } from "../killed-runs.js";
+
+/** A Redis with its append-only file, which is killed and started again on what it has kept. */
+export interface RestartedRedis {
+  readonly url: string;
+  client(): Redis;
+  /** Killed at once, and up again when this resolves. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startRestartedRedis(more: readonly string[] = []): Promise<RestartedRedis> {
+  const folder = newDirectory("restarted");
+  const url = join(folder, "redis.sock");
+  const where = ["--port", "0", "--unixsocket", url, "--dir", folder];
+  const kept = ["--save", "", "--appendonly", "yes", "--loglevel", "warning"];
+  const clients: Redis[] = [];
+  const client = (): Redis => {
+    const made = new Redis(url, { retryStrategy: () => 20, maxRetriesPerRequest: null });
+    made.on("error", () => {});
+    clients.push(made);
+    return made;
+  };
+  const start = async (): Promise<ChildProcess> => {
+    const [program = "", ...words] = bound("redis-server", ...where, ...kept, ...more);
+    const child = spawn(program, words, { stdio: "ignore" });
+    const asked = client();
+    await asked.ping();
+    asked.disconnect();
+    return child;
+  };
+  let child = await start();
+  const kill = async (): Promise<void> => {
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  };
+  return {
+    url,
+    client,
+    async restart() {
+      await kill();
+      child = await start();
+    },
+    async stop() {
+      for (const each of clients) each.disconnect();
+      await kill();
+      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    },
+  };
+}
