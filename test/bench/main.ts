@@ -14,6 +14,7 @@ import { benchProfile } from "./profile.js";
 import { benchRest } from "./rest.js";
 import { type Report, textOf } from "./support/report.js";
 import { stopRuns } from "./support/runs.js";
+import { benchScale } from "./scale.js";
 import { benchSession } from "./session.js";
 import { benchTelemetry } from "./telemetry.js";
 import { benchTiers } from "./tiers.js";
@@ -39,6 +40,7 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   memory: () => benchMemory(),
   vault: () => benchVault({ runs: 31, sampleMs: 500 }),
   rest: () => benchRest({ forMs: 30_000 }),
+  scale: () => benchScale(),
 };
 
 async function main(asked: readonly string[]): Promise<void> {
