@@ -20,8 +20,10 @@ interface FillPorts {
   random(): number;
 }
 
-/** One fill claims at most this many launches; the next tick goes on. */
-const mostAtOnce = 100;
+/** One script claims at most this many launches, so that nobody waits long for it. */
+const mostAtOnce = 50;
+/** A fill claims at most so many pieces of that; the next tick goes on. */
+const mostPieces = 20;
 
 export type FillPool = (partition: Partition, fleet?: () => Promise<NodeCapacities>) => Promise<void>;
 
@@ -38,30 +40,44 @@ export const makeFill = (ports: FillPorts): FillPool => {
     let known: Promise<NodeCapacities> | undefined;
     const fleet = (): Promise<NodeCapacities> => (known ??= read());
     if (lack === "room" && (await fleet()).isFull) return;
-    const wanted = await ports.poolStore.wanted(partition, mostAtOnce);
-    if (wanted.count === 0) return;
-    const pool = await ports.poolStore.findTerms(partition);
-    const launch = pool && (await templates.find(partition, pool.templateKey));
-    if (!launch) return;
-    const { candidates, obstacle } = await candidatesFor(ports, {
-      pool: pool.id,
-      launch,
-      wanted,
-      capacities: await fleet(),
-    });
-    const claimed = await ports.poolStore.claimLaunches(partition, {
-      candidates,
-      madeFor: pool.templateKey,
-      obstacle,
-      request: newRequestId(),
-    });
-    const isClaimed = new Set(claimed.map((browser) => browser.id));
-    await Promise.all(
-      candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)),
-    );
-    await ports.jobs.add(claimed.map(launchJob));
+    // A large pool that has lost many is not to wait for as many ticks.
+    for (let piece = 0; piece < mostPieces; piece += 1)
+      if ((await fillOnce(ports, { partition, templates, fleet })) < mostAtOnce) return;
   };
 };
+
+interface Filling {
+  readonly partition: Partition;
+  readonly templates: LaunchTemplates;
+  readonly fleet: () => Promise<NodeCapacities>;
+}
+
+/** How many launches it has claimed. */
+async function fillOnce(ports: FillPorts, { partition, templates, fleet }: Filling): Promise<number> {
+  const wanted = await ports.poolStore.wanted(partition, mostAtOnce);
+  if (wanted.count === 0) return 0;
+  const pool = await ports.poolStore.findTerms(partition);
+  const launch = pool && (await templates.find(partition, pool.templateKey));
+  if (!launch) return 0;
+  const { candidates, obstacle } = await candidatesFor(ports, {
+    pool: pool.id,
+    launch,
+    wanted,
+    capacities: await fleet(),
+  });
+  const claimed = await ports.poolStore.claimLaunches(partition, {
+    candidates,
+    madeFor: pool.templateKey,
+    obstacle,
+    request: newRequestId(),
+  });
+  const isClaimed = new Set(claimed.map((browser) => browser.id));
+  await Promise.all(
+    candidates.filter(({ id }) => !isClaimed.has(id)).map(({ id, node }) => ports.nodes.freeRoom(node, id)),
+  );
+  await ports.jobs.add(claimed.map(launchJob));
+  return claimed.length;
+}
 
 /**
  * Fills a partition now rather than at the next tick, which is left what fails. One fill of a partition at a

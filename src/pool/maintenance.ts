@@ -45,13 +45,14 @@ export interface Maintenance {
 }
 
 const partitionsAtOnce = 64;
+const sweptAtOnce = 64;
 /**
  * The limit of one walk: ticks come every second or more, and the next one goes on where this one stopped.
  */
 const walkMs = { fill: 5000, reap: 10_000, recycle: 20_000 } as const;
 
 export function makeMaintenance(ports: MaintenancePorts): Maintenance {
-  const { clock, poolStore, projects } = ports;
+  const { clock, projects } = ports;
   const walkOf = (limitMs: Millis): Rounds<Partition> =>
     new Rounds(clock, { atOnce: partitionsAtOnce, limitMs });
   const walks = { fill: walkOf(walkMs.fill), reap: walkOf(walkMs.reap), recycle: walkOf(walkMs.recycle) };
@@ -64,6 +65,7 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
         ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a partition");
       }),
     );
+  const sweepRooms = makeSweepRooms(ports);
   return {
     async fill() {
       const fleet = once(() => NodeCapacities.read(ports.nodes));
@@ -80,7 +82,7 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
             listensMs >= ports.lostAfterMs.control &&
             (await walk("reap", (partition) => reapPartition(ports, partition)))
           ),
-        rooms: () => sweepRooms(ports),
+        rooms: sweepRooms,
         queues: async () => ports.queues.keep(await ports.nodes.known()),
         pendingTombstones: () => projects.sweepPendingTombstones(),
         names: () => projects.sweepNames(),
@@ -91,12 +93,27 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
     },
     async recycle() {
       await walk("recycle", async (partition) => {
-        await poolStore.recycle(partition, { maxLeases: ports.maxLeases, request: newRequestId() });
+        await recyclePartition(ports, partition);
         await ports.refresh(partition);
       });
       await inTurn(ports, { events: () => projects.sweepEvents() });
     },
   };
+}
+
+/** What one script marks at most, as recycle.lua says. */
+const markedAtOnce = 50;
+/** More than this is left to the next tick. */
+const mostPieces = 40;
+
+async function recyclePartition(
+  { poolStore, maxLeases }: MaintenancePorts,
+  partition: Partition,
+): Promise<void> {
+  for (let piece = 0; piece < mostPieces; piece += 1) {
+    const marked = await poolStore.recycle(partition, { maxLeases, request: newRequestId() });
+    if (marked < markedAtOnce) return;
+  }
 }
 
 /** Does one part after the other, whichever of them fail. */
@@ -124,45 +141,56 @@ async function reapPartition(
   if (!isOpen && !isOnDemand(partition)) await projects.settlePartition(partition);
 }
 
-async function sweepRooms({ nodes }: MaintenancePorts): Promise<void> {
-  const failures = await forEachConcurrently(await nodes.living(), partitionsAtOnce, ({ id }) =>
-    nodes.sweepRooms(id),
-  );
-  if (failures.length > 0) throw failures[0];
+/**
+ * Looks at the rooms of some nodes each time, in turn: all of them have as many places as there are browsers,
+ * and a reservation that has come to nothing may wait a minute.
+ */
+function makeSweepRooms({ nodes }: MaintenancePorts): () => Promise<void> {
+  let left: NodeId[] = [];
+  return async () => {
+    if (left.length === 0) left = (await nodes.living()).map(({ id }) => id);
+    const next = left.splice(0, sweptAtOnce);
+    const failures = await forEachConcurrently(next, partitionsAtOnce, (id) => nodes.sweepRooms(id));
+    if (failures.length > 0) throw failures[0];
+  };
 }
 
+/**
+ * What lost nodes held is over: their leases end, their records go, since nobody is left to clear up. Each
+ * partition is asked once, however many are lost: most have nothing of any of them.
+ */
 async function reapNodes(ports: MaintenancePorts): Promise<void> {
-  const failures = await forEachConcurrently(await ports.nodes.lost(), partitionsAtOnce, (node) =>
-    reapNode(ports, node),
-  );
-  if (failures.length > 0) throw failures[0];
-}
-
-/** What a lost node held is over: its leases end, its records go, since nobody is left to clear up. */
-async function reapNode(
-  { poolStore, projects, nodes, log, queues }: MaintenancePorts,
-  node: NodeId,
-): Promise<void> {
-  let found = 0;
+  const lost = await ports.nodes.lost();
+  if (lost.length === 0) return;
+  const found = new Map(lost.map((node) => [node, 0]));
   const failures = await forEachConcurrently(
-    await projects.partitions(),
+    await ports.projects.partitions(),
     partitionsAtOnce,
     async (partition) => {
-      // A node that starts anew clears up after itself, and what it has from then on is its own.
-      if (!(await nodes.isLost(node))) return;
-      found += await poolStore.clearNode(partition, {
-        node,
-        why: "node_lost",
-        which: "lost",
-        request: newRequestId(),
-      });
+      const named = await ports.poolStore.nodesOf(partition);
+      for (const node of lost.filter((id) => named.has(id)))
+        found.set(node, (found.get(node) ?? 0) + (await clearLost(ports, partition, node)));
     },
   );
-  log.warn({ node, browsers: found }, "node lost");
+  for (const [node, browsers] of found) ports.log.warn({ node, browsers }, "node lost");
   if (failures.length > 0) throw failures[0];
-  // A launch may be claimed on it still: it is forgotten when a look finds nothing there any more.
-  if (found > 0) return;
-  // Forgotten last: a control that dies on the way leaves the rest to the next look.
-  await queues.drop(node);
-  await nodes.forget(node);
+  // A launch may be claimed on one still: it is forgotten when a look finds nothing there any more.
+  const cleared = lost.filter((node) => found.get(node) === 0);
+  const faults = await forEachConcurrently(cleared, partitionsAtOnce, async (node) => {
+    // Forgotten last: a control that dies on the way leaves the rest to the next look.
+    await ports.queues.drop(node);
+    await ports.nodes.forget(node);
+  });
+  if (faults.length > 0) throw faults[0];
+}
+
+async function clearLost(
+  { poolStore, nodes }: MaintenancePorts,
+  partition: Partition,
+  node: NodeId,
+): Promise<number> {
+  // A node that starts anew clears up after itself, and what it has from then on is its own.
+  if (!(await nodes.isLost(node))) return 0;
+  const request = newRequestId();
+  return await poolStore.clearNode(partition, { node, why: "node_lost", which: "lost", request });
 }

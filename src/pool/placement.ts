@@ -65,13 +65,17 @@ export class NodeCapacities {
       .filter(({ engines, labels }) => engines.includes(engine) && isSelected(labels, selector));
   }
 
-  /** The named nodes that may have room, best first. */
-  best(ids: ReadonlySet<NodeId>, ofPool: ReadonlyMap<NodeId, number>, bytes: number): readonly LivingNode[] {
-    const open = [...this.#loaded.values()].filter(
-      ({ facts, held, refusedBytes }) =>
-        ids.has(facts.id) && bytes < refusedBytes && this.nodes.fits(facts, held, bytes),
-    );
-    return open.toSorted(byPreference(ofPool, this.#countByZone(ofPool))).map(({ facts }) => facts);
+  /** The best of the named nodes that may have room. */
+  best(ids: ReadonlySet<NodeId>, ofPool: ReadonlyMap<NodeId, number>, bytes: number): LivingNode | undefined {
+    const prefer = byPreference(ofPool, this.#countByZone(ofPool));
+    let best: Loaded | undefined;
+    // Nobody needs the order of the others, and a large fleet has a thousand of them.
+    for (const node of this.#loaded.values()) {
+      const { facts, held, refusedBytes } = node;
+      const isOpen = ids.has(facts.id) && bytes < refusedBytes && this.nodes.fits(facts, held, bytes);
+      if (isOpen && (!best || prefer(node, best) < 0)) best = node;
+    }
+    return best?.facts;
   }
 
   #countByZone(ofPool: ReadonlyMap<NodeId, number>): (zone: string | undefined) => number {
@@ -230,7 +234,7 @@ export class Placement {
 
   /** The best node for one more, which counts as placed there from now on. */
   #choose(id: BrowserId, bytes: number): Choice | undefined {
-    const [facts] = this.capacities.best(this.#open, this.#ofPool, bytes);
+    const facts = this.capacities.best(this.#open, this.#ofPool, bytes);
     if (!facts) return undefined;
     const isTrial = facts.failing !== undefined && this.#isSomeWell;
     this.#count(facts.id, 1);

@@ -91,7 +91,7 @@ export function scalingOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]
 
 interface ScalingPorts {
   readonly nodes: Pick<NodeStore, "living" | "occupancy">;
-  readonly pools: Pick<PoolStore, "counts" | "findTemplate" | "partitionsOf">;
+  readonly pools: Pick<PoolStore, "counts" | "findTemplate">;
   readonly scaling: ScalingStore;
   readonly overcommit: number;
   partitions(): Promise<readonly Partition[]>;
@@ -116,12 +116,18 @@ export function makeReadScaling(ports: ScalingPorts): ReadScaling {
     const [partitions, living] = await Promise.all([ports.partitions(), ports.nodes.living()]);
     const pools: PoolLoad[] = [];
     const nodes: NodeLoad[] = [];
+    const leased = new Map<NodeId, number>();
     await each(partitions, async (partition) => {
       const load = await loadOfPool(ports, templates, partition);
-      if (load) pools.push(load);
+      if (!load) return;
+      pools.push(load);
+      // One that has lent nothing need not be asked on which nodes.
+      if (load.counts.leased === 0) return;
+      for (const [node, count] of await ports.scaling.leasedByNode(partition))
+        leased.set(node, (leased.get(node) ?? 0) + count);
     });
     await each(living, async (facts) => {
-      nodes.push(await loadOfNode(ports, facts, partitions));
+      nodes.push(await loadOfNode(ports, facts, leased));
     });
     return scalingOf(nodes, pools);
   };
@@ -140,20 +146,17 @@ async function loadOfPool(
 }
 
 async function loadOfNode(
-  { nodes, pools, scaling, overcommit }: ScalingPorts,
-  facts: LivingNode,
-  partitions: readonly Partition[],
+  { nodes, overcommit }: ScalingPorts,
+  { id, isDraining, isLate, canLaunch, memoryBytes: bytes, maxBrowsers }: LivingNode,
+  leased: ReadonlyMap<NodeId, number>,
 ): Promise<NodeLoad> {
-  const { id, isDraining, isLate, canLaunch, memoryBytes: bytes, maxBrowsers } = facts;
-  const held = await nodes.occupancy(id);
-  const own = held.browsers === 0 ? [] : await pools.partitionsOf(id, partitions);
   return {
     id,
     isDraining,
     isServing: !isDraining && !isLate && canLaunch,
     admittedBytes: bytes * overcommit,
     maxBrowsers,
-    held,
-    leased: await scaling.leasedOn(id, own),
+    held: await nodes.occupancy(id),
+    leased: leased.get(id) ?? 0,
   };
 }

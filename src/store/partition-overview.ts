@@ -46,6 +46,9 @@ export const templateKeyOf = (generation: string, kept: string | null | undefine
 
 const spreadParser = parserOf("a reply of count-by-node", Type.Record(Type.String(), Type.Number()));
 
+/** What include/node/failing-nodes.lua and closed-nodes.lua keep of each node. */
+const notesParser = parserOf("notes of nodes", Type.Record(Type.String(), Type.Unknown()));
+
 const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
 
 function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
@@ -118,6 +121,16 @@ export class RedisPartitionOverview implements PartitionOverview {
       ),
       at,
     };
+  }
+
+  async nodesOf(partition: Partition): Promise<ReadonlySet<NodeId>> {
+    const { scripts } = this;
+    const [{ ofNode }, notes] = await Promise.all([
+      this.spread(partition),
+      scripts.ask((redis) => redis.hmget(scripts.keyOf(partition, "pool"), "failing", "closed")),
+    ]);
+    const noted = notes.flatMap((text) => Object.keys(notesParser.json(text ?? "{}")));
+    return new Set([...ofNode.keys(), ...noted.flatMap((node) => findNodeId(node) ?? [])]);
   }
 
   async leased(partition: Partition, from: number, count: number): Promise<readonly ListedSession[]> {

@@ -117,6 +117,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     this.#overview.partitionsOf(node, partitions);
   spread = (partition: Partition): ReturnType<RedisPartitionOverview["spread"]> =>
     this.#overview.spread(partition);
+  nodesOf = (partition: Partition): Promise<ReadonlySet<NodeId>> => this.#overview.nodesOf(partition);
   leased = (partition: Partition, from: number, count: number): Promise<readonly ListedSession[]> =>
     this.#overview.leased(partition, from, count);
   records = (partition: Partition, ids: readonly BrowserId[]): Promise<BrowsersRead> =>

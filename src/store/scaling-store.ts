@@ -1,7 +1,9 @@
-import { isOnDemand, type NodeId, type Partition } from "../base/ids.js";
+import { findNodeId, isOnDemand, type NodeId, type Partition } from "../base/ids.js";
 import type { PoolDemand, ScalingStore } from "../pool/ports/scaling-store.js";
 import type { PartitionScripts } from "./partition-scripts.js";
 import { templateKeyOf } from "./partition-overview.js";
+
+const atOnce = 1000;
 
 /**
  * By plain commands, one after the other: what moves in between makes a figure wrong by one until it is read
@@ -28,20 +30,32 @@ export class RedisScalingStore implements ScalingStore {
     };
   }
 
-  async leasedOn(node: NodeId, partitions: readonly Partition[]): Promise<number> {
-    const counts = await Promise.all(partitions.map((partition) => this.#leasedIn(partition, node)));
-    return counts.reduce((sum, count) => sum + count, 0);
+  async leasedByNode(partition: Partition): Promise<ReadonlyMap<NodeId, number>> {
+    const leased = new Set<string>();
+    await this.#inPieces(partition, "leased", (id) => leased.add(id));
+    const counts = new Map<NodeId, number>();
+    // The index has members `node browser` of one score (lua/include/node/node-index.lua).
+    await this.#inPieces(partition, "nodeIndex", (place) => {
+      const [text = "", browser = ""] = place.split(" ");
+      const node = leased.has(browser) ? findNodeId(text) : undefined;
+      if (node) counts.set(node, (counts.get(node) ?? 0) + 1);
+    });
+    return counts;
   }
 
-  async #leasedIn(partition: Partition, node: NodeId): Promise<number> {
-    const { scripts } = this;
-    // The index has members `node browser` of one score (lua/include/node/node-index.lua).
-    const places = await scripts.ask((redis) =>
-      redis.zrangebylex(scripts.keyOf(partition, "nodeIndex"), `[${node} `, `(${node}!`),
-    );
-    if (places.length === 0) return 0;
-    const ids = places.map((place) => place.slice(node.length + 1));
-    const since = await scripts.ask((redis) => redis.zmscore(scripts.keyOf(partition, "leased"), ...ids));
-    return since.filter((score) => score !== null).length;
+  /** Nobody else waits for more than one piece. */
+  async #inPieces(
+    partition: Partition,
+    part: "leased" | "nodeIndex",
+    visit: (member: string) => unknown,
+  ): Promise<void> {
+    const key = this.scripts.keyOf(partition, part);
+    for (let from = 0, read = atOnce; read === atOnce; from += atOnce) {
+      const members = await this.scripts.ask((redis) =>
+        redis.zrange(key, String(from), String(from + atOnce - 1)),
+      );
+      read = members.length;
+      members.forEach(visit);
+    }
   }
 }

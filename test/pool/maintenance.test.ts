@@ -7,6 +7,7 @@ import { silentLog } from "../support/browser/chromium-host.js";
 import { ageKeys } from "../support/store/age.js";
 import { type Broken, failing } from "../support/failing.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { costOf } from "../support/store/redis-cost.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { claimOf, openStoreBed, request, type StoreBed } from "../support/store/store-bed.js";
 import { nodeFacts } from "../support/store/node-facts.js";
@@ -114,11 +115,11 @@ test("a node that has started anew meanwhile keeps what it has from then on", as
   const last = pools.find(({ partition }) => partition === order.at(-1)) as PoolBed;
   const poolStore = new Proxy(bed.poolStore, {
     get: (target, name) =>
-      name !== "clearNode"
+      name !== "nodesOf"
         ? Reflect.get(target, name).bind(target)
-        : async (...given: Parameters<typeof bed.poolStore.clearNode>) => {
-            const found = await target.clearNode(...given);
-            if (given[0] !== order[0]) return found;
+        : async (partition: Partition) => {
+            const found = await target.nodesOf(partition);
+            if (partition !== order[0]) return found;
             // It clears up after itself, and is filled again.
             await bed.nodes.forget(nodeA);
             await bed.nodes.beat(nodeFacts(nodeA));
@@ -160,7 +161,7 @@ test("a walk that takes too long goes on where it stopped", async () => {
     },
   });
   await maintenance.fill();
-  expect(visited.size).toBeLessThan(120);
+  expect(visited.size).toBeLessThan(60);
   for (let ticks = 0; ticks < 3; ticks += 1) await maintenance.fill();
   expect(visited.size).toBe(151);
 });
@@ -181,4 +182,84 @@ test.each([
   for (const browser of await pool.browsers()) await bed.reports.gone(browser.id, claimOf(browser));
   await upkeepWith().reap();
   expect(await bed.redis.keys("*pools")).toEqual([]);
+});
+
+test("nodes that are lost together cost each partition one question, and one more for each that it has", async () => {
+  const pools = await Promise.all(Array.from({ length: 20 }, () => openPool(2)));
+  const lost = Array.from({ length: 30 }, (_, place) => `lost-${place}` as NodeId);
+  for (const node of lost) await bed.nodes.beat(nodeFacts(node));
+  await pools[0]?.launch(1, { node: lost[0] as NodeId });
+  await pools[1]?.launch(1, { node: lost[1] as NodeId });
+  await silenceBeats();
+  const asked = { nodesOf: 0, clearNode: 0 };
+  const poolStore = new Proxy(bed.poolStore, {
+    get: (target, name) => {
+      if (name === "nodesOf" || name === "clearNode") asked[name] += 1;
+      return Reflect.get(target, name).bind(target);
+    },
+  });
+  await upkeepWith({ poolStore }).reap();
+  expect(asked).toEqual({ nodesOf: pools.length + 1, clearNode: 2 });
+  expect(await bed.nodes.lost()).toHaveLength(2);
+  await upkeepWith().reap();
+  expect(await bed.nodes.lost()).toEqual([]);
+  expect(await bed.nodes.known()).toEqual([]);
+});
+
+test("what a pool has noted of a node that is lost goes with it, also where it has nothing there", async () => {
+  const pool = await openPool(1);
+  await bed.nodes.beat(nodeFacts(nodeB));
+  await pool.launch(1, { node: nodeB });
+  await bed.poolStore.silenceNode(pool.partition, nodeB, 60_000);
+  for (const { id } of await pool.browsers()) {
+    const end = await bed.reports.end(id, "crashed", "");
+    if (end.kind === "retiring") await bed.reports.gone(id, end.claim);
+  }
+  expect(await bed.redis.hget(pool.key("pool"), "closed")).toContain(nodeB);
+  await silenceBeats();
+  await upkeepWith().reap();
+  expect(await bed.redis.hget(pool.key("pool"), "closed")).toBeNull();
+});
+
+test("rooms of a large fleet are looked at in turn, each within a few looks", async () => {
+  const nodes = Array.from({ length: 150 }, (_, place) => `room-${place}` as NodeId);
+  for (const node of nodes) {
+    await bed.nodes.beat(nodeFacts(node));
+    const room = { id: `${"0".repeat(12)}${"1".repeat(12)}` as never, bytes: 1 };
+    await bed.nodes.reserveRoom(nodeFacts(node), room);
+  }
+  await ageKeys(bed.redis, await bed.redis.keys("*room*"), 100_000);
+  const left = async (): Promise<number> => (await bed.redis.keys("*:room")).length;
+  expect(await left()).toBe(150);
+  const upkeep = upkeepWith();
+  await upkeep.reap();
+  expect(await left()).toBe(86);
+  await upkeep.reap();
+  await upkeep.reap();
+  expect(await left()).toBe(0);
+});
+
+test("a recycling marks a large pool in pieces, none of which reads more than a piece", async () => {
+  const pool = await openPool(400);
+  await pool.launch(400, { recycleAt: 1 });
+  const reads: number[] = [];
+  const poolStore = new Proxy(bed.poolStore, {
+    get: (target, name) =>
+      name !== "recycle"
+        ? Reflect.get(target, name).bind(target)
+        : async (...given: Parameters<typeof bed.poolStore.recycle>) => {
+            let marked = 0;
+            const { reads: cost } = await costOf(bed.redis, async () => {
+              marked = await target.recycle(...given);
+            });
+            reads.push(cost);
+            return marked;
+          },
+  });
+  await upkeepWith({ poolStore }).recycle();
+  // A quarter of the pool, by 50 at a time, and a last piece that finds that to be enough; and sessions on
+  // demand, of which there are none.
+  expect(await bed.redis.scard(pool.key("replaceable"))).toBe(100);
+  expect(reads).toHaveLength(4);
+  for (const cost of reads) expect(cost).toBeLessThan(60);
 });

@@ -26,6 +26,11 @@ onBoth("what a scaler is told", ({ bed }) => {
       overcommit: 1,
       partitions: async () => pools.map(({ partition }) => partition),
     })();
+  const callsOf = async (...names: string[]): Promise<number> => {
+    const text = await bed().redis.info("commandstats");
+    const calls = names.map((name) => new RegExp(`^cmdstat_${name}:calls=(\\d+)`, "m").exec(text)?.[1] ?? 0);
+    return calls.reduce((sum: number, count) => sum + Number(count), 0);
+  };
 
   test("counts what each node has lent, in all pools", async () => {
     await bed().nodes.beat(factsOf(nodeA));
@@ -45,6 +50,38 @@ onBoth("what a scaler is told", ({ bed }) => {
     ]);
     expect(scaling).toMatchObject({ lacking: 1, unplaceable: 0, idle: 1, leased: 2, serving: 1 });
   });
+
+  test("asks no more of many nodes than of few, and of pools that have lent nothing not where their browsers are", async () => {
+    const asked = async (nodes: readonly NodeFacts["id"][]): Promise<number> => {
+      for (const id of nodes) await bed().nodes.beat(factsOf(id));
+      const pools = [await PoolBed.create(bed(), { size: 1 }), await PoolBed.create(bed(), { size: 1 })];
+      for (const pool of pools) await pool.launch(1, { node: nodeA });
+      await pools[0]?.lend();
+      const before = await callsOf("zrange", "hexists");
+      expect((await read(...pools)).leased).toBe(1);
+      return (await callsOf("zrange", "hexists")) - before;
+    };
+    const few = await asked([nodeA]);
+    const many = ["c", "d", "e", "f", "g"].map((letter) => `node-${letter}` as NodeFacts["id"]);
+    expect(await asked([nodeA, nodeB, ...many])).toBe(few);
+    // The leases and the places of the one pool that has lent something.
+    expect(few).toBe(2);
+  });
+
+  test("counts leases in a pool of more browsers than are read at once", async () => {
+    await bed().nodes.beat(factsOf(nodeA));
+    await bed().nodes.beat(factsOf(nodeB));
+    const pool = await PoolBed.create(bed(), { size: 1200, fill_rate_per_minute: 100_000 });
+    await pool.launch(1100, { node: nodeA });
+    await pool.launch(50, { node: nodeB });
+    const { leased } = await read(pool);
+    expect(leased).toBe(0);
+    for (let lent = 0; lent < 20; lent += 1) await pool.lend();
+    const counts = await bed().scaling.leasedByNode(pool.partition);
+    const records = await pool.browsers();
+    const onA = records.filter(({ state, node }) => state === "leased" && node === nodeA).length;
+    expect([counts.get(nodeA) ?? 0, counts.get(nodeB) ?? 0]).toEqual([onA, 20 - onA]);
+  }, 60_000);
 
   test("leaves out a pool that is deleted, and fails where Redis does", async () => {
     const pool = await PoolBed.create(bed(), { size: 5 });

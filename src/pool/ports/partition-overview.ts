@@ -45,6 +45,8 @@ export interface PartitionOverview {
   partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]>;
   /** The number of browsers of this partition on each node. */
   spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: Millis }>;
+  /** Nodes on which it has browsers, or of which it has noted anything. */
+  nodesOf(partition: Partition): Promise<ReadonlySet<NodeId>>;
   /** Leased browsers, last created first: `count` of them after the first `from`. */
   leased(partition: Partition, from: number, count: number): Promise<readonly ListedSession[]>;
   /** The records of at most 1000 browsers; those that are gone are left out. */

@@ -12,6 +12,6 @@ export interface PoolDemand {
 export interface ScalingStore {
   /** Undefined of sessions on demand, which have no size, and of a pool that is deleted. */
   findDemand(partition: Partition): Promise<PoolDemand | undefined>;
-  /** How many browsers of a node are leased, in all pools together. */
-  leasedOn(node: NodeId, partitions: readonly Partition[]): Promise<number>;
+  /** How many browsers of a partition are leased on each node that has any. */
+  leasedByNode(partition: Partition): Promise<ReadonlyMap<NodeId, number>>;
 }

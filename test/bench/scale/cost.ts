@@ -15,6 +15,8 @@ export interface Cost {
 /** One script, as often as it took longer than is logged. */
 interface SlowScript {
   readonly name: string;
+  /** One of ours, and no command. */
+  readonly isScript: boolean;
   readonly times: number;
   readonly medianMs: number;
   readonly longestMs: number;
@@ -29,6 +31,8 @@ const nameByDigest = new Map(
     ...(judged ? [[judged.sha, `${name} (judged)`] as const] : []),
   ]),
 );
+
+const names = new Set(nameByDigest.values());
 
 async function counters(redis: Redis): Promise<{ at: number; commands: number; busyMs: number }> {
   const [stats, cpu] = await Promise.all([redis.info("commandstats"), redis.info("cpu")]);
@@ -66,6 +70,7 @@ function slowOf(entries: readonly LogEntry[]): readonly SlowScript[] {
       const sorted = all.toSorted((one, other) => one - other);
       return {
         name,
+        isScript: names.has(name),
         times: sorted.length,
         medianMs: sorted[Math.floor(sorted.length / 2)] ?? 0,
         longestMs: sorted.at(-1) ?? 0,

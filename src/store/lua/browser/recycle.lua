@@ -43,13 +43,15 @@ local function mark(browser)
   write(browser)
   marked = marked + 1
 end
+-- One script marks no more than this, so that nobody waits long for it in a large pool (pool/maintenance.ts
+-- asks again).
+local mostAtOnce = A.node ~= "" and most or 50
 local function markAll(ids)
   for _, id in ipairs(ids) do
+    if marked >= mostAtOnce or redis.call("SCARD", K.replaceable) >= most then return end
     local browser = read(id)
     local isInService = browser.state ~= "launching" and browser.state ~= "retiring"
-    if isInService and not browser.replaceable and redis.call("SCARD", K.replaceable) < most then
-      mark(browser)
-    end
+    if isInService and not browser.replaceable then mark(browser) end
   end
 end
 rebuildIndexIfStale()
@@ -61,10 +63,12 @@ if A.node ~= "" then
   keepClosed(closed)
   rankIdleOf(A.node, closed)
 else
-  -- No more are marked than `most`, so among twice as many are those that may be.
-  markAll(redis.call("ZRANGEBYSCORE", K.ageIndex, "-inf", now, "LIMIT", 0, 2 * most))
+  -- No more are marked than this, so among twice as many are those that may be: one that is launching or
+  -- retiring stands in no index for long.
+  local looked = 2 * math.min(most, mostAtOnce)
+  markAll(redis.call("ZRANGEBYSCORE", K.ageIndex, "-inf", now, "LIMIT", 0, looked))
   if A.maxLeases ~= "" then
-    markAll(redis.call("ZRANGEBYSCORE", K.leaseCountIndex, A.maxLeases, "+inf", "LIMIT", 0, 2 * most))
+    markAll(redis.call("ZRANGEBYSCORE", K.leaseCountIndex, A.maxLeases, "+inf", "LIMIT", 0, looked))
   end
 end
 return finish("recycled", tostring(marked))
