@@ -15,7 +15,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         chromium chromium-headless-shell redis-server xvfb bubblewrap util-linux tini \
         fonts-liberation fonts-noto-cjk fonts-noto-color-emoji \
-    && rm -rf /var/lib/apt/lists/* \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* \
     && install -d -o node -g node -m 0700 /data
 WORKDIR /app
 COPY --from=build /app/node_modules node_modules

@@ -18,6 +18,7 @@ const usage = `usage: node scripts/bootstrap.mjs <command>
   prove:egress     every known way out of a browser, tried (--help lists its options)
   prove:isolation  everything known to reach past a browser's walls, tried (--help lists its options)
   prove:crd        the custom resource of k8s/, tried on Kubernetes's own server of such resources, which is built from Debian's sources
+  prove:image      the image, built and started as each overlay of k8s/ starts it (names of overlays choose)
   prove:faults     what a sick Redis, control or node does to callers, tried and timed (file names and -t NAME choose)
   audit:verify     whether the audit log is as it was sealed (--help lists its options)
   vault:rewrap     the keys of all vaults wrapped by the provider of now (--help says more)
@@ -47,6 +48,7 @@ const commands = new Set([
   "prove:egress",
   "prove:isolation",
   "prove:crd",
+  "prove:image",
   "prove:faults",
   "audit:verify",
   "vault:rewrap",

@@ -100,6 +100,11 @@ async function proveCrd(root, args) {
   await runBuilt(root, { target: "prove", file: "test/proof/crd/prove.js", needs }, args);
 }
 
+async function proveImage(root, args) {
+  const needs = { required: ["images", "bootstrap", "containers", "network"], optional: [] };
+  await runBuilt(root, { target: "prove", file: "test/proof/image/prove.js", needs }, args);
+}
+
 async function simulate(root, args) {
   await runBuilt(root, { target: "prove", file: "test/simulation/long.js" }, args);
 }
@@ -152,6 +157,7 @@ const commands = {
   "prove:egress": proveEgress,
   "prove:isolation": proveIsolation,
   "prove:crd": proveCrd,
+  "prove:image": proveImage,
   "prove:faults": proveFaults,
   "audit:verify": verifyAudit,
   "vault:rewrap": rewrapVaults,

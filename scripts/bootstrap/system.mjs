@@ -50,6 +50,7 @@ export const tools = {
   containers: { places: ["crun"], debian: "crun", fedora: "crun" },
   /** Fedora has no AppArmor. */
   profiles: { places: ["apparmor_parser"], debian: "apparmor" },
+  images: { places: ["buildah"], debian: "buildah", fedora: "buildah" },
   bootstrap: { places: ["mmdebstrap"], debian: "mmdebstrap" },
   certificates: { places: ["openssl"], debian: "openssl", fedora: "openssl" },
   network: { places: ["ip"], debian: "iproute2", fedora: "iproute" },

@@ -200,9 +200,17 @@ test("each overlay says how browsers get their roots", async () => {
   });
   expect(await contextOf("netns")).toMatchObject({
     hostUsers: false,
-    type: "RuntimeDefault",
+    procMount: "Unmasked",
+    type: "Localhost",
+    localhostProfile: "remuda.json",
     capabilities: { drop: ["ALL"], add: expect.arrayContaining(["SYS_ADMIN", "NET_ADMIN", "SETUID"]) },
   });
+});
+
+test("browsers of a pod with users of its own have uids that it has", async () => {
+  const { node } = configOf(await render(pathOf("netns")), "node");
+  // A kubelet gives each such pod 65,536 ids; a daemon takes a thousand for its browsers.
+  expect(node.uidBase + 1000).toBeLessThan(65_536);
 });
 
 test("a field that there is not is found, and a value of another type", () => {

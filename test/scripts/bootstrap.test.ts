@@ -74,6 +74,7 @@ describe("commands", () => {
       "prove:egress",
       "prove:isolation",
       "prove:crd",
+      "prove:image",
       "prove:faults",
       "audit:verify",
       "vault:rewrap",

@@ -4,7 +4,7 @@
 set -euo pipefail
 directory=$1 port=$2 root=$1/sid
 if [ ! -x "$root/root/apiextensions-apiserver" ]; then
-  rm -rf "$root"
+  rm -rf "$root" && mkdir -p "$directory"
   # The list of sid may be older than its date allows, where the mirror is a copy.
   mmdebstrap --quiet --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' \
     --include=golang-k8s-apiextensions-apiserver-dev,golang-k8s-apiserver-dev,golang-go,etcd-server,ca-certificates \

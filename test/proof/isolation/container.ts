@@ -21,19 +21,21 @@ export interface Context {
 const run = promisify(execFile);
 
 /** What runtimes cover by default (OCI runtimes of Kubernetes 1.36; `procMount: Default`). */
-const maskedPaths = [
-  "/proc/asound",
-  "/proc/acpi",
-  "/proc/kcore",
-  "/proc/keys",
-  "/proc/latency_stats",
-  "/proc/timer_list",
-  "/proc/timer_stats",
-  "/proc/sched_debug",
-  "/proc/scsi",
-  "/sys/firmware",
-];
-const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+export const processMasks = {
+  maskedPaths: [
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+  ],
+  readonlyPaths: ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],
+};
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. */
 const namespaceFlags = 0x7e020000;
@@ -181,28 +183,27 @@ export async function contained({
       ],
       linux: {
         namespaces: ["pid", "mount", "ipc", "uts"].map((type) => ({ type })),
-        ...(context.isProcMasked && { maskedPaths, readonlyPaths }),
+        ...(context.isProcMasked && processMasks),
         ...(context.seccomp && { seccomp: context.seccomp }),
       },
     }),
   );
-  // crun 1.8 refuses a hierarchy of both versions of cgroups, so it is shown the second alone, in a mount
-  // namespace that goes with it. The machine's own /proc, though covered, would let the kernel mount further
-  // ones, as it does in no pod.
-  const script = `mount --rbind / "$0/rootfs" && umount -R -l "$0/rootfs/proc" && umount -l "$0/rootfs/sys/fs/cgroup" && umount -R -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup &&
+  // The machine's own /proc, though covered, would let the kernel mount further ones, as it does in no pod.
+  const place = `mount --rbind / "$0/rootfs" && umount -R -l "$0/rootfs/proc" && umount -l "$0/rootfs/sys/fs/cgroup"`;
+  return crunIn(bundle, place);
+}
+
+let started = 0;
+/**
+ * Gives the command that runs a bundle whose root is put in place first. crun 1.8 refuses a hierarchy of both
+ * versions of cgroups, so it is shown the second alone, in a mount namespace that goes with it.
+ */
+export function crunIn(bundle: string, place: string): string[] {
+  started += 1;
+  const script = `${place} && umount -R -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup &&
     exec crun --cgroup-manager=disabled --root "$0/state" run --pid-file "$0/pid" --bundle "$0" "$1"`;
-  return [
-    "unshare",
-    "--mount",
-    "--propagation",
-    "private",
-    "--",
-    "sh",
-    "-c",
-    script,
-    bundle,
-    `prove-${process.pid}-${Date.now()}`,
-  ];
+  const name = `prove-${process.pid}-${started}-${Date.now()}`;
+  return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, bundle, name];
 }
 
 /** The first process of the container that has this directory, seen from outside. */
