@@ -3,7 +3,7 @@ import { CannotStart } from "../base/cannot-start.js";
 import { Stops } from "../base/stops.js";
 import type { Config } from "../config/config.js";
 import { Cluster } from "../operator/cluster.js";
-import { writeDeletionCosts } from "../operator/deletion-costs.js";
+import { makeCostWriter } from "../operator/deletion-costs.js";
 import { listenForProbes } from "../operator/health.js";
 import { Operator } from "../operator/operator.js";
 import { PoolApi } from "../operator/pool-api.js";
@@ -34,7 +34,7 @@ export async function operatorRole(
   const operator = new Operator({
     cluster,
     reconcile: makeReconcile({ cluster, api, clock }),
-    lookAfterNodes: () => writeDeletionCosts(cluster, api),
+    lookAfterNodes: makeCostWriter({ cluster, api, log }),
     clock,
     log,
     periodMs,

@@ -1,18 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.js";
-import type { Stops } from "../../src/base/stops.js";
-import { openConfig } from "../../src/config/config.js";
-import { operatorRole } from "../../src/daemon/operator.js";
-import { makeLogBook } from "../support/http/http-server.js";
-import { newDirectory } from "../support/killed-runs.js";
 import { TestCluster } from "../support/kubernetes/cluster.js";
+import { type RunningOperator, startOperator } from "../support/kubernetes/operator.js";
 import { TestPools } from "../support/kubernetes/pools.js";
 
 let cluster: TestCluster;
 let pools: TestPools;
-let operators: { stops: Stops; stopping: AbortController }[];
+let operators: RunningOperator[];
 
 beforeEach(async () => {
   cluster = await TestCluster.open();
@@ -20,39 +13,13 @@ beforeEach(async () => {
   operators = [];
 });
 afterEach(async () => {
-  for (const { stops, stopping } of operators) {
-    stopping.abort();
-    await stops.run();
-  }
+  for (const { stop } of operators) await stop();
   await Promise.all([cluster.close(), pools.close()]);
 });
 
-/** `period_seconds` is so long, where a watch is what has to be seen, that no round comes in between. */
 async function operate(settings: object = { period_seconds: 1, request_limit_seconds: 1 }): Promise<void> {
-  const directory = newDirectory("operator");
-  const file = join(directory, "config.json");
-  writeFileSync(file, JSON.stringify({ server: { port: 0 }, operator: settings }));
-  const opened = openConfig({
-    packageRoot: directory,
-    env: {
-      REMUDA_ROLE: "operator",
-      REMUDA_CONFIG: file,
-      REMUDA_API_URL: pools.url,
-      REMUDA_API_KEY: "a-key-of-the-organization",
-    },
-  });
-  if (opened.kind === "refused") throw new Error(opened.faults.join());
-  const stopping = new AbortController();
-  const context = {
-    log: makeLogBook().log,
-    clock: systemClock,
-    stopping: stopping.signal,
-    hurry: new AbortController().signal,
-    fail: (error: unknown) => {
-      throw error;
-    },
-  };
-  operators.push({ stops: await operatorRole(opened.config, context, cluster.kubeConfig), stopping });
+  const apiKey = "a-key-of-the-organization";
+  operators.push(await startOperator({ cluster, apiUrl: pools.url, apiKey, settings }));
 }
 
 const eventually = (what: () => void): Promise<void> => vi.waitFor(what, { timeout: 20_000, interval: 20 });
