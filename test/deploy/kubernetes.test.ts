@@ -31,6 +31,8 @@ const given: Readonly<Record<string, string>> = {
   REMUDA_CLUSTER_SECRET: secret,
   REMUDA_ENCRYPTION_KEY: secret,
   REMUDA_API_KEY: secret,
+  REMUDA_API_URL: "http://remuda-control",
+  REMUDA_NAMESPACE: "remuda",
   REMUDA_HOST: "10.0.0.7",
   REMUDA_NODE_ID: "remuda-node-5d8f9c7b64-x2x9k",
 };
@@ -85,7 +87,7 @@ describe.each(overlays)("overlay %s", (overlay) => {
   test("its pods pass the Pod Security that its namespace enforces", async () => {
     const namespace = manifestOf<V1ConfigMap>(await manifests, "Namespace", "remuda");
     const level = namespace.metadata?.labels?.["pod-security.kubernetes.io/enforce"];
-    const roles = ["control", "node"];
+    const roles = ["control", "node", "operator", ...(overlay === "trial" ? ["redis"] : [])];
     const faults = podSecurityFaults(
       level ?? "",
       roles.map(async (role) => podOf(await manifests, role)),
@@ -129,6 +131,15 @@ describe.each(overlays)("overlay %s", (overlay) => {
         ? { host: "127.0.0.1", publicUrl: null }
         : { host: "0.0.0.0", publicUrl: expect.stringMatching(/^https:/) },
     );
+  });
+
+  test("the operator's pod has a key of its own, and no secret of the other pods", async () => {
+    const { env = [] } = podOf(await manifests, "operator").container;
+    const secrets = env.flatMap(({ name, valueFrom }) =>
+      valueFrom?.secretKeyRef ? [{ variable: name, secret: valueFrom.secretKeyRef.name }] : [],
+    );
+    expect(secrets).toEqual([{ variable: "REMUDA_API_KEY", secret: "remuda-operator" }]);
+    expect(configOf(await manifests, "operator").role).toBe("operator");
   });
 
   test("nodes are called like their pods", async () => {
