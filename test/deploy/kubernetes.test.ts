@@ -21,7 +21,7 @@ import { newDirectory } from "../support/killed-runs.js";
 import { writeFileSync } from "node:fs";
 
 const root = join(import.meta.dirname, "../..");
-const overlays = ["trial", "restricted", "netns"] as const;
+const overlays = ["trial", "restricted", "apparmor", "netns"] as const;
 const pathOf = (overlay: string): string => join(root, "k8s/overlays", overlay);
 const secret = "0123456789abcdef";
 
@@ -216,6 +216,18 @@ test("each overlay says how browsers get their roots", async () => {
     localhostProfile: "remuda.json",
     capabilities: { drop: ["ALL"], add: expect.arrayContaining(["SYS_ADMIN", "NET_ADMIN", "SETUID"]) },
   });
+});
+
+test("the overlay for AppArmor is the restricted one and the profile that lies beside it", async () => {
+  const [restricted, apparmor] = await Promise.all([
+    render(pathOf("restricted")),
+    render(pathOf("apparmor")),
+  ]);
+  const { spec } = podOf(apparmor, "node");
+  const [, name] = /^profile (\S+) /m.exec(readFileSync(join(root, "k8s/apparmor-remuda"), "utf8")) ?? [];
+  expect(spec.securityContext?.appArmorProfile).toEqual({ type: "Localhost", localhostProfile: name });
+  delete spec.securityContext?.appArmorProfile;
+  expect(apparmor).toEqual(restricted);
 });
 
 test("browsers of a pod with users of its own have uids that it has", async () => {

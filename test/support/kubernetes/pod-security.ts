@@ -14,6 +14,8 @@ const rules: readonly (readonly [string, (pod: Pod) => boolean])[] = [
     "has no seccomp profile",
     ({ spec }) => ["RuntimeDefault", "Localhost"].includes(spec.securityContext?.seccompProfile?.type ?? ""),
   ],
+  ["has no AppArmor profile", ({ spec }) => spec.securityContext?.appArmorProfile?.type !== "Unconfined"],
+  ["unmasks /proc", ({ container }) => (container.securityContext?.procMount ?? "Default") === "Default"],
   ["may gain privileges", ({ container }) => container.securityContext?.allowPrivilegeEscalation === false],
   [
     "keeps capabilities",
