@@ -12,9 +12,9 @@ export interface Driven {
   readonly hasSandbox: boolean;
   readonly uid: number | undefined;
   readonly title: string;
-  /** Of the address of this machine that no rule opens. */
+  /** An address that no rule opens was refused. */
   readonly isDenied: boolean;
-  /** Filters of system calls that lie on its renderers, and whether they say `--no-sandbox`. */
+  /** A filter of system calls lies on each renderer, and none says `--no-sandbox`. */
   readonly isRendererFiltered: boolean;
   readonly pictureBytes: number;
   readonly zombies: number;
@@ -105,7 +105,7 @@ async function renderersOf(first: number): Promise<number[]> {
   return found.flat();
 }
 
-/** Chromium's sandbox lays a filter of its own on each renderer, in a user namespace below its own. */
+/** Chromium's sandbox lays a filter of system calls on each renderer. */
 async function areFiltered(renderers: readonly number[]): Promise<boolean> {
   const each = await Promise.all(
     renderers.map(

@@ -27,7 +27,7 @@ export interface Deployed {
   close(): Promise<ReadonlyMap<string, number | null>>;
 }
 
-/** Of a trial: another deployment has a Redis of its own, for which this one stands in. */
+/** The trial's Redis stands in for the one that another deployment brings. */
 const redisOf = async (): Promise<Manifest[]> => await render(join(manifests, "overlays/trial"));
 
 function podOf(rendered: readonly Manifest[], role: string, address: string): Pod {

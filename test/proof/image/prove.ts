@@ -107,7 +107,7 @@ async function tryHealth(pid: number, { Healthcheck }: ImageConfig): Promise<boo
     "env",
     "PATH=/usr/local/bin:/usr/bin:/bin",
   ];
-  // The daemon of a pod listens on the pod's address alone where it is told so, and a control on all.
+  // It asks the loopback address, on which a control listens and a node, told its pod's address, does not.
   return await run("nsenter", [...inside, ...command]).then(
     () => true,
     () => false,
