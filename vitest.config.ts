@@ -9,8 +9,9 @@ const pure = ["test/{architecture,base,config,deploy,telemetry/commands}/**/*.te
  * (DECISIONS.md#175).
  */
 const sharing = [
-  "access,archive,audit,daemon,egress,gateway,http,lease,node,observe,oidc,operator,pool,registry,schedule,spec",
-  "store,system,telemetry",
+  "access,archive,audit,daemon,egress,form,gateway,http,keys,lease,node,observe,oidc,operator,pool,registry",
+  "schedule,scripts,spec,store,system,telemetry,vault",
+  "browser/{cdp,extensions,fill,passkeys,policy,profile,reset}",
 ];
 const shared = [`test/{${sharing.join(",")}}/**/*.test.ts`];
 /** Faults stop what others would miss, and wait more than they compute. */
@@ -18,15 +19,24 @@ const alone = ["test/faults/**/*.test.ts"];
 /** What takes all that the machine has, for a while without walls, would keep other browsers from their start. */
 const crowding = ["test/proof/isolation/**/*.test.ts"];
 
-/** Those that start daemons and browsers come first among their project's, so that no worker ends with one alone. */
+/** What takes some twenty seconds or more. */
+const longest = new RegExp(
+  `/(${[
+    "audit-export-kills|clocks-apart|corpus|cut-delete|descriptors|extensions|forced-extensions|frozen|hostile-clients",
+    "internal-pages|killed-(?:browser|daemon|making)|memory|moved-clocks|node-name|page-access|reset|roles|traffic",
+  ].join("|")})\\.test\\.ts$`,
+);
+/** What starts daemons and browsers. */
+const starting = /\/test\/(browser|form|gateway|node|proof|system)\//;
+
+/** The longest come first among their project's, so that no worker ends with one alone. */
 class LongestFirst extends BaseSequencer {
   override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(specs);
     const projects = [...new Set(sorted.map(({ project }) => project))];
-    const isLong = ({ moduleId }: TestSpecification): boolean =>
-      /\/test\/(gateway|node|proof|system)\//.test(moduleId);
-    const rank = (spec: TestSpecification): number =>
-      2 * projects.indexOf(spec.project) + (isLong(spec) ? 0 : 1);
+    const turn = ({ moduleId }: TestSpecification): number =>
+      longest.test(moduleId) ? 0 : starting.test(moduleId) ? 1 : 2;
+    const rank = (spec: TestSpecification): number => 3 * projects.indexOf(spec.project) + turn(spec);
     return sorted.toSorted((one, other) => rank(one) - rank(other));
   }
 }
@@ -75,13 +85,14 @@ export default defineConfig({
           include: shared,
           pool: "forks",
           isolate: false,
-          maxWorkers: 2,
+          // Two left a processor idle for a quarter of the time, since many wait for what is to happen.
+          maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },
       },
       {
         extends: true,
-        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 3, sequence: { groupOrder: 3 } },
+        test: { name: "alone", include: alone, pool: "forks", maxWorkers: 4, sequence: { groupOrder: 3 } },
       },
       {
         extends: true,

@@ -37,5 +37,9 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
     await cp(join(root, folder), join(directory, folder), { recursive: true, filter });
   await bundleDaemon(directory);
   project.provide("compiled", directory);
-  return () => rm(directory, { recursive: true });
+  return async () => {
+    await rm(directory, { recursive: true });
+    // What lasted as long as the workers, which have ended, is left like that of a killed run.
+    await clearKilledRuns();
+  };
 }
