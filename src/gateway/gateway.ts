@@ -28,6 +28,7 @@ import { wantedSession } from "./bidi/socket.js";
 import { answerCurl, observeCurl, runCurl } from "./curl.js";
 import { listPage, versionPage } from "./discovery.js";
 import { findBrowserOf, type BrowserLocation } from "./find-browser.js";
+import { KeptConnections } from "./relay/kept-connections.js";
 import { forwardRequest, forwardUpgrade, type RelayRoute } from "./relay/forward.js";
 import type { Gate } from "./gates/gate.js";
 import { JudgeThreads } from "./gates/judge-threads.js";
@@ -60,10 +61,8 @@ interface Exchange {
 }
 
 const longestCurlMs = 60_000;
-const notWebSocket: GatewayRefusal = {
-  code: "bad_request",
-  message: "This address is for WebSocket clients",
-};
+const onlySockets = "This address is for WebSocket clients";
+const notWebSocket: GatewayRefusal = { code: "bad_request", message: onlySockets };
 /** Some clients send their message in parts; 16 MiB need no more. */
 const mostFragments = 1024;
 /** Pieces in which what is not whole of a message may come. */
@@ -76,6 +75,7 @@ const mostPieces = 64 * 1024;
 export class Gateway {
   readonly #handshakes = new Set<Handshake>();
   readonly #forwards = new Set<() => void>();
+  readonly #kept = new KeptConnections();
   readonly #webSockets: WebSocketServer;
   readonly #clients: ClientCounts;
   readonly #bidiSeats: BidiSeats;
@@ -136,6 +136,7 @@ export class Gateway {
   /** Ends every client of this daemon; resolves when Chromium has detached them. */
   async close(): Promise<void> {
     for (const end of this.#forwards) end();
+    this.#kept.close();
     const ends = [...this.#handshakes].map((handshake) =>
       handshake.end(closeCodes.goingAway, "this daemon is stopping"),
     );
@@ -183,13 +184,14 @@ export class Gateway {
   }
 
   #forward(upgrade: UpgradeRequest, address: NodeAddress): void {
-    const end = forwardUpgrade(upgrade, { ...this.parts, ...this.#wayTo(address) });
+    const end = forwardUpgrade(upgrade, this.#route(address, this.parts.limits));
     this.#forwards.add(end);
     upgrade.socket.once("close", () => this.#forwards.delete(end));
   }
 
-  #wayTo(address: NodeAddress): Pick<RelayRoute, "address" | "unreachable"> {
-    return { address, unreachable: () => this.parts.ports.unreachable?.(address) };
+  #route(address: NodeAddress, limits: RelayRoute["limits"]): RelayRoute {
+    const { clock, ports } = this.parts;
+    return { address, clock, kept: this.#kept, limits, unreachable: () => ports.unreachable?.(address) };
   }
 
   async #answer(path: Path, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -198,11 +200,7 @@ export class Gateway {
     if (path.wanted.kind !== "curl" && !(await this.#pages.enter(found.lease, response)))
       return refuseRequest(response, { code: "too_many_requests" });
     if (found.kind === "elsewhere")
-      return forwardRequest(request, response, {
-        ...this.parts,
-        ...this.#wayTo(found.address),
-        limits: this.#limitsOf(path),
-      });
+      return forwardRequest({ request, response, route: this.#route(found.address, this.#limitsOf(path)) });
     if (path.wanted.kind === "client") return refuseRequest(response, notWebSocket);
     const gone = new AbortController();
     response.once("close", () => gone.abort());

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 import type { Clock } from "../../base/clock.js";
@@ -6,6 +6,7 @@ import type { UpgradeRequest } from "../handshake.js";
 import { refuseRequest, refuseUpgrade, type GatewayRefusal } from "../refusals.js";
 import type { GatewayLimits } from "../limits.js";
 import type { NodeAddress } from "../ports.js";
+import type { KeptConnections } from "./kept-connections.js";
 import { requestTo, tlsTo } from "./post.js";
 
 /**
@@ -19,6 +20,7 @@ export const wasForwarded = (headers: IncomingHttpHeaders): boolean => headers[m
 export interface RelayRoute {
   readonly address: NodeAddress;
   readonly clock: Clock;
+  readonly kept: KeptConnections;
   readonly limits: Pick<GatewayLimits, "connectMs" | "answerMs">;
   /** The node took no connection, or did not answer in time; a client that went before says nothing of it. */
   unreachable?(): void;
@@ -34,7 +36,10 @@ function dial(to: NodeAddress): readonly [Socket, "connect" | "secureConnect"] {
     : [connect({ host: to.host, port: to.port }), "connect"];
 }
 
-/** Repeats the upgrade on the node's address and joins the two sockets: frames pass unseen. */
+/**
+ * Repeats the upgrade on the node's address and joins the two sockets: frames pass unseen. It has a
+ * connection of its own, since a WebSocket is all that its connection carries from then on (RFC 6455, 4.1).
+ */
 export function forwardUpgrade(
   { request, socket, head }: UpgradeRequest,
   { address, clock, limits, unreachable: told }: RelayRoute,
@@ -87,41 +92,95 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): stri
   return [...lines, `${marker}: 1`, "", ""].join("\r\n");
 }
 
+/** These speak of one connection, and not of what is sent on it (RFC 9110, 7.6.1). */
+const hopByHop = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+const endToEnd = (headers: IncomingHttpHeaders): IncomingHttpHeaders =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !hopByHop.has(name)));
+
+/** How long a body is stays said in the client's way: without, it would be taken for further requests. */
+const framed = (headers: IncomingHttpHeaders): IncomingHttpHeaders => {
+  const encoding = headers["transfer-encoding"];
+  return { ...endToEnd(headers), ...(encoding !== undefined && { "transfer-encoding": encoding }) };
+};
+
+interface Forwarded {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly route: RelayRoute;
+}
+
+/**
+ * A request without a body may go over a kept connection: where the node has just closed that, it can be sent
+ * again. Nothing of a body is left on the way to the next request either, whoever asks that.
+ */
+const mayShare = ({ method, headers }: IncomingMessage): boolean =>
+  (method === "GET" || method === "HEAD") &&
+  headers["content-length"] === undefined &&
+  headers["transfer-encoding"] === undefined;
+
 /** Sends the request on to the node's address and its answer back, both unread. */
-export function forwardRequest(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { address, clock, limits, unreachable: told }: RelayRoute,
-): void {
+export function forwardRequest(forwarded: Forwarded): void {
+  const { request, route } = forwarded;
+  if (!mayShare(request)) return void request.pipe(send(forwarded, false));
+  const again = (): void => void send(forwarded, false).end();
+  send(forwarded, route.kept.to(route.address), again).end();
+}
+
+/** `again`: called instead of a refusal where a kept connection was closed before any answer came. */
+function send(
+  { request, response, route }: Forwarded,
+  agent: Agent | false,
+  again?: () => void,
+): ClientRequest {
+  const { address, clock, limits, unreachable: told } = route;
   const { method, url, headers } = request;
   const onward = requestTo(address, {
     method,
     path: url,
-    headers: { ...headers, [marker]: "1" },
-    agent: false,
+    headers: { ...framed(headers), [marker]: "1" },
+    agent,
   });
   let refused = unreachable;
-  const late = (): void => void onward.destroy(new Error("the node did not answer in time"));
+  let isLate = false;
+  const late = (): void => {
+    isLate = true;
+    onward.destroy(new Error("the node did not answer in time"));
+  };
   let cancel = clock.after(limits.connectMs, late);
-  onward.once("socket", (socket) =>
-    socket.once(address.isSecure ? "secureConnect" : "connect", () => {
-      cancel();
-      refused = silent;
-      cancel = clock.after(limits.answerMs, late);
-    }),
-  );
+  const connected = (): void => {
+    cancel();
+    refused = silent;
+    cancel = clock.after(limits.answerMs, late);
+  };
+  onward.once("socket", (socket) => {
+    if (onward.reusedSocket) connected();
+    else socket.once(address.isSecure ? "secureConnect" : "connect", connected);
+  });
   onward.once("response", (answer) => {
     cancel();
-    response.writeHead(answer.statusCode ?? 502, answer.headers);
+    response.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
     answer.pipe(response);
     answer.once("error", () => response.destroy());
   });
   onward.once("error", () => {
     cancel();
     const isClientGone = response.destroyed;
+    if (again && onward.reusedSocket && !isLate && !isClientGone && !response.headersSent) return again();
     refuseRequest(response, refused);
     if (!isClientGone) told?.();
   });
+  // A connection on which something of this answer may still come is nobody else's: it is closed.
   response.once("close", () => onward.destroy());
-  request.pipe(onward);
+  return onward;
 }
