@@ -20,6 +20,7 @@ const usage = `usage: node scripts/bootstrap.mjs <command>
   prove:crd        the custom resource of k8s/, tried on Kubernetes's own server of such resources, which is built from Debian's sources
   prove:image      the image, built and started as each overlay of k8s/ starts it (names of overlays choose)
   prove:faults     what a sick Redis, control or node does to callers, tried and timed (file names and -t NAME choose)
+  soak             minutes of churn, after which memory and latency are as before and nothing is left (--minutes N)
   audit:verify     whether the audit log is as it was sealed (--help lists its options)
   vault:rewrap     the keys of all vaults wrapped by the provider of now (--help says more)
   simulate         the randomised simulation, seed after seed, until one breaks (--help lists its options)
@@ -50,6 +51,7 @@ const commands = new Set([
   "prove:crd",
   "prove:image",
   "prove:faults",
+  "soak",
   "audit:verify",
   "vault:rewrap",
   "simulate",

@@ -120,6 +120,20 @@ async function proveFaults(root, args) {
   );
 }
 
+/** Churn for so many minutes; browsers, memory and latency have to be at the end what they were. */
+async function soak(root, args) {
+  const [option, minutes, ...rest] = args;
+  if (args.length > 0 && !(option === "--minutes" && Number(minutes) > 0 && rest.length === 0))
+    throw new Refusal("usage: npm run soak -- --minutes N   (30 where it is left out)");
+  await prepareTests(root);
+  const vitest = join(root, "node_modules/vitest/vitest.mjs");
+  return await runOpenly(
+    process.execPath,
+    [vitest, "run", "--config", join(root, "test/soak/vitest.config.ts")],
+    { cwd: root, env: { ...process.env, SOAK_MINUTES: minutes ?? "30" } },
+  );
+}
+
 /** Runs the file in this very process, as a program of its own. */
 async function runBuilt(root, { target, file, needs }, args) {
   await prepareTests(root, needs);
@@ -159,6 +173,7 @@ const commands = {
   "prove:crd": proveCrd,
   "prove:image": proveImage,
   "prove:faults": proveFaults,
+  soak,
   "audit:verify": verifyAudit,
   "vault:rewrap": rewrapVaults,
   simulate,
