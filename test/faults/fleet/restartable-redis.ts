@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { rm } from "node:fs/promises";
+import { Redis } from "ioredis";
+import { bound } from "../../support/bound.js";
+import { newDirectory } from "../../support/killed-runs.js";
+import type { RestartableRedis } from "./network.js";
+
+interface Place {
+  readonly through: readonly string[];
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Writes are on its disk before they are answered, so that a kill takes none of them. */
+export async function openRestartableRedis({
+  through,
+  host,
+  port,
+}: Place): Promise<RestartableRedis & { readonly url: string; close(): Promise<void> }> {
+  const folder = newDirectory("redis");
+  const settings = [
+    "--bind",
+    host,
+    "--port",
+    String(port),
+    "--protected-mode",
+    "no",
+    "--dir",
+    folder,
+    "--save",
+    "",
+  ];
+  const kept = ["--appendonly", "yes", "--appendfsync", "always", "--loglevel", "warning"];
+  let child: ChildProcess | undefined;
+  const client = (): Redis => new Redis(port, host, { retryStrategy: () => 20, maxRetriesPerRequest: null });
+  const redis = {
+    url: `redis://${host}:${port}`,
+    client,
+    async start() {
+      const [program = "", ...args] = [...through, ...bound("redis-server", ...settings, ...kept)];
+      child = spawn(program, args, { stdio: "ignore" });
+      const asking = client();
+      asking.on("error", () => {});
+      await asking.ping();
+      asking.disconnect();
+    },
+    async kill() {
+      const ending = child;
+      child = undefined;
+      ending?.kill("SIGKILL");
+      if (ending) await once(ending, "exit");
+    },
+    async close() {
+      await redis.kill();
+      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    },
+  };
+  await redis.start();
+  return redis;
+}
