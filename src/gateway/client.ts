@@ -10,9 +10,11 @@ import type { Account, Budget } from "../base/budget.js";
 import { codes, type Command, errorReply, resultReply } from "./cdp/command.js";
 import { Backpressure } from "./backpressure.js";
 import type { Gate, Judgement, GateContext } from "./gates/gate.js";
+import { FrameWriter } from "./frame-writer.js";
 import { Inbox } from "./inbox.js";
 import { IncomingFrames } from "./incoming-frames.js";
 import type { TrafficMeter } from "./ports.js";
+import { Outbox } from "./outbox.js";
 import { ReadPace } from "./read-pace.js";
 import type { JudgedMessage } from "./gates/judge.js";
 import type { JudgeThreads } from "./gates/judge-threads.js";
@@ -21,13 +23,6 @@ import type { FairTurn } from "../base/fair-turns.js";
 import type { ObservedClient } from "./observed-client.js";
 import type { Standstill } from "./standstill.js";
 import type { OpenTranslator, Translator } from "./translator.js";
-
-/** What stands before a whole text that is longer than 64 KiB (RFC 6455, 5.2). */
-function textHead(bytes: number): Buffer {
-  const head = Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 0]);
-  head.writeBigUInt64BE(BigInt(bytes), 2);
-  return head;
-}
 
 /** What the clients of a daemon share, so that none takes it all. */
 export interface SharedParts {
@@ -64,6 +59,8 @@ interface ClientParts {
 export class CdpClient implements BridgeClient {
   readonly #flow: Backpressure;
   readonly #inbox: Inbox;
+  readonly #outbox: Outbox;
+  readonly #writer: FrameWriter;
   readonly #incoming = new IncomingFrames();
   readonly #readPace: ReadPace;
   readonly #unfinished: Account;
@@ -75,7 +72,6 @@ export class CdpClient implements BridgeClient {
   #webSocket: WebSocket | undefined;
   #stopPings = (): void => {};
   #unansweredPings = 0;
-  #isCorked = false;
   #detaching: Promise<void> | undefined;
 
   constructor(private readonly parts: ClientParts) {
@@ -105,6 +101,12 @@ export class CdpClient implements BridgeClient {
       act: (judged) => this.#act(judged),
       doubt: () => shared.standstill?.doubt,
       kept: (bytes) => this.#keep(bytes),
+    });
+    this.#writer = new FrameWriter(socket);
+    this.#outbox = new Outbox({
+      send: (frame) => this.#deliver(frame),
+      doubt: () => shared.standstill?.doubt,
+      kept: shared.unread.open(browser, () => this.#drop("too much is unread")),
     });
     this.#translator = parts.translator?.({
       ...member,
@@ -144,6 +146,10 @@ export class CdpClient implements BridgeClient {
   }
 
   deliver(frame: Frame | string): void {
+    this.#outbox.add(frame);
+  }
+
+  #deliver(frame: Frame | string): void {
     if (!this.#translator) return this.#send(frame);
     if (!this.#detaching) this.#translator.fromBrowser(frame);
   }
@@ -151,22 +157,10 @@ export class CdpClient implements BridgeClient {
   #send(frame: Frame | string): void {
     const webSocket = this.#webSocket;
     if (this.#detaching || !webSocket || webSocket.readyState !== webSocket.OPEN) return;
-    this.#cork();
-    if (typeof frame === "string" || Buffer.isBuffer(frame))
-      webSocket.send(frame, { binary: false, compress: false });
-    else this.#sendParts(frame);
+    this.#writer.write(webSocket, frame);
     this.parts.observed.message();
     this.parts.traffic.sent(typeof frame === "string" ? frame.length : bytesOf(frame));
     this.#flow.sent();
-  }
-
-  /**
-   * Sends the parts as one frame, because there are clients that read no fragments. It goes past ws, which
-   * would have to join the parts first; ws holds nothing back that should go before.
-   */
-  #sendParts(parts: readonly Buffer[]): void {
-    this.parts.socket.write(textHead(bytesOf(parts)));
-    for (const part of parts) this.parts.socket.write(part);
   }
 
   readonly detached = (session: string): void => this.parts.observed.detached(session);
@@ -219,6 +213,7 @@ export class CdpClient implements BridgeClient {
   #detach(): Promise<void> {
     this.#flow.end();
     this.#inbox.close();
+    this.#outbox.close();
     this.#translator?.close();
     this.#detaching ??= this.#connection?.detach() ?? Promise.resolve();
     return this.#detaching;
@@ -238,17 +233,6 @@ export class CdpClient implements BridgeClient {
     if (this.#unansweredPings >= 2) return this.#webSocket?.terminate();
     this.#unansweredPings += 1;
     if (!this.#detaching) this.#webSocket?.ping();
-  }
-
-  /** Frames that came in one read of the pipe go out in one write. */
-  #cork(): void {
-    if (this.#isCorked) return;
-    this.#isCorked = true;
-    this.parts.socket.cork();
-    process.nextTick(() => {
-      this.#isCorked = false;
-      this.parts.socket.uncork();
-    });
   }
 
   #receive(chunk: Buffer): void {

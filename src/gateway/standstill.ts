@@ -5,7 +5,8 @@ const looksPerLimit = 8;
 
 /**
  * Tells whether this process stood still for so long that the node may have been taken for lost: its browsers
- * may be others' then, whatever it remembers. What clients have sent meanwhile waits until that is settled.
+ * may be others' then, whatever it remembers. What clients and browsers say to each other waits until that is
+ * settled.
  */
 export class Standstill {
   #ranAt: Millis;

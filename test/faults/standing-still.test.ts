@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import type { Lease } from "../support/daemon/daemon.js";
-import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import { connectRaw, type RawCdp, type RawReply } from "../support/gateway/raw-cdp.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 
@@ -20,18 +20,38 @@ async function lend(control: DaemonProcess, node: DaemonProcess): Promise<RawCdp
   return client;
 }
 
+/** Counts aloud on its console from now on; gives what the client has heard of it so far. */
+async function countAloud(client: RawCdp): Promise<() => readonly number[]> {
+  const session = await client.attach();
+  await client.send("Runtime.enable", {}, session);
+  const heard: number[] = [];
+  client.socket.on("message", (data: Buffer) => {
+    const { method, params } = JSON.parse(data.toString()) as RawReply;
+    const [first] = (params?.["args"] ?? []) as readonly { readonly value?: number }[];
+    if (method === "Runtime.consoleAPICalled") heard.push(first?.value ?? Number.NaN);
+  });
+  await client.evaluate(
+    "let count = 0; setInterval(() => console.log((count += 1)), 20); undefined",
+    session,
+  );
+  await until("the first of them", () => heard.length > 5);
+  return () => heard;
+}
+
 fault(
-  "a node stands still until it is taken for lost (SIGSTOP): nothing that was sent meanwhile reaches its browsers",
+  "a node stands still until it is taken for lost (SIGSTOP): nothing passes between its clients and its browsers",
   async (tell) => {
     // Only the node's way to Redis is cut: nothing but its own clock tells it how long it stood still.
     const control = await bed.start("control", { node: beats }, { redisUrl: bed.redis.url });
     const a = await bed.start("node", { node: { id: "a", ...beats } });
     const client = await lend(control, a);
+    const heard = await countAloud(client);
     a.signal("SIGSTOP");
     await bed.proxy.cut();
     let answered = 0;
     for (let i = 0; i < 5; i += 1) void client.send("Browser.getVersion").then(() => (answered += 1));
     await until("the node lost", () => control.log.includes('"node lost"'));
+    const before = heard().length;
     a.signal("SIGCONT");
     const watch = startWatch();
     await until("the node knows that Redis is away", () => a.log.includes("redis connection failed"));
@@ -39,16 +59,18 @@ fault(
     await client.closed;
     const recoveryMs = watch.since();
     expect(answered).toBe(0);
-    tell({ saw: "the former holder's socket was closed, its commands unanswered", recoveryMs });
+    expect(heard().length - before).toBe(0);
+    tell({ saw: "the former holder's socket was closed, nothing said either way", recoveryMs });
   },
 );
 
 fault(
-  "a node stands still for as long and nobody has taken it for lost: what was sent meanwhile is answered",
+  "a node stands still for as long and nobody has taken it for lost: what was said meanwhile arrives, in order",
   async (tell) => {
     const control = await bed.start("control", { node: beats });
     const a = await bed.start("node", { node: { id: "a", ...beats } });
     const client = await lend(control, a);
+    const heard = await countAloud(client);
     control.signal("SIGSTOP");
     a.signal("SIGSTOP");
     const answer = client.send("Browser.getVersion");
@@ -57,7 +79,11 @@ fault(
     a.signal("SIGCONT");
     const watch = startWatch();
     expect(await answer).toHaveProperty("result");
-    tell({ saw: "the holder's command was answered late", recoveryMs: watch.since() });
+    const recoveryMs = watch.since();
+    const late = heard().length + 5;
+    await until("the page is heard again", () => heard().length > late);
+    expect(heard()).toEqual(heard().map((_, place) => place + 1));
+    tell({ saw: "the holder's command was answered late, its page heard without a gap", recoveryMs });
     control.signal("SIGCONT");
   },
 );
