@@ -19,6 +19,8 @@ export interface MaintenancePorts {
   readonly fill: FillPool;
   /** Flushes what a pool has of a profile that was saved since, where it asks for that. */
   refresh(partition: Partition): Promise<void>;
+  /** Whether the ticks of a partition are this control's now (TickShare). */
+  share(partition: Partition): boolean;
   readonly queues: NodeQueues;
   readonly maxLeases: number | null;
   /** How long some control has listened to beats without a gap, this look included. */
@@ -35,13 +37,16 @@ interface NodeQueues {
 }
 
 /**
- * The ticks: each looks at every partition, goes past the failures of one, and may overlap with those of
- * other controls.
+ * The ticks: fill, reap and recycle look at every partition that is this control's, `sweep` and `trimEvents`
+ * at what spans partitions, once in the fleet. Each goes past the failures of one, and may overlap with those
+ * of other controls.
  */
 export interface Maintenance {
   fill(): Promise<void>;
   reap(): Promise<void>;
   recycle(): Promise<void>;
+  sweep(): Promise<void>;
+  trimEvents(): Promise<void>;
 }
 
 const partitionsAtOnce = 64;
@@ -60,45 +65,50 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
     what: keyof typeof walks,
     visit: (partition: Partition) => Promise<unknown>,
   ): Promise<unknown> =>
-    walks[what].over(await projects.partitions(), (partition) =>
-      visit(partition).catch((error: unknown) => {
+    walks[what].over((await projects.partitions()).filter(ports.share), async (partition) => {
+      // One that stood still meanwhile leaves the rest of its walk to others.
+      if (!ports.share(partition)) return;
+      await visit(partition).catch((error: unknown) => {
         ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a partition");
-      }),
-    );
-  const sweepRooms = makeSweepRooms(ports);
+      });
+    });
   return {
     async fill() {
       const fleet = once(() => NodeCapacities.read(ports.nodes));
       await walk("fill", (partition) => ports.fill(partition, fleet));
     },
     async reap() {
-      // A node that was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time
-      // to beat.
-      const listensMs = await ports.listensMs();
-      await inTurn(ports, {
-        "lost nodes": async () => void (listensMs >= ports.lostAfterMs.node && (await reapNodes(ports))),
-        partitions: async () =>
-          void (
-            listensMs >= ports.lostAfterMs.control &&
-            (await walk("reap", (partition) => reapPartition(ports, partition)))
-          ),
-        rooms: sweepRooms,
-        queues: async () => ports.queues.keep(await ports.nodes.known()),
-        pendingTombstones: () => projects.sweepPendingTombstones(),
-        names: () => projects.sweepNames(),
-        tombstones: () => projects.sweepTombstones(),
-        pools: () => projects.sweepPools(),
-        reservations: () => projects.sweepReservations(),
-      });
+      if ((await ports.listensMs()) < ports.lostAfterMs.control) return;
+      await walk("reap", (partition) => reapPartition(ports, partition));
     },
     async recycle() {
       await walk("recycle", async (partition) => {
         await recyclePartition(ports, partition);
         await ports.refresh(partition);
       });
-      await inTurn(ports, { events: () => projects.sweepEvents() });
     },
+    sweep: makeSweep(ports),
+    trimEvents: () => projects.sweepEvents(),
   };
+}
+
+function makeSweep(ports: MaintenancePorts): () => Promise<void> {
+  const { projects } = ports;
+  const sweepRooms = makeSweepRooms(ports);
+  return () =>
+    inTurn(ports, {
+      // A node that was silent while nobody listened, as in an outage of Redis, is not lost: it gets its time
+      // to beat.
+      "lost nodes": async () =>
+        void ((await ports.listensMs()) >= ports.lostAfterMs.node && (await reapNodes(ports))),
+      rooms: sweepRooms,
+      queues: async () => ports.queues.keep(await ports.nodes.known()),
+      pendingTombstones: () => projects.sweepPendingTombstones(),
+      names: () => projects.sweepNames(),
+      tombstones: () => projects.sweepTombstones(),
+      pools: () => projects.sweepPools(),
+      reservations: () => projects.sweepReservations(),
+    });
 }
 
 /** What one script marks at most, as recycle.lua says. */

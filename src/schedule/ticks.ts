@@ -1,12 +1,34 @@
 import { Queue, Worker } from "bullmq";
 import type { Clock, Millis } from "../base/clock.js";
-import { textOf } from "../base/log.js";
+import { type Log, textOf } from "../base/log.js";
 import { reconnectMs, type QueueOptions, stalled, type RunningWorker } from "./queues.js";
 
 export interface Tick {
   readonly name: string;
   readonly periodMs: Millis;
   run(): Promise<void>;
+}
+
+/**
+ * Repeats ticks at this control, whatever others do: of what is its share. One that takes longer than its
+ * period is not begun twice.
+ */
+export function repeatTicks(
+  ticks: readonly Tick[],
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): () => void {
+  const stops = ticks.map((tick) => {
+    let isRunning = false;
+    return clock.every(tick.periodMs, () => {
+      if (isRunning) return;
+      isRunning = true;
+      tick
+        .run()
+        .catch((error: unknown) => log.warn({ tick: tick.name, error: textOf(error) }, "tick failed"))
+        .finally(() => (isRunning = false));
+    });
+  });
+  return () => stops.forEach((stop) => stop());
 }
 
 /** When each tick last ran, as all controls see it. */

@@ -1,6 +1,8 @@
 import { type Static, Type } from "typebox";
+import type { Millis } from "../base/clock.js";
+import { ControlId } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
-import { nodesKey, ticksKey } from "./redis/keys.js";
+import { nodesKey, tickControlsKey, ticksKey } from "./redis/keys.js";
 import type { ScriptStore } from "./redis/redis.js";
 
 const Listening = Type.Object({
@@ -11,7 +13,9 @@ const Listening = Type.Object({
 type Listening = Readonly<Static<typeof Listening>>;
 const listeningParser = parserOf("a reply of ticks-steady", Listening);
 
-/** When each schedule last ran, by Redis's clock. */
+const controlsParser = parserOf("a reply of share-ticks", Type.Array(ControlId));
+
+/** When each schedule last ran, by Redis's clock, and which controls run ticks. */
 export class RedisTickStore {
   constructor(private readonly store: ScriptStore) {}
 
@@ -34,5 +38,15 @@ export class RedisTickStore {
   async listen(gapMs: number): Promise<Listening> {
     const keyOf = (key: string): string => (key === "epoch" ? nodesKey("epoch") : ticksKey);
     return listeningParser.json((await this.store.run("ticks-steady", keyOf, { gapMs })).payload);
+  }
+
+  /** Notes that a control lives and runs ticks, and gives all that do: none that was silent for `lostMs`. */
+  async share(control: ControlId, lostMs: Millis): Promise<readonly ControlId[]> {
+    const { payload } = await this.store.run("share-ticks", () => tickControlsKey, { control, lostMs });
+    return controlsParser.json(payload);
+  }
+
+  async leave(control: ControlId): Promise<void> {
+    await this.store.ask((redis) => redis.zrem(tickControlsKey, control));
   }
 }

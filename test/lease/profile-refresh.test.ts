@@ -125,6 +125,7 @@ test("a save whose word was lost is found by the recycle tick, also for what was
     log: silentLog,
     fill: async () => {},
     refresh: makeRefreshPartition(control.bed),
+    share: () => true,
     queues: { drop: async () => {}, keep: async () => {} },
     maxLeases: null,
     listensMs: async () => 0,

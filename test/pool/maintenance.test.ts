@@ -27,8 +27,9 @@ afterEach(async () => {
   await server.stop();
 });
 
-const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof makeMaintenance> =>
-  makeMaintenance({
+/** All ticks of a control that is alone; its reap is that of what spans partitions, too. */
+const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof makeMaintenance> => {
+  const maintenance = makeMaintenance({
     poolStore: bed.poolStore,
     projects: failing<Projects>(bed.allProjects, broken),
     nodes: bed.nodes,
@@ -37,12 +38,19 @@ const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof mak
     log: silentLog,
     fill: async () => {},
     refresh: async () => {},
+    share: () => true,
     queues: { drop: async (node) => void dropped.push(node), keep: async () => {} },
     maxLeases: null,
     listensMs: async () => 60_000,
     lostAfterMs: { node: 15_000, control: 5000 },
     ...over,
   });
+  const reap = async (): Promise<void> => {
+    await maintenance.sweep();
+    await maintenance.reap();
+  };
+  return { ...maintenance, reap };
+};
 
 async function openPool(size: number): Promise<PoolBed> {
   const pool = await PoolBed.create(bed, { size });

@@ -91,7 +91,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
     const more = [audit.seal, await audit.startExports(stops)];
     void rewrapAtStart(shared);
-    await startSchedules(shared, { fill, more }, stops);
+    await startSchedules(shared, { control: lending.control, fill, more }, stops);
   };
   const dismiss = (): void => {
     listening.drain();

@@ -1,22 +1,29 @@
 import type { Millis } from "../../base/clock.js";
-import type { Digest } from "../../base/ids.js";
+import type { ControlId, Digest } from "../../base/ids.js";
 import { textOf } from "../../base/log.js";
 import type { Stops } from "../../base/stops.js";
 import { makeSweep } from "../../archive/sweep.js";
 import { EpochWatch } from "../../observe/epoch-watch.js";
 import type { makeFill } from "../../pool/fill.js";
 import { makeEndLeases } from "../../lease/end-leases.js";
-import { makeMaintenance } from "../../pool/maintenance.js";
+import { type Maintenance, makeMaintenance } from "../../pool/maintenance.js";
 import { makeRefreshPartition } from "../../pool/refresh.js";
-import { startTicks, type Tick } from "../../schedule/ticks.js";
+import { TickShare } from "../../schedule/tick-share.js";
+import { repeatTicks, startTicks, type Tick } from "../../schedule/ticks.js";
 import { makeSweepEvents } from "../../telemetry/sweep-events.js";
 import type { DaemonParts } from "../parts.js";
 import { forgetProjects } from "./projects.js";
 
-/** The ticks, each of which one of the controls runs. */
+interface ScheduleParts {
+  readonly control: ControlId;
+  readonly fill: ReturnType<typeof makeFill>;
+  readonly more: readonly Tick[];
+}
+
+/** The ticks: those of pools are spread over the controls, of the others each is run by one of them. */
 export async function startSchedules(
   shared: DaemonParts,
-  { fill, more }: { readonly fill: ReturnType<typeof makeFill>; readonly more: readonly Tick[] },
+  { control, fill, more }: ScheduleParts,
   stops: Stops,
 ): Promise<void> {
   const { config, clock, log, stores, metrics } = shared;
@@ -35,6 +42,7 @@ export async function startSchedules(
     void listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"));
   // This has a timer of its own, because a tick may take long.
   stops.add("listening", clock.every(periods.fillMs, note));
+  const share = openTickShare(shared, control, stops);
   const maintenance = makeMaintenance({
     poolStore,
     projects,
@@ -45,15 +53,16 @@ export async function startSchedules(
     fill,
     refresh: (partition) =>
       makeRefreshPartition({ poolStore, ...projects.ofPartition(partition) })(partition),
+    share: (partition) => share.holds(partition),
     queues,
     maxLeases: config.recycle.maxLeases,
     listensMs,
     lostAfterMs: { node: node.lostAfterMs, control: acquire.controlLostAfterMs },
   });
+  stops.add("ticks of pools", repeatTicks(ticksOfPools(periods, maintenance), { clock, log }));
   const ticks: readonly Tick[] = [
-    { name: "fill", periodMs: periods.fillMs, run: maintenance.fill },
-    { name: "reap", periodMs: periods.reapMs, run: maintenance.reap },
-    { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
+    { name: "sweep", periodMs: periods.reapMs, run: maintenance.sweep },
+    { name: "events", periodMs: periods.recycleMs, run: maintenance.trimEvents },
     { name: "archives", periodMs: config.archives.sweepPeriodMs, run: sweepArchives(shared) },
     { name: "telemetry", periodMs: config.telemetry.sweepPeriodMs, run: sweepEvents(shared) },
     { name: "projects", periodMs: periods.recycleMs, run: forgetProjects(shared) },
@@ -62,6 +71,35 @@ export async function startSchedules(
   ];
   const started = await startTicks(queueOptions, ticks, { clock, record });
   stops.add("ticks", () => started.close());
+}
+
+const ticksOfPools = (
+  periods: DaemonParts["config"]["periods"],
+  maintenance: Maintenance,
+): readonly Tick[] => [
+  { name: "fill", periodMs: periods.fillMs, run: maintenance.fill },
+  { name: "reap", periodMs: periods.reapMs, run: maintenance.reap },
+  { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
+];
+
+/** Says again and again that this control lives. */
+function openTickShare(
+  { config: { periods }, clock, log, stores: { ticks } }: DaemonParts,
+  control: ControlId,
+  stops: Stops,
+): TickShare {
+  // Nobody else fills the pools of one that was killed before.
+  const lostMs = Math.max(3 * periods.fillMs, 1000);
+  const beats = { beat: () => ticks.share(control, lostMs), leave: () => ticks.leave(control) };
+  const share = new TickShare({ control, beats, clock, lostAfterMs: lostMs });
+  const beat = (): void =>
+    void share
+      .beat()
+      .catch((error: unknown) => log.warn({ error: textOf(error) }, "share of the ticks is not known"));
+  stops.add("share of the ticks", () => share.leave().catch(() => {}));
+  stops.add("beats of the share", clock.every(periods.fillMs, beat));
+  beat();
+  return share;
 }
 
 const sweepEvents = ({ clock, config, stores: { events } }: DaemonParts): Tick["run"] =>

@@ -173,6 +173,8 @@ export const schemaKey = `${root}:schema`;
 export const appendedKey = `${root}:appended`;
 /** When each schedule last ran: a map of schedule to instant. */
 export const ticksKey = `${root}:{nodes}:ticks`;
+/** When each control that runs ticks has last said so. */
+export const tickControlsKey = `${root}:{nodes}:tickControls`;
 
 /**
  * The audit log: its newest entries, their bytes and where the manifest ends, and the manifest of the

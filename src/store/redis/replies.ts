@@ -49,6 +49,7 @@ export const replyWords = {
   "reserve-room": ["reserved", "full"],
   "drain-node": ["draining", "unknown"],
   "reopen-node": ["reopened", "none"],
+  "share-ticks": ["sharing"],
   "silence-node": ["silenced", "heard", "none"],
   "ticks-steady": ["steady"],
   "claim-launches": ["claimed", "none"],

@@ -49,6 +49,7 @@ export class SimulatedFleet {
       log: silent,
       fill: this.#fill,
       refresh: async () => {},
+      share: () => true,
       queues: { drop: async () => {}, keep: async () => {} },
       maxLeases: null,
       listensMs: async () => Infinity,
@@ -77,6 +78,8 @@ export class SimulatedFleet {
 
   /** Fills every pool from nothing, all of them at once, as no fill rate would allow. */
   async fillAll(): Promise<void> {
+    // Making the pools takes longer than nodes may be silent.
+    await this.beatAll();
     const capacities = await NodeCapacities.read(this.bed.nodes);
     for (const partition of this.partitions) {
       while ((await this.bed.poolStore.lackOf(partition)) !== "nothing") {
