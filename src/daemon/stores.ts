@@ -83,7 +83,7 @@ export const launchClaimMs = ({ launchLimitMs }: Config["node"]): Millis => laun
 export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis =>
   Math.min(Math.max(3 * beatPeriodMs, 2000), lostAfterMs / 2);
 
-const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones }: Config): StoreLimits => ({
+const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones, vault }: Config): StoreLimits => ({
   maxWaiters: acquire.maxWaiters,
   requestsPerMinute: limits.requestsPerMinute,
   maxSessions: limits.maxSessions,
@@ -106,6 +106,8 @@ const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones }: Config):
   tombstoneMs: tombstones.keepMs,
   maxTombstones: tombstones.maxPerProject,
   maxRecordings: tombstones.maxRecordingsPerProject,
+  vaultBytes: vault.maxVaultBytes,
+  projectVaultBytes: vault.maxProjectBytes,
 });
 
 const streamLimitsOf = ({ telemetry }: Config): StreamLimits => ({

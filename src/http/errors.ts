@@ -17,8 +17,16 @@ interface ErrorBody {
 export const errorBody = (refused: Refusal): ErrorBody => ({
   code: refused.code,
   message: refused.message ?? errors[refused.code].message,
-  ...(refused.details && { details: refused.details }),
+  ...(refused.details && { details: boundedDetails(refused.details) }),
 });
+
+/** A body of 256 KiB may have tens of thousands of faults, which would be answered by megabytes. */
+const mostDetails = 100;
+function boundedDetails(details: readonly Detail[]): readonly Detail[] {
+  const left = details.length - mostDetails;
+  if (left <= 0) return details;
+  return [...details.slice(0, mostDetails), { code: "more", message: `${left} more are left out` }];
+}
 
 /** The headers a failure carries besides its body. */
 export function errorHeaders(refused: Refusal): Record<string, string> {

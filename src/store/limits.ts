@@ -36,4 +36,7 @@ export interface StoreLimits {
   readonly maxTombstones: number;
   /** Recordings are kept as long as tombstones. */
   readonly maxRecordings: number;
+  /** What the items of one vault may take, as they are encrypted, and those of all vaults of a project. */
+  readonly vaultBytes: number;
+  readonly projectVaultBytes: number;
 }

@@ -106,8 +106,12 @@ const submitForm = (found: FoundForm, submission: Submission): Promise<Submitted
     const write = { ...next, values, link: undefined, event: "credential.submitted" } as const;
     const request = newRequestId();
     const changed = await ports.store.changeItem(vault.id, { ...write, request, consumes: digest });
+    if (changed === "full") return { kind: "invalid", fields: [...read.keys()].map(tooLong) };
     return ends[changed];
   });
+
+/** There is no room for it: a shorter one may fit. */
+const tooLong = (name: string): FieldFault => ({ name, fault: "too_long" });
 
 const ends = {
   changed: { kind: "done" },

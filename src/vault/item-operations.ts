@@ -12,7 +12,7 @@ import { makeSeats } from "./seats.js";
 import { mergeValues, readSent } from "./credentials/sent-values.js";
 import { type ShownItem, showItem } from "./shown-item.js";
 import { getVault } from "./vault-operations.js";
-import { linkFor, showWritten } from "./written-item.js";
+import { linkFor, refuseFull, showWritten } from "./written-item.js";
 
 export function makeItemOperations(ports: VaultPorts): ItemOperations {
   const takeSeat = makeSeats();
@@ -71,6 +71,7 @@ const makeUpdate =
       const write = { ...next, values, link, event: "credential.updated", request } as const;
       const changed = await ports.store.changeItem(vault.value.id, write);
       if (changed === "missing") return refusal("vault_item_not_found");
+      if (changed === "full") return refuseFull();
       if (changed !== "changed") return refusal("stale_version");
       return done(await showWritten(ports, reading, write));
     });

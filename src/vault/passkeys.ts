@@ -13,6 +13,7 @@ import type { LinkedSession, VaultPorts } from "./ports.js";
 import { mergeValues, openValue } from "./credentials/sent-values.js";
 import { showItem } from "./shown-item.js";
 import type { Vault } from "./vault.js";
+import { refuseFull } from "./written-item.js";
 import { Secret } from "../base/crypto/secret.js";
 
 export interface AskedPasskey {
@@ -210,6 +211,7 @@ export async function writePasskey(
   const values = mergeValues({ project, vault, dataKey }, next, change);
   const changed = await store.changeItem(vault.id, { ...next, values, link: undefined, event, request });
   if (changed === "missing") return refusal("vault_item_not_found");
+  if (changed === "full") return refuseFull();
   return changed === "changed" ? done({ ...next, values, link: undefined }) : refusal("stale_version");
 }
 

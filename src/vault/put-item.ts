@@ -14,7 +14,7 @@ import type { ShownItem } from "./shown-item.js";
 import { getVault } from "./vault-operations.js";
 import type { Vault } from "./vault.js";
 import { findProvider } from "./wire-names.js";
-import { linkFor, showWritten } from "./written-item.js";
+import { linkFor, refuseFull, showWritten } from "./written-item.js";
 
 interface Asked {
   readonly vault: Vault;
@@ -82,6 +82,8 @@ async function add(
       return refusal("vault_not_found");
     case "many":
       return refusal("limit_exceeded", { message: `A vault has at most ${ports.maxItems} items` });
+    case "full":
+      return refuseFull();
   }
 }
 

@@ -112,9 +112,9 @@ export interface VaultStore {
   now(): Promise<Millis>;
 }
 export type NewItemEvent = Pick<ItemEvent, "name" | "browserId" | "data">;
-export type ItemAdded = "created" | "found" | "no-vault" | "many";
-/** `used`, `expired`: the link that was to be consumed. */
-export type ItemChanged = "changed" | "stale" | "missing" | "used" | "expired";
+export type ItemAdded = "created" | "found" | "no-vault" | "many" | "full";
+/** `used`, `expired`: the link that was to be consumed; `full`: the vault, or the project, would keep too much. */
+export type ItemChanged = "changed" | "stale" | "missing" | "used" | "expired" | "full";
 
 export type VaultQuery = Omit<PoolListQuery, "region">;
 

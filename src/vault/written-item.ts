@@ -1,4 +1,5 @@
 import { offerLink } from "./collection-links.js";
+import { refusal, type Refusal } from "../base/errors.js";
 import { statusOf } from "./credentials/credential.js";
 import type { DataKey } from "./encryption/data-key.js";
 import type { VaultItem } from "./item.js";
@@ -32,3 +33,8 @@ export async function showWritten(ports: VaultPorts, reading: Opened, write: Wri
   const item = { createdAt: updatedAt, ...write, updatedAt, link: undefined };
   return showItem(ports, reading, { item, link: undefined });
 }
+
+export const refuseFull = (): Refusal =>
+  refusal("limit_exceeded", {
+    message: "The vault, or all of the project's together, would keep too many bytes",
+  });

@@ -46,6 +46,15 @@ test("all faults are told at once, in plain words", async () => {
   ]);
 });
 
+test("of thousands of faults the first hundred are told, and how many are left out", async () => {
+  const unknown = Object.fromEntries(Array.from({ length: 9000 }, (_, at) => [`k${at}`, 0]));
+  const got = await send(`${server().url}/browser_pools`, { method: "POST", body: { size: 1, ...unknown } });
+  expect(got).toMatchObject({ status: 400, body: { code: "bad_request" } });
+  expect(got.body.details).toHaveLength(101);
+  expect(got.body.details[0]).toEqual({ code: "invalid_input", message: "k0: is not a known field" });
+  expect(got.body.details[100]).toEqual({ code: "more", message: "8900 more are left out" });
+});
+
 test("half of a surrogate pair is refused wherever it stands, and what only looks like one is not", async () => {
   const post = (text: string) =>
     send(`${server().url}/org/api_keys`, {

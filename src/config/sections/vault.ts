@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { count, httpOrigin, millis, oneOf, secretOr, switched, text, textOr } from "../kinds.js";
+import { bytes, count, httpOrigin, millis, oneOf, secretOr, switched, text, textOr } from "../kinds.js";
 
 const formSection = Type.Object({
   host: text("address where the form that collects values listens, once it has a public_url")("127.0.0.1"),
@@ -46,6 +46,8 @@ const keysSection = Type.Object({
 export const vaultSection = Type.Object({
   max_vaults: count("vaults that a project may have", "vaults", [0, 10_000])(100),
   max_items: count("items that a vault may have", "items", [1, 10_000])(500),
+  max_vault_bytes: bytes("that all items of a vault take, encrypted", [2 ** 16, 2 ** 30])(8 * 2 ** 20),
+  max_project_bytes: bytes("that all vaults of a project take, encrypted", [2 ** 16, 2 ** 36])(256 * 2 ** 20),
   names: oneOf(
     "what providers and operations are called in answers: neutral: native, pm_fill; public: kernel, 1pw_fill; both are taken",
     ["neutral", "public"],

@@ -124,7 +124,10 @@ export class RedisProjects implements Projects {
       profiles: new RedisProfileStore(this.store, project),
       extensions: new RedisExtensionStore(this.store, project),
       destinations: new RedisOtlpDestinationStore(this.store, project),
-      vaults: new RedisVaultStore(this.store, project, this.parts.vaultWrites),
+      vaults: new RedisVaultStore(this.store, project, {
+        writes: this.parts.vaultWrites,
+        limits: this.parts.limits,
+      }),
     };
   }
 }

@@ -21,6 +21,7 @@ import {
   vaultKey,
   type VaultPart,
 } from "../redis/keys.js";
+import type { StoreLimits } from "../limits.js";
 import type { DurableWrites } from "../redis/durable-writes.js";
 import type { ScriptStore } from "../redis/redis.js";
 import type { ScriptArgs } from "../redis/script-call.js";
@@ -43,12 +44,18 @@ interface Subject {
   readonly consumes?: string | undefined;
 }
 
+/** What may be kept, as it is encrypted: by one vault, and by all of a project. */
+type VaultByteLimits = Pick<StoreLimits, "vaultBytes" | "projectVaultBytes">;
+
 /** The vaults of one project: an index, newest last, who has which name, and four hashes for each. */
 export class RedisVaultStore implements VaultStore {
   constructor(
     private readonly store: ScriptStore,
     private readonly project: ProjectId,
-    private readonly writes: Pick<DurableWrites, "write">,
+    private readonly parts: {
+      readonly writes: Pick<DurableWrites, "write">;
+      readonly limits: VaultByteLimits;
+    },
   ) {}
 
   async create({
@@ -94,7 +101,7 @@ export class RedisVaultStore implements VaultStore {
 
   async remove(id: VaultId): Promise<"removed" | "missing"> {
     const items = await this.#listed(id);
-    const { kind } = await this.#run("remove-vault", { vault: id }, { id });
+    const { kind } = await this.#run("remove-vault", { vault: id }, { vault: id });
     // They hold no value, and end by themselves where this comes to nothing.
     const keys = items.map((item) => vaultEventsKey(this.project, item.id));
     if (keys.length > 0) await this.store.ask((redis) => redis.unlink(keys));
@@ -104,14 +111,14 @@ export class RedisVaultStore implements VaultStore {
   async addItem(vault: VaultId, item: ItemWrite & { readonly most: number }): Promise<ItemAdded> {
     const subject = { vault, item: item.id, digest: item.link?.digest };
     const { most } = item;
-    const { kind } = await this.#run("add-vault-item", subject, { ...itemArgs(vault, item), most });
+    const { kind } = await this.#run("add-vault-item", subject, { ...this.#itemArgs(vault, item), most });
     return kind === "missing" ? "no-vault" : kind;
   }
 
   async changeItem(vault: VaultId, item: ItemWrite & { readonly consumes?: string }): Promise<ItemChanged> {
     const { consumes = "" } = item;
     const subject = { vault, item: item.id, digest: item.link?.digest, consumes };
-    return (await this.#run("change-vault-item", subject, { ...itemArgs(vault, item), consumes })).kind;
+    return (await this.#run("change-vault-item", subject, { ...this.#itemArgs(vault, item), consumes })).kind;
   }
 
   async findItem(vault: VaultId, key: string): Promise<VaultItem | undefined> {
@@ -142,7 +149,7 @@ export class RedisVaultStore implements VaultStore {
   async removeItem(vault: VaultId, key: string): Promise<"removed" | "missing"> {
     const item = await this.findItem(vault, key);
     if (!item) return "missing";
-    return (await this.#run("remove-vault-item", { vault, item: item.id }, { id: item.id, key })).kind;
+    return (await this.#run("remove-vault-item", { vault, item: item.id }, { vault, id: item.id, key })).kind;
   }
 
   async renewLink(
@@ -212,7 +219,7 @@ export class RedisVaultStore implements VaultStore {
     subject: Subject,
     args: ScriptArgs,
   ): Promise<ScriptReply<Name>> {
-    return this.writes.write(() => this.#runLossy(script, subject, args));
+    return this.parts.writes.write(() => this.#runLossy(script, subject, args));
   }
 
   /** For what may be lost: a link that is, is given anew. */
@@ -234,10 +241,16 @@ export class RedisVaultStore implements VaultStore {
         return vaultEventsKey(this.project, item ?? ("" as VaultItemId));
       case "vaults":
       case "vaultNames":
+      case "vaultBytes":
         return this.#part(key);
       default:
         return this.#key(vault, key as VaultPart);
     }
+  }
+
+  #itemArgs(vault: VaultId, item: ItemWrite): ScriptArgs {
+    const { vaultBytes: mostOfVault, projectVaultBytes: mostOfProject } = this.parts.limits;
+    return { ...itemArgs(vault, item), mostOfVault, mostOfProject };
   }
 
   #key(id: VaultId, part: VaultPart): string {

@@ -95,6 +95,7 @@ export const projectParts = [
   "otlpDestinationNames",
   "vaults",
   "vaultNames",
+  "vaultBytes",
 ] as const;
 export type ProjectPart = (typeof projectParts)[number];
 export const projectKey = (project: ProjectId, part: ProjectPart): string =>

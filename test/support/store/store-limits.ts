@@ -25,4 +25,6 @@ export const defaultLimits: StoreLimits = {
   tombstoneMs: 86_400_000,
   maxTombstones: 100_000,
   maxRecordings: 1000,
+  vaultBytes: 8 * 2 ** 20,
+  projectVaultBytes: 256 * 2 ** 20,
 };

@@ -21,6 +21,7 @@ import { makeVaultOperations } from "../../../src/vault/vault-operations.js";
 import type { Vault, VaultOperations } from "../../../src/vault/vault.js";
 import { CompactEncrypt, importJWK } from "jose";
 import { silentLog } from "../browser/chromium-host.js";
+import { defaultLimits } from "../store/store-limits.js";
 import { unsynced } from "../store/unsynced.js";
 import { startRedis, type TestRedis } from "../store/redis.js";
 
@@ -53,7 +54,7 @@ export function valueOf<Value>(got: Done<Value> | Refusal): Value {
 export async function openVaultBed(): Promise<VaultBed> {
   const server = await startRedis();
   const scripts = await openScripts(server);
-  const store = new RedisVaultStore(scripts, defaultProject, unsynced);
+  const store = new RedisVaultStore(scripts, defaultProject, { writes: unsynced, limits: defaultLimits });
   const orders: FillOrder[] = [];
   const sessions = new Map<string, LinkedSession>();
   const ports: VaultPorts = {
@@ -117,7 +118,7 @@ export async function secondControl(
   bed: VaultBed,
 ): Promise<Pick<VaultBed, "vaults" | "items" | "forms" | "close">> {
   const scripts = await openScripts(bed.server);
-  const store = new RedisVaultStore(scripts, defaultProject, unsynced);
+  const store = new RedisVaultStore(scripts, defaultProject, { writes: unsynced, limits: defaultLimits });
   return { ...bed.with({ store }), close: () => scripts.close() };
 }
 

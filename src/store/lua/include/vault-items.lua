@@ -8,10 +8,35 @@ local function heldItem()
   return string.match(text, "^(%S+) (%d+) (%d+) %d+ (%S+) ")
 end
 
+-- Counts what a vault keeps by so much more, and what all vaults of the project do, under a name that no
+-- vault has.
+local function countBytes(more)
+  for _, of in ipairs({ A.vault, "all" }) do
+    if redis.call("HINCRBY", K.vaultBytes, of, more) == 0 then redis.call("HDEL", K.vaultBytes, of) end
+  end
+end
+
+local function heldBytes()
+  return redis.call("HSTRLEN", K.vaultItems, A.key) + redis.call("HSTRLEN", K.vaultValues, A.id)
+end
+
+local function itemText(version, createdAt)
+  return table.concat({ A.id, version, createdAt, now, A.request, A.record }, " ")
+end
+
+-- Whether there is room for the item as it is to be. One that becomes no larger always has it.
+local function hasRoom(version, createdAt)
+  local more = #itemText(version, createdAt) + #A.values - heldBytes()
+  if more <= 0 then return true end
+  local kept = redis.call("HMGET", K.vaultBytes, A.vault, "all")
+  return (kept[1] or 0) + more <= A.mostOfVault + 0 and (kept[2] or 0) + more <= A.mostOfProject + 0
+end
+
 local function writeItem(version, createdAt)
-  local text = table.concat({ A.id, version, createdAt, now, A.request, A.record }, " ")
-  redis.call("HSET", K.vaultItems, A.key, text)
+  local before = heldBytes()
+  redis.call("HSET", K.vaultItems, A.key, itemText(version, createdAt))
   redis.call("HSET", K.vaultValues, A.id, A.values)
+  countBytes(heldBytes() - before)
 end
 
 -- Gives the item a link of this version. What is known of its token outlives it, to tell why it opens

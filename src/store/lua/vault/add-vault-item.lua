@@ -1,8 +1,9 @@
 -- add-vault-item: keep a new item of a vault, where its key has none and there are not as many as there may
 -- be.
--- KEYS  vault vaultItems vaultValues vaultLinks vaultEvents collectionLink
--- ARGV  vault id key record values most nonce linkMs toldMs event request eventsKept eventsMs
--- REPLY created, found, missing, many
+-- KEYS  vault vaultItems vaultValues vaultLinks vaultEvents vaultBytes collectionLink
+-- ARGV  vault id key record values most mostOfVault mostOfProject nonce linkMs toldMs event request
+--       eventsKept eventsMs
+-- REPLY created, found, missing, many, full
 --- @include base
 --- @include vault-items
 
@@ -11,6 +12,7 @@ local held = heldItem()
 if held == A.id then return plain("created") end
 if held then return plain("found") end
 if redis.call("HLEN", K.vaultItems) >= tonumber(A.most) then return plain("many") end
+if not hasRoom("1", tostring(now)) then return plain("full") end
 writeItem("1", tostring(now))
 if A.nonce ~= "" then offerLink("1") end
 noteItemEvent(A.event, A.request, "")

@@ -1,8 +1,9 @@
 -- change-vault-item: replace an item of a vault that is still of the version before; the link to its form is
 -- void, and another is given where there is to be one. Where a form was submitted, its link is consumed.
--- KEYS  vaultItems vaultValues vaultLinks vaultEvents collectionLink consumedLink
--- ARGV  vault id key version record values consumes nonce linkMs toldMs event request eventsKept eventsMs
--- REPLY changed, stale, missing, used, expired
+-- KEYS  vaultItems vaultValues vaultLinks vaultEvents vaultBytes collectionLink consumedLink
+-- ARGV  vault id key version record values mostOfVault mostOfProject consumes nonce linkMs toldMs event
+--       request eventsKept eventsMs
+-- REPLY changed, stale, missing, used, expired, full
 --- @include base
 --- @include vault-items
 
@@ -13,8 +14,9 @@ local link = A.consumes == "" or redis.call("GET", K.consumedLink)
 if not link then return plain("missing") end
 if link == "used" then return plain("used") end
 if version + 1 ~= A.version + 0 then return plain("stale") end
+if A.consumes ~= "" and cjson.decode(link).expiresAt <= now then return plain("expired") end
+if not hasRoom(A.version, createdAt) then return plain("full") end
 if A.consumes ~= "" then
-  if cjson.decode(link).expiresAt <= now then return plain("expired") end
   redis.call("SET", K.consumedLink, "used", "KEEPTTL")
 end
 writeItem(A.version, createdAt)

@@ -1,11 +1,12 @@
 -- remove-vault-item: forget an item of a vault, with its values and what has happened to it.
--- KEYS  vaultItems vaultValues vaultLinks vaultEvents
--- ARGV  id key
+-- KEYS  vaultItems vaultValues vaultLinks vaultEvents vaultBytes
+-- ARGV  vault id key
 -- REPLY removed, missing
 --- @include base
 --- @include vault-items
 
 if heldItem() ~= A.id then return plain("missing") end
+countBytes(0 - heldBytes())
 redis.call("HDEL", K.vaultItems, A.key)
 redis.call("HDEL", K.vaultValues, A.id)
 redis.call("HDEL", K.vaultLinks, A.id)
