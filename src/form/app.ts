@@ -15,6 +15,7 @@ import {
   unknownAnswer,
 } from "./answers.js";
 import { formHeaders } from "./headers.js";
+import { refuseMalformed } from "./malformed.js";
 import { readPageFiles } from "./page-files.js";
 
 export interface FormOptions {
@@ -50,6 +51,9 @@ export function makeFormApp({ host, publicUrl, ...options }: FormOptions, { log 
   const hosts = makeHostCheck({ host, urls: [publicUrl] });
   const app = Fastify({
     bodyLimit: mostBodyBytes,
+    // Node.js holds its limits on slow requests only every 30 s by itself.
+    http: { connectionsCheckingInterval: Math.min(options.requestTimeoutMs, 5000) },
+    clientErrorHandler: (error, socket) => refuseMalformed(error, socket, headers),
     requestTimeout: options.requestTimeoutMs,
     keepAliveTimeout: options.keepAliveTimeoutMs,
     return503OnClosing: false,

@@ -1,6 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { listenOn } from "../base/net/listen-on.js";
+import { watchReplies } from "../base/net/open-replies.js";
 import { type FormDeps, type FormOptions, makeFormApp } from "./app.js";
 import { addFormRoutes } from "./routes.js";
 
@@ -19,6 +20,7 @@ export async function listenForForms(options: FormOptions, deps: FormDeps): Prom
   addFormRoutes(app, options, deps);
   await app.ready();
   const { server } = app;
+  watchReplies(server);
   server.headersTimeout = options.requestTimeoutMs;
   server.maxConnections = options.maxConnections;
   await listenOn(server, { host: options.host, port: options.port, section: "vault.form" });
