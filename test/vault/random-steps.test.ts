@@ -13,97 +13,11 @@ import {
   valueOf,
 } from "../support/vault/vault-bed.js";
 import type { VaultBed } from "../support/vault/vault-bed.js";
-import {
-  isPending,
-  type ModelField,
-  type ModelItem,
-  type Step,
-  VaultModel,
-} from "../support/vault/vault-model.js";
+import { isOnForm, isPending, type ModelField, type Step, VaultModel } from "../support/vault/vault-model.js";
+import { chance, nextStep, pick, seed, typeOf } from "../support/vault/vault-steps.js";
 
-const seed = Number(process.env["VAULT_SEED"] ?? Date.now() % 1_000_000);
 const steps = Number(process.env["VAULT_STEPS"] ?? 2000);
 const bed = sharedVaultBed();
-
-/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
-function randomOf(start: number): () => number {
-  let state = start >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-const random = randomOf(seed);
-const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item;
-const chance = (of: number): boolean => random() < of;
-
-const otpSeed = "JBSWY3DPEHPK3PXP";
-const keys = ["shop", "bank"];
-const names = ["user", "password", "code", "note"];
-const typeOf = (name: string): ModelField["type"] =>
-  name === "code" ? "totp" : name === "password" ? "password" : "text";
-const valueFor = (name: string): string => (name === "code" ? otpSeed : `v${Math.floor(random() * 1000)}`);
-const fieldOf = (name: string): ModelField => ({
-  name,
-  type: typeOf(name),
-  required: name !== "note" && chance(0.8),
-});
-
-function fieldsOf(): readonly ModelField[] {
-  const chosen = names.filter(() => chance(0.6));
-  const fields = (chosen.length > 0 ? chosen : ["user"]).map(fieldOf);
-  return fields.map((field) =>
-    (field.required && field.type === "totp") || chance(0.5)
-      ? { ...field, value: valueFor(field.name) }
-      : field,
-  );
-}
-
-function nextStep(model: VaultModel): Step {
-  const key = pick(keys);
-  const item = model.items.get(key);
-  const token = pick([...model.tokens.keys(), "default." + "A".repeat(43)].slice(-6));
-  if (!item) return { do: "put", key, fields: fieldsOf() };
-  const choice = random();
-  if (choice < 0.05) return { do: "put", key, fields: fieldsOf() };
-  if (choice < 0.4) return patchOf(key, item);
-  if (choice < 0.5) return { do: "get", key };
-  if (choice < 0.6) return { do: "collect", key };
-  if (choice < 0.63) return { do: "delete", key };
-  if (choice < 0.7) return { do: "expire", key };
-  if (choice < 0.76) return { do: "open", token };
-  const values = names
-    .filter((name) => name !== "code" && chance(0.6))
-    .map((name) => [name, chance(0.1) ? "" : valueFor(name)]);
-  const shown = values.filter(
-    ([name = ""]) => chance(0.05) || item.fields.some((field) => field.name === name),
-  );
-  return {
-    do: "submit",
-    token: item.link?.token && chance(0.8) ? item.link.token : token,
-    values: Object.fromEntries(shown),
-  };
-}
-
-function patchOf(key: string, item: ModelItem): Step {
-  const version = chance(0.1) ? Math.max(1, item.version - 1) : item.version;
-  const set = names
-    .filter(() => chance(0.4))
-    .filter((name) => chance(0.1) || item.fields.some((field) => field.name === name))
-    .map((name) => [name, chance(0.3) ? null : valueFor(name)] as const);
-  const add = chance(0.2) ? fieldOf(pick(names)) : undefined;
-  const brought = add?.type === "totp" ? [[add.name, otpSeed] as const] : [];
-  return {
-    do: "patch",
-    key,
-    version,
-    ...(chance(0.15) && { remove: pick(names) }),
-    ...(add && { add }),
-    ...(set.length + brought.length > 0 && { set: Object.fromEntries([...set, ...brought]) }),
-  };
-}
 
 const additionOf = ({ name, type, required }: ModelField): FieldAddition => ({
   name,
@@ -137,9 +51,7 @@ async function take({ items, forms }: Control, vault: Vault, step: Step): Promis
       const spec: ItemPatch["spec"] = {
         ...(remove !== undefined && { remove_fields: [remove] }),
         ...(add && { add_fields: [additionOf(add)] }),
-        ...(set && {
-          fields: Object.fromEntries(Object.entries(set).map(([name, value]) => [name, { value }])),
-        }),
+        ...(set && { fields: await updatesOf(vault, step) }),
         ...(!remove && !add && !set && { description: "" }),
       };
       const body = { type: "credential", version: step.version, spec } as const;
@@ -147,6 +59,8 @@ async function take({ items, forms }: Control, vault: Vault, step: Step): Promis
     }
     case "get":
       return told(await items.get(vault.id, step.key, {}));
+    case "wait":
+      return told(await items.get(vault.id, step.key, { waitMs: 5 }));
     case "collect": {
       const got = await items.operate(vault.id, step.key, { body: { type: "collect" }, request });
       if (got.kind === "refused") return { kind: got.code };
@@ -163,6 +77,22 @@ async function take({ items, forms }: Control, vault: Vault, step: Step): Promis
     case "submit":
       return { kind: await submit(forms, vault, step) };
   }
+}
+
+/** As a caller sends values; those that are not shown encrypted, where the step says so. */
+async function updatesOf(
+  { transport: { kid, jwk } }: Vault,
+  { set = {}, isEncrypted }: Extract<Step, { do: "patch" }>,
+): Promise<NonNullable<ItemPatch["spec"]["fields"]>> {
+  const key = { alg: "ECDH-ES", enc: "A256GCM", kid, jwk } as const;
+  const updates = await Promise.all(
+    Object.entries(set).map(async ([name, value]) =>
+      isEncrypted && typeOf(name) !== "text"
+        ? ([name, { encrypted_value: await encrypted(key, value ?? "") }] as const)
+        : ([name, { value }] as const),
+    ),
+  );
+  return Object.fromEntries(updates);
 }
 
 async function submit(
@@ -216,10 +146,17 @@ async function expectAsModelled(vault: Vault, model: VaultModel): Promise<void> 
         ...(type === "text" && value !== undefined && { value }),
       })),
     );
-    const types = one.operations.map(({ type }) => type);
-    expect(types.includes("collect")).toBe(item.fields.some(({ type }) => type !== "totp"));
-    expect(types.includes("fill")).toBe(
-      !isPending(item) && item.fields.some(({ value }) => value !== undefined),
+    const offered = one.operations.map(({ type }) => type);
+    expect(offered.includes("collect")).toBe(item.fields.some(isOnForm));
+    for (const [type, has] of [
+      ["arm_passkey", true],
+      ["register_passkey", false],
+    ] as const)
+      expect(offered.includes(type)).toBe(
+        item.fields.some((field) => field.type === "passkey" && (field.value !== undefined) === has),
+      );
+    expect(offered.includes("fill")).toBe(
+      !isPending(item) && item.fields.some(({ type, value }) => type !== "passkey" && value !== undefined),
     );
     expect(one.collect !== undefined).toBe(item.link?.holds === true);
     if (one.collect) expect(model.shown(one.item.key, tokenIn(one))).toBe(true);

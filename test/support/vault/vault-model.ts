@@ -1,7 +1,7 @@
 /** A credential's field as the model has it: `value` undefined where there is none. */
 export interface ModelField {
   readonly name: string;
-  readonly type: "text" | "password" | "totp";
+  readonly type: "text" | "password" | "totp" | "passkey";
   readonly required: boolean;
   readonly value?: string | undefined;
 }
@@ -30,12 +30,14 @@ export type Step =
       readonly remove?: string;
       readonly add?: ModelField;
       readonly set?: Readonly<Record<string, string | null>>;
+      /** Whether what is sensitive comes encrypted. */
+      readonly isEncrypted?: boolean;
     }
-  | { readonly do: "get" | "collect" | "delete" | "expire"; readonly key: string }
+  | { readonly do: "get" | "wait" | "collect" | "delete" | "expire"; readonly key: string }
   | { readonly do: "open"; readonly token: string }
   | { readonly do: "submit"; readonly token: string; readonly values: Readonly<Record<string, string>> };
 
-const isOnForm = ({ type }: ModelField): boolean => type !== "totp";
+export const isOnForm = ({ type }: ModelField): boolean => type !== "totp" && type !== "passkey";
 export const isPending = ({ fields }: ModelItem): boolean =>
   fields.some((field) => field.required && isOnForm(field) && field.value === undefined);
 const definitionsOf = (fields: readonly ModelField[]): string =>
@@ -66,6 +68,7 @@ export class VaultModel {
       case "patch":
         return this.#patch(step);
       case "get":
+      case "wait":
         return this.#with(step.key, (item) =>
           this.#renew(step.key, item, isPending(item) || Boolean(item.link)),
         );
