@@ -1,4 +1,6 @@
+import type { Duplex } from "node:stream";
 import type { Millis } from "../base/clock.js";
+import { repliesOn } from "../base/net/open-replies.js";
 import type { FormEnd, OpenForm, Submitted } from "../vault/collection-form.js";
 
 /** What the page is told: which of its states it is to show, and what stands there. */
@@ -57,3 +59,26 @@ export const unknownAnswer: Answer = { status: 404, body: { state: "unknown" } }
 export const misdirectedAnswer: Answer = { status: 421, body: { state: "misdirected" } };
 /** The page shows the same as where nothing was answered at all. */
 export const unavailableAnswer: Answer = { status: 503, retryAfterMs: 1000, body: { state: "unavailable" } };
+
+/**
+ * Answers what the parser could not read, or did not get in time, and closes the connection. Where an answer
+ * is still to come there, this would be taken for it: a submission would look refused that is being saved.
+ */
+export function answerMalformed(
+  { code }: NodeJS.ErrnoException,
+  socket: Duplex,
+  headers: Readonly<Record<string, string>>,
+): void {
+  const isAmidAnswers = repliesOn(socket).some(({ req, headersSent }) => req.complete || headersSent);
+  if (code === "ECONNRESET" || !socket.writable || isAmidAnswers) return void socket.destroy();
+  const body = JSON.stringify(invalidAnswer.body);
+  const lines = Object.entries({
+    ...headers,
+    "content-type": "application/json; charset=utf-8",
+    "content-length": String(Buffer.byteLength(body)),
+    connection: "close",
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  // Whoever goes on sending must not keep the connection.
+  socket.once("finish", () => socket.destroy());
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join("")}\r\n${body}`);
+}

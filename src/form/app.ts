@@ -8,6 +8,7 @@ import { hasTwoHosts, makeHostCheck } from "../base/net/host-check.js";
 import type { CollectionForms } from "../vault/collection-form.js";
 import {
   type Answer,
+  answerMalformed,
   invalidAnswer,
   misdirectedAnswer,
   tooLargeAnswer,
@@ -15,7 +16,6 @@ import {
   unknownAnswer,
 } from "./answers.js";
 import { formHeaders } from "./headers.js";
-import { refuseMalformed } from "./malformed.js";
 import { readPageFiles } from "./page-files.js";
 
 export interface FormOptions {
@@ -53,7 +53,7 @@ export function makeFormApp({ host, publicUrl, ...options }: FormOptions, { log 
     bodyLimit: mostBodyBytes,
     // Node.js holds its limits on slow requests only every 30 s by itself.
     http: { connectionsCheckingInterval: Math.min(options.requestTimeoutMs, 5000) },
-    clientErrorHandler: (error, socket) => refuseMalformed(error, socket, headers),
+    clientErrorHandler: (error, socket) => answerMalformed(error, socket, headers),
     requestTimeout: options.requestTimeoutMs,
     keepAliveTimeout: options.keepAliveTimeoutMs,
     return503OnClosing: false,

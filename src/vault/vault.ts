@@ -113,7 +113,7 @@ export interface VaultStore {
 }
 export type NewItemEvent = Pick<ItemEvent, "name" | "browserId" | "data">;
 export type ItemAdded = "created" | "found" | "no-vault" | "many" | "full";
-/** `used`, `expired`: the link that was to be consumed; `full`: the vault, or the project, would keep too much. */
+/** `used`, `expired`: the link that was to be consumed; `full`: vault or project would keep too much. */
 export type ItemChanged = "changed" | "stale" | "missing" | "used" | "expired" | "full";
 
 export type VaultQuery = Omit<PoolListQuery, "region">;
