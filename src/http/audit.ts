@@ -6,7 +6,7 @@ import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { withoutKeys } from "../base/crypto/key-text.js";
 import { Places } from "../base/places.js";
-import { errors, type Refusal } from "../base/errors.js";
+import { errors, RemudaError, type Refusal } from "../base/errors.js";
 import type { App } from "./bare-app.js";
 import { isDocsPath } from "./docs/docs-path.js";
 import { isInterceptedPath } from "./request-interceptor.js";
@@ -71,6 +71,10 @@ declare module "node:http" {
  * An answer that somebody reads for longer is recorded before its end: `longestMs` is for the slowest entry.
  */
 const longAnswerMs: Millis = 1_800_000;
+
+/** Its caller would do it once more where told that it could not be done. */
+const doneUnconfirmed =
+  "This was done, but the audit log did not confirm its entry in time: look before you ask again";
 
 /** Leaves one entry in the audit log for each request that is made to the API. */
 export class AuditTrail {
@@ -160,7 +164,11 @@ export class AuditTrail {
     // What was refused before it changed anything is answered as it is, whatever becomes of its entry.
     if (!observed.isChange) return this.#record(observed, status);
     observed.isRecorded = true;
-    await this.recorder.recordNow(this.#entryOf(observed, status));
+    try {
+      await this.recorder.recordNow(this.#entryOf(observed, status));
+    } catch (cause) {
+      throw status < 400 ? new RemudaError("audit_unavailable", { message: doneUnconfirmed, cause }) : cause;
+    }
   }
 
   /** Undefined for what leaves no entry. */

@@ -222,17 +222,21 @@ async function firstRecorded({ room, now, body = "{}" }: Recording) {
   const headers = { "content-type": "application/json" };
   const reply = await fetch(`http://127.0.0.1:${port}/keys`, { method: "POST", headers, body });
   seen.push(String(reply.status));
+  if (reply.status === 503) seen.push(((await reply.json()) as { message: string }).message);
   await app.close();
   return seen;
 }
 
 test("a change that has to be on record is recorded before it is answered, and not made where it cannot be", async () => {
   expect(await firstRecorded({ room: true, now: true })).toEqual(["changed", "recorded", "200"]);
-  expect(await firstRecorded({ room: true, now: false })).toEqual(["changed", "503"]);
+  // Who is told that it could not be done would do it again.
+  const told = expect.stringContaining("This was done");
+  expect(await firstRecorded({ room: true, now: false })).toEqual(["changed", "503", told]);
 });
 
 test("what is refused before it changes anything is answered as ever, though nothing can be recorded", async () => {
+  const told = expect.stringContaining("may not be done unrecorded");
   for (const now of [true, false])
-    expect(await firstRecorded({ room: false, now })).toEqual(["recorded later", "503"]);
+    expect(await firstRecorded({ room: false, now })).toEqual(["recorded later", "503", told]);
   expect(await firstRecorded({ room: true, now: false, body: "{" })).toEqual(["recorded later", "400"]);
 });
