@@ -265,7 +265,12 @@ export async function withdraw(world: World, caller: Caller | undefined, isGone:
   const { partition, waiter, connection, lease } = caller;
   const reply = await world.bed.poolStore.withdraw(partition, { waiter, connection, lease });
   world.note(`withdraw ${connection}: ${reply.kind}`);
-  if (reply.kind !== "granted") return void (caller.phase = "over");
+  if (reply.kind !== "granted") {
+    caller.phase = "over";
+    if (reply.kind === "kept")
+      for (const other of world.callers) if (other.lease === lease) other.isDisplaced = true;
+    return;
+  }
   world.told.set(lease, reply.browser.id);
   caller.phase = "granted";
   if (isGone) flushReply(world, caller, true);
@@ -282,5 +287,6 @@ export function served(world: World, caller: Caller, browser: LeasedBrowser): vo
   hold(browser.lease.id === caller.lease, () => `${caller.connection} was served with ${browser.lease.id}`);
   world.told.set(caller.lease, browser.id);
   caller.phase = "granted";
+  caller.isDisplaced = false;
   world.note(`${caller.connection} learns of ${caller.lease}`);
 }

@@ -47,7 +47,8 @@ function isClaimed(world: World, { id, grantedAt }: ShadowLease): boolean {
   return (
     control.delivered.some(({ lease }) => lease === id) ||
     world.callers.some(
-      (caller) => caller.lease === id && caller.control === control && caller.phase !== "over",
+      (caller) =>
+        caller.lease === id && caller.control === control && caller.phase !== "over" && !caller.isDisplaced,
     )
   );
 }

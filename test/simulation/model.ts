@@ -44,6 +44,11 @@ export interface Caller {
   /** The waiter as its control was told that Redis stores it. */
   readonly stored?: string;
   phase: "waiting" | "granted" | "over";
+  /**
+   * A retry under its key has taken its place and gone again: what it waits for is kept for the next one, for a
+   * while, unless a tick tells it before that it is served.
+   */
+  isDisplaced?: boolean;
 }
 
 /** What a caller wants, in one request or in several retries. */
