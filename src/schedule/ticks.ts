@@ -1,5 +1,6 @@
 import { Queue, Worker } from "bullmq";
 import type { Clock, Millis } from "../base/clock.js";
+import { within } from "../base/deadline.js";
 import { type Log, textOf } from "../base/log.js";
 import { reconnectMs, type QueueOptions, stalled, type RunningWorker } from "./queues.js";
 
@@ -9,26 +10,31 @@ export interface Tick {
   run(): Promise<void>;
 }
 
+/** One that is still running when a control stops is waited for no longer. */
+const lastTickMs: Millis = 3000;
+
 /**
  * Repeats ticks at this control, whatever others do: of what is its share. One that takes longer than its
- * period is not begun twice.
+ * period is not begun twice. The result stops them, and resolves when none is running.
  */
 export function repeatTicks(
   ticks: readonly Tick[],
   { clock, log }: { readonly clock: Clock; readonly log: Log },
-): () => void {
-  const stops = ticks.map((tick) => {
-    let isRunning = false;
-    return clock.every(tick.periodMs, () => {
-      if (isRunning) return;
-      isRunning = true;
-      tick
-        .run()
-        .catch((error: unknown) => log.warn({ tick: tick.name, error: textOf(error) }, "tick failed"))
-        .finally(() => (isRunning = false));
-    });
-  });
-  return () => stops.forEach((stop) => stop());
+): () => Promise<void> {
+  const running = new Map<Tick, Promise<void>>();
+  const begin = (tick: Tick): Promise<void> =>
+    tick
+      .run()
+      .catch((error: unknown) => log.warn({ tick: tick.name, error: textOf(error) }, "tick failed"))
+      .finally(() => void running.delete(tick));
+  const stops = ticks.map((tick) =>
+    clock.every(tick.periodMs, () => void (running.has(tick) || running.set(tick, begin(tick)))),
+  );
+  return async () => {
+    for (const stop of stops) stop();
+    const last = { what: "the last ticks", limitMs: lastTickMs };
+    await within(clock, last, Promise.all(running.values())).catch(() => {});
+  };
 }
 
 /** When each tick last ran, as all controls see it. */

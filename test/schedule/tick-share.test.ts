@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { type ControlId, newControlId, newPoolId, type Partition, partitionOf } from "../../src/base/ids.js";
 import { tickerOf, TickShare } from "../../src/schedule/tick-share.js";
+import { repeatTicks } from "../../src/schedule/ticks.js";
+import { silentLog } from "../support/browser/chromium-host.js";
 import { DrivenClock } from "../support/driven-clock.js";
 
 const controls = Array.from({ length: 4 }, () => newControlId());
@@ -44,4 +46,22 @@ test("a control that stood still holds nothing until it has said again that it l
   expect(share.holds(partition)).toBe(true);
   await share.leave();
   expect(share.holds(partition)).toBe(false);
+});
+
+test("who stops ticks is told when the one that was running has ended", async () => {
+  const clock = new DrivenClock();
+  const seen: string[] = [];
+  let end = (): void => {};
+  const run = async (): Promise<void> => {
+    seen.push("begun");
+    await new Promise<void>((resolve) => (end = resolve));
+    seen.push("ended");
+  };
+  const stop = repeatTicks([{ name: "fill", periodMs: 1000, run }], { clock, log: silentLog });
+  await clock.advance(2500);
+  const stopped = stop().then(() => seen.push("stopped"));
+  end();
+  await stopped;
+  await clock.advance(2500);
+  expect(seen).toEqual(["begun", "ended", "stopped"]);
 });

@@ -265,15 +265,16 @@ export async function withdraw(world: World, caller: Caller | undefined, isGone:
   const { partition, waiter, connection, lease } = caller;
   const reply = await world.bed.poolStore.withdraw(partition, { waiter, connection, lease });
   world.note(`withdraw ${connection}: ${reply.kind}`);
-  if (reply.kind !== "granted") {
-    caller.phase = "over";
-    if (reply.kind === "kept")
-      for (const other of world.callers) if (other.lease === lease) other.isDisplaced = true;
-    return;
-  }
+  if (reply.kind === "kept") displace(world, lease);
+  if (reply.kind !== "granted") return void (caller.phase = "over");
   world.told.set(lease, reply.browser.id);
   caller.phase = "granted";
   if (isGone) flushReply(world, caller, true);
+}
+
+/** A retry has taken the place of whoever else waits for this lease, and has gone. */
+function displace(world: World, lease: LeaseId): void {
+  for (const caller of world.callers.filter((one) => one.lease === lease)) caller.isDisplaced = true;
 }
 
 /** Does what a control's tick does for one waiter: its message may have been lost, so the record is read. */

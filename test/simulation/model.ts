@@ -45,8 +45,8 @@ export interface Caller {
   readonly stored?: string;
   phase: "waiting" | "granted" | "over";
   /**
-   * A retry under its key has taken its place and gone again: what it waits for is kept for the next one, for a
-   * while, unless a tick tells it before that it is served.
+   * A retry under its key has taken its place and gone again: what it waits for is kept for the next one,
+   * for a while, unless a tick tells it before that it is served.
    */
   isDisplaced?: boolean;
 }

@@ -42,7 +42,7 @@ export async function startSchedules(
     void listensMs().catch((error: unknown) => log.warn({ error: textOf(error) }, "listening was not noted"));
   // This has a timer of its own, because a tick may take long.
   stops.add("listening", clock.every(periods.fillMs, note));
-  const share = openTickShare(shared, control, stops);
+  const { share, leave } = openTickShare(shared, control);
   const maintenance = makeMaintenance({
     poolStore,
     projects,
@@ -59,7 +59,9 @@ export async function startSchedules(
     listensMs,
     lostAfterMs: { node: node.lostAfterMs, control: acquire.controlLostAfterMs },
   });
-  stops.add("ticks of pools", repeatTicks(ticksOfPools(periods, maintenance), { clock, log }));
+  const stopTicks = repeatTicks(ticksOfPools(periods, maintenance), { clock, log });
+  // A walk over the pools ends where this control no longer has a share.
+  stops.add("ticks of pools", () => leave().then(stopTicks));
   const ticks: readonly Tick[] = [
     { name: "sweep", periodMs: periods.reapMs, run: maintenance.sweep },
     { name: "events", periodMs: periods.recycleMs, run: maintenance.trimEvents },
@@ -82,12 +84,11 @@ const ticksOfPools = (
   { name: "recycle", periodMs: periods.recycleMs, run: maintenance.recycle },
 ];
 
-/** Says again and again that this control lives. */
+/** Says again and again that this control lives, until it leaves its share to the others. */
 function openTickShare(
   { config: { periods }, clock, log, stores: { ticks } }: DaemonParts,
   control: ControlId,
-  stops: Stops,
-): TickShare {
+): { share: TickShare; leave: () => Promise<void> } {
   // Nobody else fills the pools of one that was killed before.
   const lostMs = Math.max(3 * periods.fillMs, 1000);
   const beats = { beat: () => ticks.share(control, lostMs), leave: () => ticks.leave(control) };
@@ -96,10 +97,13 @@ function openTickShare(
     void share
       .beat()
       .catch((error: unknown) => log.warn({ error: textOf(error) }, "share of the ticks is not known"));
-  stops.add("share of the ticks", () => share.leave().catch(() => {}));
-  stops.add("beats of the share", clock.every(periods.fillMs, beat));
+  const stopBeats = clock.every(periods.fillMs, beat);
   beat();
-  return share;
+  const leave = async (): Promise<void> => {
+    stopBeats();
+    await share.leave().catch(() => {});
+  };
+  return { share, leave };
 }
 
 const sweepEvents = ({ clock, config, stores: { events } }: DaemonParts): Tick["run"] =>
