@@ -166,11 +166,11 @@ test("a control that comes back with Redis gives nodes the time to be heard befo
   await first.stop();
   await client.evaluate("new Promise((resolve) => setTimeout(resolve, 3000))", page);
   const redisClient = own.client();
-  const before = Number(await redisClient.hget("remuda:{nodes}:ticks", "reap"));
+  const before = Number(await redisClient.hget("remuda:{nodes}:ticks", "sweep"));
   const second = await startDaemon({ role: "control", redisUrl: own.url, file });
   await until(
     "its ticks",
-    async () => Number(await redisClient.hget("remuda:{nodes}:ticks", "reap")) > before,
+    async () => Number(await redisClient.hget("remuda:{nodes}:ticks", "sweep")) > before,
   );
   redisClient.disconnect();
   await way.restore();
