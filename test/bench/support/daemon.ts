@@ -12,7 +12,7 @@ const main = join(import.meta.dirname, "../../../src/main.js");
 const fillLimitMs = 180_000;
 /**
  * How often a filling pool is looked at. Each look costs the daemon and its Redis processor time that
- * launches want too: every 10 ms, it was a seventh of what they take.
+ * launches want too.
  */
 const lookEveryMs = 50;
 
