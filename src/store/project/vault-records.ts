@@ -57,7 +57,7 @@ interface ItemTexts {
 }
 const itemIdParser = parserOf("the id of a vault's item", VaultItemId);
 
-/** As src/store/lua/include/vault-items.lua has it. */
+/** As src/store/lua/include/vault/vault-items.lua has it. */
 export function parseItem(key: string, { text, values, link }: ItemTexts): VaultItem | undefined {
   const [, id, version, createdAt, updatedAt, record] =
     /^(\S+) (\d+) (\d+) (\d+) \S+ (.*)$/s.exec(text) ?? [];

@@ -3,7 +3,7 @@
 -- ARGV  gapMs
 -- REPLY steady (JSON {forMs, epoch: {number, startedAt, why}})
 --- @include base
---- @include server
+--- @include node/server
 
 local last = tonumber(redis.call("HGET", K.ticks, "listenedAt") or "0")
 local since = tonumber(redis.call("HGET", K.ticks, "listensSince") or now)

@@ -5,7 +5,7 @@
 --       eventsKept eventsMs
 -- REPLY created, found, missing, many, full
 --- @include base
---- @include vault-items
+--- @include vault/vault-items
 
 if redis.call("EXISTS", K.vault) == 0 then return plain("missing") end
 local held = heldItem()

@@ -5,7 +5,7 @@
 --       request eventsKept eventsMs
 -- REPLY changed, stale, missing, used, expired, full
 --- @include base
---- @include vault-items
+--- @include vault/vault-items
 
 local id, version, createdAt = heldItem()
 if id ~= A.id then return plain("missing") end

@@ -3,7 +3,7 @@
 -- ARGV  id key event data request eventsKept eventsMs
 -- REPLY noted, missing
 --- @include base
---- @include vault-items
+--- @include vault/vault-items
 
 if heldItem() ~= A.id then return plain("missing") end
 noteItemEvent(A.event, A.request, A.data)

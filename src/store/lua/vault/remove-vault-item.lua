@@ -3,7 +3,7 @@
 -- ARGV  vault id key
 -- REPLY removed, missing
 --- @include base
---- @include vault-items
+--- @include vault/vault-items
 
 if heldItem() ~= A.id then return plain("missing") end
 countBytes(0 - heldBytes())

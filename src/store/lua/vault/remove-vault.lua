@@ -3,7 +3,7 @@
 -- ARGV  vault
 -- REPLY removed, missing
 --- @include base
---- @include vault-items
+--- @include vault/vault-items
 
 local name = redis.call("HGET", K.vault, "name")
 if not name then return plain("missing") end

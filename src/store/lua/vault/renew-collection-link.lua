@@ -4,7 +4,7 @@
 -- ARGV  vault id key version nonce linkMs toldMs event request eventsKept eventsMs
 -- REPLY renewed (the link), kept (the link), stale
 --- @include base
---- @include vault-items
+--- @include vault/vault-items
 
 local id, version = heldItem()
 if id ~= A.id or version ~= A.version then return plain("stale") end
