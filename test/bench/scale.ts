@@ -27,8 +27,6 @@ interface Bench {
   readonly bars: Bar[];
 }
 
-/** What was seen less often was held up by others on this machine. */
-const leastTimes = 5;
 const most = { ratio: 1.3, scriptMs: 5 } as const;
 const bytesOf = (info: string): number => Number(/^used_memory:(\d+)/m.exec(info)?.[1]);
 const middle = (values: readonly number[]): string => quantile(values, 0.5).toFixed(2);
@@ -216,8 +214,8 @@ function report({ size, rows, notes, bars }: Bench): Report {
   const slowest = rows
     .filter(({ what }) => !what.startsWith("filling"))
     .flatMap(({ cost }) => cost.slow)
-    .filter(({ isScript, times }) => isScript && times >= leastTimes)
-    .toSorted((one, other) => other.medianMs - one.medianMs);
+    .filter(({ isScript }) => isScript)
+    .toSorted((one, other) => other.longestMs - one.longestMs);
   const [worst] = slowest;
   return {
     title: "A large fleet, simulated",
@@ -240,9 +238,9 @@ function report({ size, rows, notes, bars }: Bench): Report {
     bars: [
       ...bars,
       {
-        what: `no script longer than ${most.scriptMs} ms, by the middle one of those that were logged`,
-        is: worst ? `${worst.name} ${worst.medianMs.toFixed(1)} ms` : "none was logged",
-        isMet: worst === undefined || worst.medianMs <= most.scriptMs,
+        what: `no script longer than ${most.scriptMs} ms`,
+        is: worst ? `${worst.name} ${worst.longestMs.toFixed(1)} ms` : "none was logged",
+        isMet: worst === undefined || worst.longestMs <= most.scriptMs,
       },
     ],
   };
