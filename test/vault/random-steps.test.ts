@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect, test } from "vitest";
 import { newRequestId } from "../../src/base/ids.js";
 import { tokenDigest } from "../../src/vault/encryption/data-key.js";
@@ -13,7 +14,14 @@ import {
   valueOf,
 } from "../support/vault/vault-bed.js";
 import type { VaultBed } from "../support/vault/vault-bed.js";
-import { isOnForm, isPending, type ModelField, type Step, VaultModel } from "../support/vault/vault-model.js";
+import {
+  isOnForm,
+  isPending,
+  type ModelField,
+  type ModelItem,
+  type Step,
+  VaultModel,
+} from "../support/vault/vault-model.js";
 import { chance, nextStep, pick, seed, typeOf } from "../support/vault/vault-steps.js";
 
 const steps = Number(process.env["VAULT_STEPS"] ?? 2000);
@@ -130,6 +138,14 @@ async function expire(vault: Vault, key: string): Promise<string> {
   return "done";
 }
 
+/** What is shown of an item's fields. */
+const fieldsOf = ({ fields }: ModelItem): ShownItem["fields"] =>
+  fields.map(({ name, type, value }) => ({
+    name,
+    hasValue: value !== undefined,
+    ...(type === "text" && value !== undefined && { value }),
+  }));
+
 /** That a list shows what the model has, and that each link is the one that was shown before. */
 async function expectAsModelled(vault: Vault, model: VaultModel): Promise<void> {
   const shown = valueOf(await bed().items.list(vault.id));
@@ -139,13 +155,7 @@ async function expectAsModelled(vault: Vault, model: VaultModel): Promise<void> 
     if (!item) continue;
     expect(one.item.version).toBe(item.version);
     expect(one.status).toBe(isPending(item) ? "pending_collection" : "ready");
-    expect(one.fields).toEqual(
-      item.fields.map(({ name, type, value }) => ({
-        name,
-        hasValue: value !== undefined,
-        ...(type === "text" && value !== undefined && { value }),
-      })),
-    );
+    expect(one.fields).toEqual(fieldsOf(item));
     const offered = one.operations.map(({ type }) => type);
     expect(offered.includes("collect")).toBe(item.fields.some(isOnForm));
     for (const [type, has] of [
@@ -224,13 +234,15 @@ async function race(
 
 async function isAs(vault: Vault, model: VaultModel): Promise<boolean> {
   const shown = valueOf(await bed().items.list(vault.id));
-  return shown.every(({ item, fields, collect }) => {
-    const known = model.items.get(item.key);
-    const texts = known?.fields.map(({ type, value }) => (type === "text" ? value : undefined));
-    return (
-      known?.version === item.version &&
-      JSON.stringify(texts) === JSON.stringify(fields.map(({ value }) => value)) &&
-      (collect !== undefined) === (known.link?.holds === true)
-    );
-  });
+  return (
+    shown.length === model.items.size &&
+    shown.every(({ item, fields, collect }) => {
+      const known = model.items.get(item.key);
+      return (
+        known?.version === item.version &&
+        isDeepStrictEqual(fields, fieldsOf(known)) &&
+        (collect !== undefined) === (known.link?.holds === true)
+      );
+    })
+  );
 }

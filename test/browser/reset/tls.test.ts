@@ -78,7 +78,8 @@ async function accept(client: PipeClient): Promise<boolean> {
   );
   await client.evaluate("document.getElementById('details-button').click()", session);
   const hasLink = await client.evaluate(`(${link}?.offsetParent ?? null) !== null`, session);
-  await client.evaluate(`${link}?.click()`, session);
+  // Later than the answer, which a page that goes elsewhere meanwhile would not give.
+  await client.evaluate(`void setTimeout(() => ${link}?.click())`, session);
   if (hasLink) await until("the site", () => resumed.length > 0);
   return Boolean(hasLink);
 }
