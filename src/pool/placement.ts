@@ -180,15 +180,19 @@ interface PlacementRequest {
   readonly ofPool: ReadonlyMap<NodeId, number>;
   /**
    * Launches of the pool or session have failed there: nothing is placed on the former, one browser on each
-   * of the latter.
+   * of the latter, and where one has just failed only if no other node has room: a pool that lacks a single
+   * browser would meet one sick node after the other.
    */
   readonly resting?: readonly NodeId[];
   readonly trying?: readonly NodeId[];
+  readonly failedLately?: boolean;
 }
 
 /** Finds where browsers of one pool may be placed now, and reserves room before anyone claims a launch. */
 export class Placement {
   readonly #open: Set<NodeId>;
+  /** Those of the open ones that come first. */
+  readonly #preferred: ReadonlySet<NodeId> | undefined;
   readonly #ofPool: Map<NodeId, number>;
   readonly #trying: ReadonlySet<NodeId>;
   /**
@@ -206,6 +210,8 @@ export class Placement {
     this.#open = new Set(able.map(({ id }) => id));
     this.#ofPool = new Map(request.ofPool);
     this.#trying = new Set(request.trying);
+    if (request.failedLately)
+      this.#preferred = new Set([...this.#open].filter((id) => !this.#trying.has(id)));
     this.#isSomeWell = able.some(({ failing }) => !failing);
   }
 
@@ -234,7 +240,9 @@ export class Placement {
 
   /** The best node for one more, which counts as placed there from now on. */
   #choose(id: BrowserId, bytes: number): Choice | undefined {
-    const facts = this.capacities.best(this.#open, this.#ofPool, bytes);
+    const bestOf = (ids: ReadonlySet<NodeId>): LivingNode | undefined =>
+      this.capacities.best(ids, this.#ofPool, bytes);
+    const facts = (this.#preferred && bestOf(this.#preferred)) ?? bestOf(this.#open);
     if (!facts) return undefined;
     const isTrial = facts.failing !== undefined && this.#isSomeWell;
     this.#count(facts.id, 1);

@@ -30,6 +30,7 @@ const demandParser = parserOf(
     count: Type.Number(),
     resting: Type.Optional(Type.Array(NodeId)),
     trying: Type.Optional(Type.Array(NodeId)),
+    failedLately: Type.Optional(Type.Boolean()),
   }),
 );
 const claimedParser = parserOf("a reply of claim-launches", Type.Array(LaunchingBrowser));
@@ -144,7 +145,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
 
   async wanted(partition: Partition, most: number): Promise<LaunchDemand> {
     const { payload } = await this.scripts.run({ partition }, "launch-demand", { most });
-    return { resting: [], trying: [], ...demandParser.json(payload) };
+    return { resting: [], trying: [], failedLately: false, ...demandParser.json(payload) };
   }
 
   async claimLaunches(

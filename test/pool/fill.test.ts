@@ -64,6 +64,33 @@ test("a pool's browsers are spread over zones, however many nodes each has", asy
   });
 });
 
+test("a pool that lacks one browser goes from a sick node to a well one, and to another sick one where none has room", async () => {
+  const pool = await PoolBed.create(bed, { size: 1 });
+  const well = "well" as NodeId;
+  const fill = fillWith(bed.poolStore);
+  const nodesOfPool = async (): Promise<NodeId[]> => [
+    ...(await bed.poolStore.spread(pool.partition)).ofNode.keys(),
+  ];
+  const failAt = async (node: NodeId): Promise<void> => {
+    const [browser] = await pool.claim(1, { node });
+    if (!browser) throw new Error("nothing was claimed");
+    await bed.reports.launchFailed(browser.id, claimOf(browser), "no display");
+    // From then on it would be tried again.
+    await pool.age(2100);
+  };
+  await failAt(nodeA);
+  await failAt(nodeB);
+  for (const node of [nodeA, nodeB]) await bed.nodes.beat(nodeFacts(node, { maxBrowsers: 10 }));
+  await bed.nodes.beat(nodeFacts(well, { maxBrowsers: 1 }));
+
+  await fill(pool.partition);
+  expect(await nodesOfPool()).toEqual([well]);
+
+  await pool.update({ size: 2 });
+  await fill(pool.partition);
+  expect((await nodesOfPool()).toSorted()).toEqual([nodeA, well]);
+});
+
 test("room for many is asked for at once, and again only what a node had no room for after all", async () => {
   await bed.nodes.beat(nodeFacts(nodeB, { maxBrowsers: 10 }));
   const pool = await PoolBed.create(bed, { size: 8 });

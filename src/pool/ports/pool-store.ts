@@ -153,12 +153,13 @@ export interface LeaseChange {
 
 /**
  * The number of launches that a fill would claim now. None is claimed on nodes that are `resting`, and one on
- * each that is `trying`.
+ * each that is `trying`; where one has `failedLately`, only if no other node has room.
  */
 export interface LaunchDemand {
   readonly count: number;
   readonly resting: readonly NodeId[];
   readonly trying: readonly NodeId[];
+  readonly failedLately: boolean;
 }
 
 /** Leases and waiters inside one partition; each method is one atomic script or one read. */

@@ -39,7 +39,8 @@ local how = {
     end
     for _, name in ipairs({ "failing", "closed" }) do
       local nodes = cjson.decode(redis.call("HGET", key, name) or "{}")
-      for _, node in pairs(nodes) do fields(node, { "restsUntil", "diedAt", "silentUntil", "drainsUntil" }) end
+      local instants = { "restsUntil", "failedAt", "diedAt", "silentUntil", "drainsUntil" }
+      for _, node in pairs(nodes) do fields(node, instants) end
       if next(nodes) then redis.call("HSET", key, name, cjson.encode(nodes)) end
     end
   end,

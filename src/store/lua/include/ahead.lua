@@ -40,8 +40,9 @@ local function boundPool(closed, backoffMs, silentMs)
     if (tonumber(instants[place]) or 0) > latest then redis.call("HSET", K.pool, name, latest) end
   end
   local failing = failingNodes()
-  local rests, deaths = boundNodes(failing, { "restsUntil" }, backoffMs), boundNodes(failing, { "diedAt" }, 0)
-  if rests or deaths then keepFailing(failing) end
+  local rests = boundNodes(failing, { "restsUntil" }, backoffMs)
+  local faults = boundNodes(failing, { "diedAt", "failedAt" }, 0)
+  if rests or faults then keepFailing(failing) end
   if boundNodes(closed, { "silentUntil" }, silentMs) then keepClosed(closed) end
 end
 

@@ -13,7 +13,7 @@ local function countFailure(browser, text, initialMs, maxMs)
   -- Launches that were claimed together fail together: that is one failure.
   if node.restsUntil > now then return end
   local isTrial = node.failures > 0 and not browser.readyAt
-  node.failures, node.error, node.trial = node.failures + 1, text, nil
+  node.failures, node.failedAt, node.error, node.trial = node.failures + 1, now, text, nil
   node.restsUntil = now + backoff(node.failures)
   if browser.readyAt then node.diedAt = now end
   nodes[browser.node] = node

@@ -1,9 +1,9 @@
 -- launch-demand: how many launches a fill would claim now, if there were room; notes what holds the pool up
 -- where that is none.
 -- KEYS  pool browsers retiring replaceable
--- ARGV  most
--- REPLY wanted (JSON {count, resting, trying}: nodes on which the pool's launches fail, now left alone, or
---       tried with one)
+-- ARGV  most maxMs
+-- REPLY wanted (JSON {count, resting, trying, failedLately}: nodes on which the pool's launches fail, now
+--       left alone, or tried with one; whether one has failed within the longest backoff, `maxMs`)
 --- @include tokens
 --- @include node/failing-nodes
 --- @include counts
@@ -24,8 +24,9 @@ if means < 1 then return hold(tonumber(rate) == 0 and "rate_zero" or "rate") end
 -- Where there are means, the claim that follows says what held it up.
 local count = math.min(short, means, tonumber(A.most))
 redis.call("HSET", K.pool, "asked", count)
-local resting, trying
+local resting, trying, failedLately
 for id, node in pairs(failingNodes()) do
+  failedLately = failedLately or now - (node.failedAt or 0) < tonumber(A.maxMs)
   if isResting(node) then
     resting = resting or {}
     table.insert(resting, id)
@@ -34,4 +35,6 @@ for id, node in pairs(failingNodes()) do
     table.insert(trying, id)
   end
 end
-return plain("wanted", cjson.encode({ count = count, resting = resting, trying = trying }))
+return plain("wanted", cjson.encode({
+  count = count, resting = resting, trying = trying, failedLately = failedLately,
+}))

@@ -3,8 +3,8 @@
 --- @include base
 --- @include pool
 
--- Gives {failures, restsUntil, error, diedAt?, trial?} by node; `trial` is the one browser that is launched
--- there to see whether launches work again.
+-- Gives {failures, failedAt, restsUntil, error, diedAt?, trial?} by node; `trial` is the one browser that is
+-- launched there to see whether launches work again.
 local function failingNodes()
   local text = poolFields("failing")[1]
   return text and cjson.decode(text) or {}
