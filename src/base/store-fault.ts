@@ -1,4 +1,5 @@
 import { AssertionError } from "node:assert";
+import { TimeLimitReached } from "./deadline.js";
 import { RemudaError } from "./errors.js";
 
 /**
@@ -61,3 +62,7 @@ export const storeFault = (error: unknown): unknown =>
   isConnectionFault(error) || troubles.has(refusalWord(error))
     ? new RemudaError("store_unavailable", { cause: error })
     : error;
+
+/** Whether a store could not be asked, or has not answered in time. */
+export const isStoreAway = (error: unknown): boolean =>
+  error instanceof TimeLimitReached || (error instanceof RemudaError && error.code === "store_unavailable");

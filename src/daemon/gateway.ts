@@ -6,6 +6,7 @@ import { Gateway } from "../gateway/gateway.js";
 import { defaultGatewayLimits, type GatewayLimits } from "../gateway/limits.js";
 import type { Standstill } from "../gateway/standstill.js";
 import type { GatewayMetrics, GatewayPorts, NodeAddress } from "../gateway/ports.js";
+import { KnownAddresses } from "../gateway/relay/known-addresses.js";
 import { isReachable } from "../gateway/relay/post.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
 import { SilentNodes } from "../pool/silent-nodes.js";
@@ -35,7 +36,11 @@ export function openGateway(
   { config, clock, log, stores, keys, metrics, url }: DaemonParts,
   { local, own, unreachable, onUnplaced, standstill }: GatewayParts,
 ): Gateway {
-  const find = findNodeAddress(stores, own);
+  const known = new KnownAddresses({
+    clock,
+    limitMs: config.redis.commandTimeoutMs,
+    find: findNodeAddress(stores, own),
+  });
   return new Gateway({
     clock,
     log,
@@ -51,7 +56,7 @@ export function openGateway(
     ports: {
       ...local,
       async findAddress(browser) {
-        const address = await find(browser);
+        const address = await known.find(browser);
         if (!address) onUnplaced?.(browser);
         return address;
       },

@@ -58,6 +58,11 @@ export class Activity {
     return this.#registrations;
   }
 
+  /** Whether the lease has the browser, and a client or request of it was registered here. */
+  wasOpened(lease: LeaseId): boolean {
+    return this.#lease === lease && this.#registrations > 0;
+  }
+
   /** Whether anybody has entered, confirmed or not yet. */
   get hasVisitors(): boolean {
     return this.#visitors.size > 0;

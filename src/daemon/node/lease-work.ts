@@ -1,6 +1,6 @@
-import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
+import type { NodeId } from "../../base/ids.js";
 import type { Gateway } from "../../gateway/gateway.js";
-import type { GatewayPorts, RegistrationReply } from "../../gateway/ports.js";
+import type { GatewayPorts } from "../../gateway/ports.js";
 import { Standstill } from "../../gateway/standstill.js";
 import { ArmedPasskeys } from "../../node/armed-passkeys.js";
 import { Drain, RequestedDrain } from "../../node/drain.js";
@@ -12,9 +12,10 @@ import { Reconciler } from "../../node/reconciler.js";
 import type { Slots } from "../../node/slots.js";
 import type { NameOwnership } from "../../node/name-ownership.js";
 import type { AssetsPart } from "./browser-assets.js";
-import { findLeaseEnd, openGateway } from "../gateway.js";
+import { openGateway } from "../gateway.js";
 import type { DaemonParts } from "../parts.js";
 import { keepPasskeyOrdered, openFillOrder, openPasskeyOrder } from "../vaults.js";
+import { makeRegister } from "./registration.js";
 
 /** What a node does for the leases of its browsers, from a grant to the drain. */
 export interface LeaseWork {
@@ -106,29 +107,5 @@ export const openNodeGateway = (shared: DaemonParts, parts: NodeGatewayParts): G
     standstill: parts.standstill,
     unreachable: parts.unreachable,
     onUnplaced: (browser) => void parts.reconciler.lookFor(browser),
-    local: {
-      findBrowser: (browser) => parts.slots.find(browser),
-      connect: ({ browser, lease }) => register(shared, parts, { browser, lease }),
-    },
+    local: { findBrowser: (browser) => parts.slots.find(browser), connect: makeRegister(shared, parts) },
   });
-
-/**
- * Clients of an earlier lease are cut first; the first client of a lease waits for the dispatch of its start
- * page. Each waits until what its lease captures is in force.
- */
-async function register(
-  { stores }: DaemonParts,
-  { slots, leaseCommands, handover }: NodeGatewayParts,
-  { browser, lease }: { browser: BrowserId; lease: LeaseId },
-): Promise<RegistrationReply> {
-  const findEnd = findLeaseEnd(stores);
-  const reply = await stores.reports.connect(browser, lease);
-  if (reply.kind === "over") return { kind: "gone", reason: (await findEnd(browser, lease)) ?? reply.why };
-  const slot = slots.find(browser);
-  if (!slot) return { kind: "gone", reason: "the browser is over" };
-  if (!(await handover.begin(slot, lease)))
-    return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
-  const inForce = slot.captures(lease, reply);
-  if (reply.startUrl === undefined || reply.registrations > 1) return { kind: "connected", inForce };
-  return { kind: "connected", inForce, ready: leaseCommands.start(slot, lease, reply.startUrl) };
-}
