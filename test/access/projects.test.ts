@@ -61,6 +61,44 @@ test("names are unique, and ids win over them", async () => {
   await projects.delete(longest.id);
 });
 
+test.each([
+  ["an empty name", { name: "" }],
+  ["a blank name", { name: "  " }],
+  ["a name with a line break", { name: "a\nb" }],
+  ["a long name", { name: "x".repeat(256) }],
+  ["no text for a name", { name: null }],
+  ["an unknown status", { status: "deleted" }],
+  ["no status", { status: null }],
+  ["an id", { id: "default" }],
+])("a change of a project with %s is refused, and changes nothing", async (_, body) => {
+  const { projects } = bed.kernel;
+  const made = await projects.create({ name: "kept" });
+  expect(await root().call(`PATCH /org/projects/${made.id}`, body)).toMatchObject({
+    status: 400,
+    body: { code: "bad_request" },
+  });
+  expect(await projects.retrieve(made.id)).toEqual(made);
+  await projects.delete(made.id);
+});
+
+test("a list of projects is found by id too, has archived ones, and at most 100 to a page", async () => {
+  const { projects } = bed.kernel;
+  const [early, late] = [await projects.create({ name: "early" }), await projects.create({ name: "late" })];
+  await projects.update(early.id, { status: "archived" });
+  const idsOf = ({ body }: Got): string[] => (body as { id: string }[]).map(({ id }) => id);
+  expect(idsOf(await root().call("GET /org/projects"))).toEqual([late.id, early.id, "default"]);
+  expect(idsOf(await root().call(`GET /org/projects?query=${early.id}`))).toEqual([early.id]);
+  const page = await root().call("GET /org/projects?limit=1&offset=1");
+  expect([idsOf(page), page.headers.get("x-has-more"), page.headers.get("x-next-offset")]).toEqual([
+    [early.id],
+    "true",
+    "2",
+  ]);
+  for (const query of ["limit=101", "limit=0", "offset=-1"])
+    expect(await root().call(`GET /org/projects?${query}`)).toMatchObject({ status: 400 });
+  for (const { id } of [early, late]) await projects.delete(id);
+});
+
 test("the default project may be renamed, and is neither archived nor deleted", async () => {
   const { projects } = bed.kernel;
   expect(await projects.retrieve("default")).toMatchObject({ id: "default", name: "Default" });

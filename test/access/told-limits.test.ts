@@ -10,9 +10,11 @@ const bed = sharedAccessBed(1, {
     concurrent_sessions: 3,
     max_pools: 2,
     max_profiles: 1,
+    max_extensions: 4,
     creation_rate_per_minute: 100,
   },
   access: { max_keys: 3 },
+  vault: { max_vaults: 2 },
 });
 const there = (project: string) => ({ "x-kernel-project-id": project });
 const launch = { headless: true };
@@ -113,4 +115,23 @@ test("what is registered beyond a limit of the project is told that one", async 
   const refused = await post("/profiles", { name: "two" });
   expect(toldBy(refused)).toEqual([403, "limit_exceeded", "1", "0", null]);
   expect(refused.body.message).toMatch(/^The project has as many profiles/);
+});
+
+test("limits and entitlements tell what is configured, and what is used of it", async () => {
+  const { body: entitled } = await bed.root.call("GET /org/entitlements");
+  expect(entitled).toMatchObject({
+    limits: { max_concurrent_browsers: 3, max_vaults: 2 },
+    features: { browser_extensions: { enabled: true, max_stored_per_org: 4 } },
+  });
+  expect((await pool(2)).status).toBe(201);
+  await post("/vaults", { name: "counted" });
+  // What pools of other tests had is given back by a tick.
+  await expect
+    .poll(async () => (await bed.root.call("GET /org/limits")).body)
+    .toMatchObject({
+      max_concurrent_sessions: 3,
+      concurrent_sessions_used: 2,
+      concurrent_sessions_available: 1,
+      vaults_used: 1,
+    });
 });

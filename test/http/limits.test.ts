@@ -1,11 +1,13 @@
 import Kernel, { RateLimitError } from "@onkernel/sdk";
 import { expect, test } from "vitest";
+import { entitlementsOf } from "../../src/access/entitlements.js";
 import type { LimitStore } from "../../src/access/organization-limits.js";
 import { makeLimitOperations } from "../../src/access/organization-limits.js";
 import { rootPrincipal } from "../../src/access/principal.js";
 import type { RateLimiter } from "../../src/access/rate-limiter.js";
 import { defaultProject } from "../../src/base/ids.js";
 import { failed, key, rootPerson, send, sharedServer } from "../support/http/http-server.js";
+import { readDocument } from "../support/http/openapi-document.js";
 
 let left = 3;
 let leftAfterRefusal = 0;
@@ -41,17 +43,25 @@ const patch = (body: unknown) => send(`${server().url}/org/limits`, { method: "P
 
 test("the official client reads and sets the organization's limits", async () => {
   const { limits: org } = client().organization;
-  expect(await org.retrieve()).toMatchObject({
+  expect(await org.retrieve()).toEqual({
     max_concurrent_sessions: 10,
     default_project_max_concurrent_sessions: null,
     concurrent_sessions_used: 3,
     concurrent_sessions_available: 7,
+    // Managed logins are not built, and each project has a limit of vaults of its own.
+    auth_connections_used: 0,
+    max_auth_connections: 0,
+    min_health_check_interval_seconds: 0,
+    vaults_used: 5,
+    max_vaults: null,
   });
   isRaced = true;
   expect(await org.update({ default_project_max_concurrent_sessions: 2 })).toMatchObject({
     default_project_max_concurrent_sessions: 2,
   });
   expect(await org.update({})).toMatchObject({ default_project_max_concurrent_sessions: 2 });
+  const unchanged = await patch({ default_project_max_concurrent_sessions: null });
+  expect(unchanged.body).toMatchObject({ default_project_max_concurrent_sessions: 2 });
   expect(await org.update({ default_project_max_concurrent_sessions: 0 })).toMatchObject({
     default_project_max_concurrent_sessions: null,
   });
@@ -61,6 +71,7 @@ test.each([
   [{ default_project_max_concurrent_sessions: -1 }],
   [{ default_project_max_concurrent_sessions: 1.5 }],
   [{ default_project_max_concurrent_sessions: 11 }],
+  [{ default_project_max_concurrent_sessions: "2" }],
   [{ max_concurrent_sessions: 20 }],
 ])("%j is refused with what is wrong, and changes nothing", async (body) => {
   const [field] = Object.keys(body);
@@ -80,15 +91,66 @@ test("a key of one project cannot change limits", async () => {
   });
 });
 
+/** Where the operations of a feature begin; those without are fields of other operations. */
+const featurePaths = {
+  browser_extensions: "/extensions",
+  browser_pools: "/browser_pools",
+  browser_replays: "/browsers/{id_or_name}/replays",
+  credential_providers: "/org/credential_providers",
+  credentials: "/credentials",
+  custom_proxies: "/proxies",
+  file_io: "/browsers/{id_or_name}/fs",
+  gpu: undefined,
+  managed_auth: "/auth/connections",
+  managed_proxies: undefined,
+  profiles: "/profiles",
+  proxy_bypass_hosts: undefined,
+  search: "/search",
+  vaults: "/vaults",
+} as const;
+
 test("entitlements name every feature, and what is not built is not enabled", async () => {
   const { status, body } = await send(`${server().url}/org/entitlements`);
   expect(status).toBe(200);
   expect(body).toMatchObject({
-    plan: { id: "ENTERPRISE", status: null, trial_ends_at: null },
-    limits: { max_concurrent_browsers: 10 },
-    features: { browser_pools: { enabled: true }, vaults: { enabled: true } },
+    plan: {
+      id: "ENTERPRISE",
+      effective_id: "ENTERPRISE",
+      status: null,
+      is_trialing: false,
+      trial_ends_at: null,
+    },
+    limits: {
+      max_concurrent_browsers: 10,
+      max_concurrent_invocations: 0,
+      default_max_concurrent_invocations_per_app: 0,
+      max_vaults: 10,
+    },
+    features: {
+      browser_extensions: { enabled: true, max_stored_per_org: 1000 },
+      browser_replays: { retention_days: 0 },
+      gpu: { enabled: false },
+      managed_proxies: { enabled: false },
+      managed_auth: {
+        health_check_interval_default_seconds: 0,
+        health_check_interval_max_seconds: 0,
+        health_check_interval_min_seconds: 0,
+        max_connections: 0,
+      },
+      proxy_bypass_hosts: { enabled: true },
+    },
   });
-  expect(Object.keys(body.features)).toHaveLength(14);
+  expect(Object.keys(body.features).toSorted()).toEqual(Object.keys(featurePaths));
+  const { paths } = await readDocument<{ paths: Record<string, unknown> }>(server().url);
+  for (const [feature, path] of Object.entries(featurePaths)) {
+    const isBuilt = path !== undefined && Object.keys(paths).some((one) => one.startsWith(path));
+    if (path !== undefined) expect([feature, body.features[feature].enabled]).toEqual([feature, isBuilt]);
+  }
+});
+
+test("what has no limit is null among the entitlements", () => {
+  const { limits: unlimited } = entitlementsOf({ concurrentSessions: null, maxExtensions: 0, maxVaults: 0 });
+  expect(unlimited).toMatchObject({ max_concurrent_browsers: null, max_vaults: 0 });
 });
 
 test("limits of a project are as its other operations while there are no projects", async () => {

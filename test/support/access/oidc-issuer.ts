@@ -4,7 +4,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { bound } from "../bound.js";
 
-const script = fileURLToPath(new URL("oidc-provider.mjs", import.meta.url));
+/** `oidc-provider`: of clients that are people. `realm-provider`: of the realm in docs/access.md. */
+type Program = "oidc-provider" | "realm-provider";
 
 /** A real OpenID Connect provider, in a process of its own. */
 export class OidcIssuer {
@@ -13,7 +14,8 @@ export class OidcIssuer {
     private readonly process: ChildProcess,
   ) {}
 
-  static async start(): Promise<OidcIssuer> {
+  static async start(program: Program = "oidc-provider"): Promise<OidcIssuer> {
+    const script = fileURLToPath(new URL(`${program}.mjs`, import.meta.url));
     const [command = "", ...args] = bound(process.execPath, script);
     const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"] });
     const lines = createInterface({ input: child.stdout });

@@ -1,22 +1,12 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import { startDaemon } from "../../support/daemon/daemon.js";
+import { blocksBetween, repository } from "../../support/documentation.js";
 import { OtlpReceiver } from "../../support/telemetry/otlp-receiver.js";
 
-const root = join(import.meta.dirname, "../../..");
-const page = readFileSync(join(root, "docs/telemetry.md"), "utf8");
 const run = promisify(execFile);
-
-/** What is to be typed or saved there, by its kind. */
-const blocksBetween = (from: string, to: string): readonly { kind: string; text: string }[] => {
-  const section = page.slice(page.indexOf(from), page.indexOf(to));
-  const found = section.matchAll(/^```(sh|js)\n(.*?)^```/gms);
-  return [...found].map(([, kind = "", text = ""]) => ({ kind, text }));
-};
 
 interface Printed {
   readonly event: { readonly type: string };
@@ -24,12 +14,12 @@ interface Printed {
 const typesOf = (printed: readonly Printed[]): string[] => printed.map(({ event }) => event.type);
 
 test("the commands of docs/telemetry.md run as they are printed, and show what they say", async () => {
-  const blocks = blocksBetween("## Try it", "## Configuration");
+  const blocks = blocksBetween("docs/telemetry.md", "## Try it", "## Configuration");
   expect(blocks.map(({ kind }) => kind)).toEqual(["sh", "sh", "js", "sh"]);
   const [create, follow, drive, look] = blocks.map(({ text }) => text);
   const daemon = await startDaemon();
   const env = { PATH: process.env["PATH"], REMUDA: daemon.url, REMUDA_API_KEY: daemon.apiKey };
-  const options = { cwd: root, env, timeout: 60_000 };
+  const options = { cwd: repository, env, timeout: 60_000 };
   // The first line says where a daemon of `npm start` and its key are.
   const [exports, ...creating] = (create ?? "").split("\n");
   expect(exports).toMatch(/^export REMUDA=/);
@@ -53,7 +43,7 @@ test("the commands of docs/telemetry.md run as they are printed, and show what t
 });
 
 test("the trace of docs/telemetry.md is whole in a viewer that unpacks nothing, by the programs printed there", async () => {
-  const blocks = blocksBetween("### A trace in a viewer", "## Flight recorder");
+  const blocks = blocksBetween("docs/telemetry.md", "### A trace in a viewer", "## Flight recorder");
   expect(blocks.map(({ kind }) => kind)).toEqual(["sh", "sh", "js", "sh"]);
   const viewer = await new OtlpReceiver().start();
   const here = (text: string): string => text.replace(/\b4318\b/g, String(viewer.port));
@@ -63,7 +53,7 @@ test("the trace of docs/telemetry.md is whole in a viewer that unpacks nothing, 
   const waiting = { fill: { default_rate_per_minute: 100 }, acquire: { max_wait_seconds: 100 } };
   const daemon = await startDaemon({ file: { ...JSON.parse(file), ...waiting } });
   const env = { PATH: process.env["PATH"], REMUDA: daemon.url, REMUDA_API_KEY: daemon.apiKey };
-  const options = { cwd: root, env, timeout: 110_000 };
+  const options = { cwd: repository, env, timeout: 110_000 };
   const [, ...registering] = (register ?? "").replace("node traced.mjs", "").split("\n");
   await run("sh", ["-c", registering.join("\n")], options);
   const traced = await run(process.execPath, ["--input-type=module", "--eval", trace ?? ""], options);
