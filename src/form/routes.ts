@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import type { Millis } from "../base/clock.js";
 import { makeClientAddress, subscriberOf } from "../base/net/client-address.js";
@@ -6,10 +7,12 @@ import { type FormApp, type FormDeps, type FormOptions, sendAnswer } from "./app
 import { Attempts } from "./attempts.js";
 import { FormAudit } from "./record-answers.js";
 import { OpenBody, SubmitBody } from "./requests.js";
-import { Repeats, linkDigest } from "./repeats.js";
 
 /** Submissions of one link in a minute. */
 const submissionsPerMinute = 10;
+
+/** What stands for a token wherever the token itself may not stand. */
+const linkDigest = (token: string): string => createHash("sha256").update(token).digest("base64url");
 
 /** What the page asks: to open the form of its link, and to submit it. */
 export function addFormRoutes(
@@ -22,7 +25,6 @@ export function addFormRoutes(
   trail.watch(app);
   const ofAddress = new Attempts(attemptsPerMinute, clock);
   const ofToken = new Attempts(submissionsPerMinute, clock);
-  const repeats = new Repeats(forms);
   const findWait = ({ raw }: FastifyRequest): Millis | undefined =>
     ofAddress.take(subscriberOf(addressOf(raw)));
 
@@ -41,7 +43,7 @@ export function addFormRoutes(
     const opened = await forms.open(token);
     trail.note(request, opened);
     const told = opened.kind === "form" ? await trail.begin(request) : undefined;
-    const submitted = await repeats.submit(token, submission).catch(async (error: unknown) => {
+    const submitted = await forms.submit(token, submission).catch(async (error: unknown) => {
       await told?.(unavailableAnswer.status);
       throw error;
     });

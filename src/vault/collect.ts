@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { Secret } from "../base/crypto/secret.js";
 import { newRequestId, type ProjectId } from "../base/ids.js";
 import type {
@@ -26,10 +27,11 @@ type FormPorts = Pick<VaultPorts, "project" | "provider" | "store">;
 export const makeCollectionForms = (portsOf: (project: ProjectId) => FormPorts): CollectionForms => ({
   async open(token) {
     const found = await findForm(portsOf, token);
-    return found.kind === "found" ? await openForm(found) : found;
+    return found.kind === "found" ? await openForm(found) : { kind: found.kind };
   },
   async submit(token, submission) {
     const found = await findForm(portsOf, token);
+    if (found.kind === "used") return await submitAgain(found, submission);
     return found.kind === "found" ? await submitForm(found, submission) : found;
   },
 });
@@ -43,15 +45,23 @@ interface FoundForm {
   readonly item: VaultItem;
 }
 
+/** A link that was used, and by which submission. */
+interface UsedForm extends Pick<FoundForm, "ports" | "digest"> {
+  readonly kind: "used";
+  readonly submission: string;
+}
+
 async function findForm(
   portsOf: (project: ProjectId) => FormPorts,
   token: string,
-): Promise<FoundForm | FormEnd> {
+): Promise<FoundForm | UsedForm | { readonly kind: Exclude<FormEnd["kind"], "used"> }> {
   const parsed = parseToken(token);
   if (!parsed) return { kind: "gone" };
   const ports = portsOf(parsed.project);
-  const link = await ports.store.findLink(parsed.digest);
-  if (link.kind !== "known") return link;
+  const { digest } = parsed;
+  const link = await ports.store.findLink(digest);
+  if (link.kind === "used") return { ...link, ports, digest };
+  if (link.kind === "gone") return link;
   const [vault, item, now] = await Promise.all([
     ports.store.find(link.vault),
     ports.store.findItem(link.vault, link.key),
@@ -60,11 +70,12 @@ async function findForm(
   if (!vault || item?.id !== link.item) return { kind: "gone" };
   if (item.version !== link.version) {
     // It may have been submitted between the two reads.
-    const again = await ports.store.findLink(parsed.digest);
+    const again = await ports.store.findLink(digest);
+    if (again.kind === "used") return { ...again, ports, digest };
     return again.kind === "known" ? { kind: "replaced" } : again;
   }
   if (link.expiresAt <= now) return { kind: "expired" };
-  return { kind: "found", ports, digest: parsed.digest, link, vault, item };
+  return { kind: "found", ports, digest, link, vault, item };
 }
 
 const openForm = ({ ports, vault, item, link }: FoundForm): Promise<OpenForm> =>
@@ -105,10 +116,30 @@ const submitForm = (found: FoundForm, submission: Submission): Promise<Submitted
     const values = mergeValues(reading, next, { spec: item.spec, dropped: new Set(), read });
     const write = { ...next, values, link: undefined, event: "credential.submitted" } as const;
     const request = newRequestId();
-    const changed = await ports.store.changeItem(vault.id, { ...write, request, consumes: digest });
+    const consumes = { digest, submission: submissionDigest(submission) };
+    const changed = await ports.store.changeItem(vault.id, { ...write, request, consumes });
     if (changed === "full") return { kind: "invalid", fields: [...read.keys()].map(tooLong) };
     return ends[changed];
   });
+
+/** Tells a submission from any other: each value is encrypted anew for it. */
+const submissionDigest = ({ version, values }: Submission): string =>
+  createHash("sha256")
+    .update(JSON.stringify([version, values]))
+    .digest("base64url");
+
+/**
+ * A page that has heard no answer sends the same bytes again, to whichever control. The first may have been
+ * made and not synced.
+ */
+async function submitAgain(
+  { ports, submission }: UsedForm,
+  sent: Submission,
+): Promise<{ readonly kind: "done" | "used" }> {
+  if (submission !== submissionDigest(sent)) return { kind: "used" };
+  await ports.store.settle();
+  return { kind: "done" };
+}
 
 /** There is no room for it: a shorter one may fit. */
 const tooLong = (name: string): FieldFault => ({ name, fault: "too_long" });

@@ -64,8 +64,8 @@ export type Submitted =
 
 /**
  * What the hosted form asks of the vault. The token is that of the link's fragment, whatever text it is.
- * Opening never consumes a link; a submission consumes it in the script that writes the values. A repeat of a
- * submission that was done answers `used`.
+ * Opening never consumes a link; a submission consumes it in the script that writes the values. The same
+ * submission once more answers what the first did, and another one `used`.
  */
 export interface CollectionForms {
   open(token: string): Promise<OpenForm | FormEnd>;

@@ -60,9 +60,16 @@ export interface ItemWrite {
   readonly request: RequestId;
 }
 
-/** What is known of a link by its token. */
+/** A link that a submission uses up; `submission` tells it from any other. */
+export interface SubmittedLink {
+  readonly digest: string;
+  readonly submission: string;
+}
+
+/** What is known of a link by its token; `submission`: by which it was used (`SubmittedLink`). */
 export type KnownLink =
-  | { readonly kind: "gone" | "used" }
+  | { readonly kind: "gone" }
+  | { readonly kind: "used"; readonly submission: string }
   | {
       readonly kind: "known";
       readonly vault: VaultId;
@@ -90,10 +97,11 @@ export interface VaultStore {
   /** `found`: the key has an item already, which is as it was. */
   addItem(vault: VaultId, item: ItemWrite & { readonly most: number }): Promise<ItemAdded>;
   /** Where it is still of the version before; `consumes`: the link by which a form was submitted. */
-  changeItem(vault: VaultId, item: ItemWrite & { readonly consumes?: string }): Promise<ItemChanged>;
+  changeItem(vault: VaultId, item: ItemWrite & { readonly consumes?: SubmittedLink }): Promise<ItemChanged>;
   findItem(vault: VaultId, key: string): Promise<VaultItem | undefined>;
   /** In the order in which they were made, read one after the other: all values of all may be much. */
   items(vault: VaultId): AsyncIterable<VaultItem>;
+  /** `missing`: there was none when it was asked for. */
   removeItem(vault: VaultId, key: string): Promise<"removed" | "missing">;
 
   /** Gives the item the link, or the one that it has and that holds; undefined: it has changed. */
@@ -103,6 +111,8 @@ export interface VaultStore {
     link: OfferedLink & { readonly event?: ItemEventName },
   ): Promise<CollectionLink | undefined>;
   findLink(digest: string): Promise<KnownLink>;
+  /** Resolves where what was read is as safe as a change that is answered; throws as a change does. */
+  settle(): Promise<void>;
 
   noteEvent(vault: VaultId, item: Pick<VaultItem, "id" | "key">, event: NewItemEvent): Promise<void>;
   /** After the event of that id, the oldest first; all that are kept where it is undefined. */

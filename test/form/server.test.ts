@@ -122,18 +122,7 @@ test("a submission is done once; the same bytes once more are told the same, and
   expect(forms.taken).toHaveLength(1);
 });
 
-test("the same bytes twice at once are one submission", async () => {
-  const { ask, forms } = bed();
-  let release = (): void => {};
-  forms.hold = new Promise<void>((resolve) => (release = resolve));
-  const both = [ask("/submit", { ...submission, version: 4 }), ask("/submit", { ...submission, version: 4 })];
-  await expect.poll(() => forms.held).toBe(1);
-  release();
-  expect((await Promise.all(both)).map(({ body }) => body)).toEqual([{ state: "done" }, { state: "done" }]);
-  expect(forms.taken).toHaveLength(1);
-});
-
-test("a submission that failed is not remembered", async () => {
+test("a submission that failed is not answered with that when it comes again", async () => {
   const { ask, forms } = bed();
   forms.hold = Promise.reject(new Error("the store is away"));
   forms.hold.catch(() => {});

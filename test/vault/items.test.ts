@@ -43,11 +43,12 @@ test("a vault that is deleted is gone with its items, and leaves nothing in Redi
   expect(await bed().vaults.remove(vault.id)).toEqual({ kind: "done", value: null });
   for (const got of [await bed().vaults.get(vault.id), await bed().items.get(vault.id, "shop", {})])
     expect(got).toMatchObject({ code: "vault_not_found" });
-  // What tells why a link opens nothing is kept for a day.
-  const left = (await bed().scripts.ask((redis) => redis.keys("*"))).filter(
-    (key) => !key.includes("collectionLink"),
-  );
-  expect(left.toSorted()).toEqual(before.filter((key) => !key.includes("collectionLink")));
+  // Why a link opens nothing is kept for a day, and for an hour that the vault is not to come back.
+  const isItsOwn = (key: string): boolean => !/collectionLink|vaultRemovals/.test(key);
+  const left = await bed().scripts.ask((redis) => redis.keys("*"));
+  expect(left.filter(isItsOwn).toSorted()).toEqual(before.filter(isItsOwn));
+  const removals = left.find((key) => key.includes("vaultRemovals")) ?? "";
+  expect(await bed().scripts.ask((redis) => redis.pttl(removals))).toBeGreaterThan(3_500_000);
 });
 
 test("the same definitions are the same item, whatever values come with them", async () => {

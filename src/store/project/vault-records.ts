@@ -93,7 +93,10 @@ const linkRecordParser = parserOf("a link to a form", LinkRecord);
 
 export function parseKnownLink(text: string | null): KnownLink {
   if (text === null) return { kind: "gone" };
-  return text === "used" ? { kind: "used" } : { kind: "known", ...linkRecordParser.json(text) };
+  const [, submission] = /^used ?(\S*)$/.exec(text) ?? [];
+  return submission === undefined
+    ? { kind: "known", ...linkRecordParser.json(text) }
+    : { kind: "used", submission };
 }
 
 const EventData = Type.Object({

@@ -2,6 +2,7 @@ import type { Millis } from "../../base/clock.js";
 import { findVaultId, newRequestId, type ProjectId, type VaultId, type VaultItemId } from "../../base/ids.js";
 import type { CollectionLink, ItemEvent, ItemEventName, VaultItem } from "../../vault/item.js";
 import {
+  type SubmittedLink,
   type KnownLink,
   type ItemAdded,
   type ItemChanged,
@@ -115,10 +116,14 @@ export class RedisVaultStore implements VaultStore {
     return kind === "missing" ? "no-vault" : kind;
   }
 
-  async changeItem(vault: VaultId, item: ItemWrite & { readonly consumes?: string }): Promise<ItemChanged> {
-    const { consumes = "" } = item;
+  async changeItem(
+    vault: VaultId,
+    item: ItemWrite & { readonly consumes?: SubmittedLink },
+  ): Promise<ItemChanged> {
+    const { digest: consumes, submission } = item.consumes ?? { digest: "", submission: "" };
     const subject = { vault, item: item.id, digest: item.link?.digest, consumes };
-    return (await this.#run("change-vault-item", subject, { ...this.#itemArgs(vault, item), consumes })).kind;
+    const args = { ...this.#itemArgs(vault, item), consumes, submission };
+    return (await this.#run("change-vault-item", subject, args)).kind;
   }
 
   async findItem(vault: VaultId, key: string): Promise<VaultItem | undefined> {
@@ -149,7 +154,9 @@ export class RedisVaultStore implements VaultStore {
   async removeItem(vault: VaultId, key: string): Promise<"removed" | "missing"> {
     const item = await this.findItem(vault, key);
     if (!item) return "missing";
-    return (await this.#run("remove-vault-item", { vault, item: item.id }, { vault, id: item.id, key })).kind;
+    // One that is gone by then was removed by the first try of this, whose answer was lost, or by another.
+    await this.#run("remove-vault-item", { vault, item: item.id }, { vault, id: item.id, key });
+    return "removed";
   }
 
   async renewLink(
@@ -167,6 +174,10 @@ export class RedisVaultStore implements VaultStore {
     return parseKnownLink(
       await this.store.ask((redis) => redis.get(collectionLinkKey(this.project, digest))),
     );
+  }
+
+  settle(): Promise<void> {
+    return this.parts.writes.write(async () => {});
   }
 
   async noteEvent(
@@ -242,6 +253,7 @@ export class RedisVaultStore implements VaultStore {
       case "vaults":
       case "vaultNames":
       case "vaultBytes":
+      case "vaultRemovals":
         return this.#part(key);
       default:
         return this.#key(vault, key as VaultPart);

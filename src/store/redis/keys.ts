@@ -96,6 +96,7 @@ export const projectParts = [
   "vaults",
   "vaultNames",
   "vaultBytes",
+  "vaultRemovals",
 ] as const;
 export type ProjectPart = (typeof projectParts)[number];
 export const projectKey = (project: ProjectId, part: ProjectPart): string =>

@@ -50,7 +50,12 @@ onBoth("vaults in Redis", ({ bed }) => {
       expect((await store().all()).map(({ id }) => id)).toEqual([two, one]);
       expect(await store().find(one)).toMatchObject({ id: one, name: "one", ...keys });
       expect([await store().remove(one), await store().remove(one)]).toEqual(["removed", "missing"]);
+      expect(await store().create({ id: one, name: "one", keys, most: 10 })).toEqual({
+        kind: "created",
+        id: one,
+      });
       expect([await store().findNamed("one"), await store().count()]).toEqual([undefined, 1]);
+      expect(await store().find(one)).toBeUndefined();
     });
   });
 
@@ -102,13 +107,16 @@ onBoth("vaults in Redis", ({ bed }) => {
       });
       expect(await store().findLink("d2")).toEqual({ kind: "gone" });
       const next = { ...write, link: undefined, version: 2, event: "credential.submitted" } as const;
-      const submit = (request = newRequestId()) =>
-        store().changeItem(vault, { ...next, request, consumes: "d1" });
+      const submit = (request = newRequestId(), submission = "s1") =>
+        store().changeItem(vault, { ...next, request, consumes: { digest: "d1", submission } });
       const request = newRequestId();
       expect(await submit(request)).toBe("changed");
       expect(await submit(request)).toBe("changed");
-      expect(await submit()).toBe("used");
-      expect(await store().findLink("d1")).toEqual({ kind: "used" });
+      expect(await submit(newRequestId(), "s2")).toBe("used");
+      // The same submission may come again by another control, which has a request of its own for it.
+      expect(await submit()).toBe("changed");
+      expect(await store().findItem(vault, write.key)).toMatchObject({ version: 2 });
+      expect(await store().findLink("d1")).toEqual({ kind: "used", submission: "s1" });
       expect(await store().renewLink(vault, write, { nonce: "n3", digest: "d3" })).toBeUndefined();
       expect((await store().findItem(vault, write.key))?.link).toBeUndefined();
     });
@@ -119,6 +127,9 @@ onBoth("vaults in Redis", ({ bed }) => {
       await store().addItem(vault, { ...write, most: 5 });
       expect(await store().removeItem(vault, write.key)).toBe("removed");
       expect(await store().removeItem(vault, write.key)).toBe("missing");
+      // Its creation has come once more, by a connection that was given up.
+      expect(await store().addItem(vault, { ...write, most: 5 })).toBe("created");
+      expect(await store().findItem(vault, write.key)).toBeUndefined();
       await store().noteEvent(vault, write, { name: "credential.filled" });
       expect(await store().events(write.id, undefined)).toEqual([]);
       expect(await store().remove(vault)).toBe("removed");

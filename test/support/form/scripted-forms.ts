@@ -57,6 +57,7 @@ export class ScriptedForms implements CollectionForms {
   hold: Promise<unknown> = Promise.resolve();
   /** How many have come so far. */
   held = 0;
+  #done: string | undefined;
 
   async open(given: string): Promise<OpenForm | FormEnd> {
     this.opened.push(given);
@@ -87,6 +88,8 @@ export class ScriptedForms implements CollectionForms {
     this.held += 1;
     await this.hold;
     if (given !== token) return { kind: "gone" };
+    const sent = JSON.stringify([version, values]);
+    if (this.#done === sent) return { kind: "done" };
     const opened = await Promise.all(Object.entries(values).map(([name, jwe]) => this.#decrypt(name, jwe)));
     const ofNames = opened.map(({ name, plaintext }) => [name, plaintext] as const);
     this.taken.push({
@@ -97,6 +100,7 @@ export class ScriptedForms implements CollectionForms {
     if (this.answer) return this.answer;
     if (this.end) return { kind: this.end };
     this.end = "used";
+    this.#done = sent;
     return { kind: "done" };
   }
 

@@ -82,8 +82,9 @@ test("daemon and Redis killed amid a submission: the item and its link are as be
     // Later where it came too early to be seen, and earlier where it was too late: around the change itself.
     wait = isAfter ? wait / 3 : wait * 3;
     // What the page sends once more is taken, or told to have been.
-    const again = (await ask(daemon, "submit", submission)).body.state;
-    expect(again).toBe(isAfter ? "used" : "done");
+    expect((await ask(daemon, "submit", submission)).body.state).toBe("done");
+    const { body: last } = await daemon.call(`GET ${path}`);
+    expect(last).toMatchObject({ version: 2, state: { status: "ready" } });
   }
   expect(said + daemon.log).not.toContain("after of password");
   await daemon.stop(said);

@@ -1,9 +1,11 @@
 -- create-vault: keep a new vault, where its name is free and there are not as many as there may be.
--- KEYS  vaults vaultNames vault
+-- KEYS  vaults vaultNames vault vaultRemovals
 -- ARGV  id name keys most
 -- REPLY created, found (its id), many
 --- @include base
+--- @include vault/vault-items
 
+if wasRemoved(A.id) then return plain("created", A.id) end
 local holder = redis.call("HGET", K.vaultNames, A.name)
 -- The same creation again, whose first answer was lost on its way.
 if holder == A.id then return plain("created", A.id) end

@@ -1,5 +1,5 @@
 -- remove-vault-item: forget an item of a vault, with its values and what has happened to it.
--- KEYS  vaultItems vaultValues vaultLinks vaultEvents vaultBytes
+-- KEYS  vaultItems vaultValues vaultLinks vaultEvents vaultBytes vaultRemovals
 -- ARGV  vault id key
 -- REPLY removed, missing
 --- @include base
@@ -11,4 +11,5 @@ redis.call("HDEL", K.vaultItems, A.key)
 redis.call("HDEL", K.vaultValues, A.id)
 redis.call("HDEL", K.vaultLinks, A.id)
 redis.call("DEL", K.vaultEvents)
+noteRemoved(A.id)
 return plain("removed")

@@ -69,3 +69,15 @@ local function noteItemEvent(name, request, data)
     "name", name, "request", request, "data", data)
   redis.call("PEXPIRE", K.vaultEvents, A.eventsMs)
 end
+
+-- A vault or an item that was removed stays so. Its creation may arrive once more within the hour, by a
+-- connection that was given up and that the server was not told to close, as that of a cluster's client.
+local removalsMs = 3600000
+local function noteRemoved(id)
+  redis.call("ZREMRANGEBYSCORE", K.vaultRemovals, "-inf", string.format("%.0f", now - removalsMs))
+  redis.call("ZADD", K.vaultRemovals, string.format("%.0f", now), id)
+  redis.call("PEXPIRE", K.vaultRemovals, removalsMs)
+end
+local function wasRemoved(id)
+  return redis.call("ZSCORE", K.vaultRemovals, id) ~= false
+end
