@@ -3,6 +3,7 @@ import { isLoopback } from "../base/net/host-check.js";
 import { parseHostPattern, patternsOf } from "../base/net/hosts.js";
 import { isNodeLabel } from "../spec/node-labels.js";
 import { type DeclaredPoolBounds, declaredPoolFaults } from "../pool/declared-pools.js";
+import { standbyFaults } from "../pool/standby/shapes.js";
 import type { ConfigFile } from "./schema.js";
 import { signatureAlgorithms } from "./sections/oidc.js";
 
@@ -178,11 +179,13 @@ export function contradictions(file: ConfigFile): string[] {
     ...amongVaultKeys,
   ].filter(({ isIn }) => isIn(file));
   const ofHosts = faultsOfHosts(file);
+  const bounds = ofHosts.length > 0 ? anyBounds : boundsOf(file);
   return [
     ...found.map(({ fault }) => (typeof fault === "string" ? fault : fault(file))),
     ...ofHosts,
     ...faultsOfProxies(file),
-    ...declaredPoolFaults(file.pools, ofHosts.length > 0 ? anyBounds : boundsOf(file)),
+    ...declaredPoolFaults(file.pools, bounds),
+    ...standbyFaults(file.standby, { defaults: bounds.defaults, hasProjects: file.projects.enabled }),
   ];
 }
 

@@ -74,5 +74,11 @@ export const ConfigFile = Type.Object({
     description: "pools to create when absent: bodies of POST /browser_pools",
     default: [],
   }),
+  standby: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    description:
+      "browsers that stand by for POST /browsers (docs/deployment.md#standby): how many (`count`), of which " +
+      "project (`project`, an id; else the default one), and what of the body decides how they are launched",
+    default: [],
+  }),
 });
 export type ConfigFile = Static<typeof ConfigFile>;

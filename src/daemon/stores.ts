@@ -18,6 +18,7 @@ import { queuePrefix } from "../store/redis/keys.js";
 import { RedisLimitStore, RedisRateLimiter } from "../store/organization/limit-store.js";
 import type { StoreLimits } from "../store/limits.js";
 import { RedisScalingStore } from "../store/scaling-store.js";
+import { RedisStandbyStore } from "../store/standby-store.js";
 import { RedisNodeStore } from "../store/node-store.js";
 import { RedisRemovalNotes } from "../store/organization/removal-notes.js";
 import { RedisProjectDirectory } from "../store/organization/project-directory.js";
@@ -58,6 +59,7 @@ export interface Stores {
   readonly creations: RedisRateLimiter | undefined;
   readonly nodes: RedisNodeStore;
   readonly scaling: RedisScalingStore;
+  readonly standby: RedisStandbyStore;
   readonly reports: RedisNodeReports;
   readonly ticks: RedisTickStore;
   readonly messages: RedisMessages;
@@ -132,16 +134,12 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   stops.add("vault writes", () => vaultWrites.close());
   const others = () => directory.others();
   const projects = new RedisProjects(store, { limits, vaultWrites, unnamed, others });
-  const nodes = new RedisNodeStore(store, unnamed, { limits, overcommit: config.node.overcommit });
-  const effects = makeEffects({ projects, nodes, queues, signals, log });
-  stops.add("effects", () => effects.idle());
-  const scripts = new PartitionScripts(store, effects, { unnamed, limits });
-  const poolStore = new RedisPoolStore(scripts);
+  const parts = { config, limits, projects, queues, signals, log };
   const limitMs = redis.commandTimeoutMs;
   const { idempotencyMs } = limits;
   const { requestsPerMinute, creationRatePerMinute } = config.limits;
   const stores: Stores = {
-    poolStore,
+    ...openPartitions(store, parts, stops),
     projects,
     vaultWrites,
     directory,
@@ -153,18 +151,45 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     removals: new RedisRemovalNotes(store, limits.retryWindowMs),
     limits: new RedisLimitStore(store),
     creations: limiterOf(store, creationRatePerMinute),
-    nodes,
-    scaling: new RedisScalingStore(scripts),
     queues,
     queueOptions,
     signals,
     listenerParts: { store, clock, log, limitMs, connect: () => connectForMessages(redis) },
-    reports: new RedisNodeReports(scripts),
     ticks: new RedisTickStore(store),
     messages: new RedisMessages(store),
     ...contactWith(store, stopping),
   };
   return { stores, stops };
+}
+
+type PartitionParts = Pick<Stores, "projects" | "queues" | "signals"> & {
+  readonly config: Config;
+  readonly limits: StoreLimits;
+  readonly log: Log;
+};
+
+/** Nodes and partitions, whose scripts leave work for each other's slots. */
+function openPartitions(
+  store: ScriptStore,
+  { config, limits, ...parts }: PartitionParts,
+  stops: Stops,
+): Pick<Stores, "nodes" | "poolStore" | "standby" | "scaling" | "reports"> {
+  const nodes = new RedisNodeStore(store, defaultProject, {
+    limits,
+    overcommit: config.node.overcommit,
+    giveWay: (browsers) => standby.retire(browsers, "unwanted"),
+  });
+  const effects = makeEffects({ ...parts, nodes });
+  stops.add("effects", () => effects.idle());
+  const scripts = new PartitionScripts(store, effects, { unnamed: defaultProject, limits });
+  const standby = new RedisStandbyStore(scripts);
+  return {
+    nodes,
+    poolStore: new RedisPoolStore(scripts),
+    standby,
+    scaling: new RedisScalingStore(scripts),
+    reports: new RedisNodeReports(scripts),
+  };
 }
 
 function openVaultWrites(

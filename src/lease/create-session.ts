@@ -1,12 +1,20 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { refusal, type Refusal } from "../base/errors.js";
-import { newBrowserId, newRequestId, type NodeId, onDemandIn, type Partition } from "../base/ids.js";
-import type { LaunchFacts } from "../pool/browser.js";
+import {
+  type LeaseId,
+  newBrowserId,
+  newRequestId,
+  type NodeId,
+  onDemandIn,
+  type Partition,
+} from "../base/ids.js";
 import { memoryBytes, type SessionCreate } from "../spec/bodies.js";
 import { launchJob } from "../pool/fill.js";
 import { idempotencyKeyOf } from "../pool/idempotency.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
+import { answerOf, noRoom, refusedLaunch, tooMany } from "./session-answers.js";
+import { lendStandby, sessionFactsOf, type StandbyPorts } from "./lend-standby.js";
 import {
   finalAnswer,
   isLaunchFailure,
@@ -15,7 +23,6 @@ import {
   LeaseAttempt,
   type LendPorts,
   type LendResult,
-  type NotServed,
 } from "./lease-attempt.js";
 import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";
@@ -24,12 +31,11 @@ import { makePlaceByReading, Placement, type PlaceByReading } from "../pool/plac
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { CreateRequest, LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
 import type { SessionReservation } from "../pool/ports/project-store.js";
-import { profileOf } from "../pool/session-profile.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { notSupported, unsupportedOfCreate } from "../spec/unsupported-fields.js";
 
-interface SessionPorts extends LendPorts, References {
+interface SessionPorts extends LendPorts, References, StandbyPorts {
   readonly nodes: NodeStore;
   readonly jobs: Jobs;
   readonly defaults: SpecDefaults;
@@ -123,27 +129,6 @@ function refusedHere(ports: SessionPorts, body: SessionCreate): Refusal | undefi
   return body.gpu ? refusal("insufficient_plan", { message: "No node here has a GPU" }) : undefined;
 }
 
-const noRoom = (obstacle: string): Refusal =>
-  refusal("capacity_exhausted", {
-    retryAfterSeconds: 5,
-    ...(obstacle && { details: [{ code: "capacity_exhausted", message: obstacle }] }),
-  });
-
-const whoseLimit = {
-  concurrent: {
-    of: "organization",
-    message: "The organization has as many concurrent sessions as it may have, pools included",
-  },
-  ofProject: {
-    of: "project",
-    message: "The project has as many concurrent sessions as it may have, pools included",
-  },
-  onDemand: { of: "project", message: "The project has as many sessions on demand as it may have" },
-} as const;
-function tooMany(limit: keyof typeof whoseLimit, most: number): Refusal {
-  const { of, message } = whoseLimit[limit];
-  return refusal("too_many_sessions", { message, retryAfterSeconds: 5, reached: { of, most } });
-}
 /** Where no limit is reached, what was reserved was claimed too late. */
 const tooManyOnDemand = ({ maxSessions }: SessionPorts): Refusal =>
   maxSessions === null
@@ -165,9 +150,14 @@ async function claim(
   if (reached && !request.keyed) return finalAnswer(reached);
   const full = reached ?? tooManyOnDemand(ports);
   const reply = await claimReserved(ports, request, { template, full, ...untilOf(reserved) });
-  const isOwn = reply.kind === "waiting" && reply.lease === lease;
-  if (!isOwn && reserved.kind === "reserved") await ports.projects.freeSession(lease);
+  if (leaseIn(reply) !== lease && reserved.kind === "reserved") await ports.projects.freeSession(lease);
   return reply;
+}
+
+/** The lease that a session has, or that will be its. */
+function leaseIn(reply: LeaseReply<Refusal>): LeaseId | undefined {
+  if (reply.kind === "granted") return reply.browser.lease.id;
+  return reply.kind === "waiting" ? reply.lease : undefined;
 }
 
 const reachedBy = (reserved: SessionReservation): Refusal | undefined =>
@@ -180,10 +170,14 @@ const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUnt
     : { reservedUntil: reserved.kind === "reserved" ? reserved.deadline : 0 };
 
 async function claimReserved(
-  { poolStore, nodes, jobs, placeByReading }: Creating,
-  { partition, waiter, keyed }: LeaseRequest,
+  ports: Creating,
+  request: LeaseRequest,
   { full, ...reserved }: Pick<CreateRequest, "template" | "reservedUntil"> & { readonly full: Refusal },
 ): Promise<LeaseReply<Refusal>> {
+  const { poolStore, nodes, jobs, placeByReading } = ports;
+  const { partition, waiter, keyed } = request;
+  const lent = await lendStandby(ports, request, reserved);
+  if (lent) return answerOf(lent, { full, obstacle: "" });
   const { candidate, obstacle } = await placed(placeByReading, { partition, template: reserved.template });
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
   const reply = await poolStore.createSession(partition, {
@@ -192,26 +186,9 @@ async function claimReserved(
     ...(candidate ? { candidate } : {}),
     ...(keyed ? { keyed } : {}),
   });
-  if (candidate && reply.kind !== "claimed") await nodes.freeRoom(candidate.node, candidate.id);
-  switch (reply.kind) {
-    case "granted":
-      return reply;
-    case "waiting":
-      return reply;
-    case "claimed":
-      await jobs.add([launchJob(reply.browser)]);
-      return { kind: "waiting", waiter: reply.waiter, lease: reply.lease };
-    case "none":
-      return finalAnswer(noRoom(obstacle));
-    case "full":
-      return finalAnswer(full);
-    case "mismatch":
-      return finalAnswer(refusal("idempotency_mismatch"));
-    case "over":
-      return finalAnswer(refusal("lease_ended"));
-    case "superseded":
-      return finalAnswer(supersededRefusal());
-  }
+  if (reply.kind === "claimed") await jobs.add([launchJob(reply.browser)]);
+  else if (candidate) await nodes.freeRoom(candidate.node, candidate.id);
+  return answerOf(reply, { full, obstacle });
 }
 
 /** A launch may be its node's fault; one that fails on so many is its own. */
@@ -248,49 +225,15 @@ async function placed(
   { partition, template }: { readonly partition: Partition; readonly template: LaunchTemplate },
   resting: readonly NodeId[] = [],
 ): Promise<{ candidate?: LaunchCandidate; obstacle: string }> {
-  const { headless, stealth, kiosk_mode, memory, engine } = template;
+  const { memory, engine } = template;
   const id = newBrowserId(partition);
-  const profile = profileOf(template, undefined);
-  const facts: LaunchFacts = {
-    headless,
-    stealth,
-    kiosk_mode,
-    memory,
-    ...(profile && { profileId: profile.id }),
-    ...(profile?.save && { saves: true }),
-    ...(template.telemetry && { captures: true }),
-  };
+  const facts = JSON.stringify(sessionFactsOf(template));
   let obstacle = "";
   const candidate = await placeByReading(async (capacities) => {
     obstacle = capacities.obstacle;
     const placement = new Placement(capacities, { engine, ofPool: new Map(), resting });
     const node = await placement.reserve(id, memoryBytes(memory));
-    return node && { id, node, facts: JSON.stringify(facts) };
+    return node && { id, node, facts };
   });
   return { obstacle, ...(candidate && { candidate }) };
-}
-
-const supersededRefusal = (): Refusal =>
-  refusal("conflict", { message: "A retry has taken this request's place" });
-
-function refusedLaunch({ why }: NotServed, failures: readonly LaunchFailure[]): Refusal {
-  switch (why) {
-    case "failed":
-      return refusal("launch_failed", {
-        details: failures.map(({ node, error }) => ({ code: "launch_failed", message: `${node}: ${error}` })),
-      });
-    case "stopping":
-      return refusal("draining");
-    case "forgotten":
-      return refusal("unavailable", {
-        retryAfterSeconds: 1,
-        message: "The launch was given up while this daemon stood still",
-      });
-    case "superseded":
-      return supersededRefusal();
-    case "deleted":
-    case "gone":
-    case "timeout":
-      return refusal("launch_failed", { message: "The browser was not launched in time" });
-  }
 }

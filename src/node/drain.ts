@@ -64,16 +64,14 @@ export class Drain {
   async #look({ spentMs, limitMs }: Time): Promise<boolean> {
     const own = await this.#own();
     await this.#mark(own, limitMs - spentMs);
+    const idle = partitionsWith(own, ({ state }) => state === "idle");
+    // Nobody has to wait for what stands by, and nobody is to be lent it here.
+    await this.#clear("idle", "drained", idle.filter(isOnDemand));
     const isAlone = (await this.ports.nodes.living()).every(
       (facts) => facts.id === this.ports.node || facts.isDraining,
     );
     const isHandedOver = isAlone || spentMs >= handOverMs;
-    if (isHandedOver)
-      await this.#clear(
-        "idle",
-        "drained",
-        partitionsWith(own, ({ state }) => state === "idle"),
-      );
+    if (isHandedOver) await this.#clear("idle", "drained", idle);
     const left = [...own.values()].flat();
     return isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
   }

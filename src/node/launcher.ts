@@ -4,6 +4,7 @@ import { within } from "../base/deadline.js";
 import type { BrowserId } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import type { Chromium, LaunchSpec, KeptWorkspace } from "../browser/chromium.js";
+import type { Browser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { OpenLaunch } from "../browser/launch.js";
 import type { LaunchStage } from "../browser/launch-attempt.js";
@@ -141,23 +142,32 @@ interface AdmissionLimits {
   readonly maxBytes: number;
 }
 
+interface Admitted {
+  readonly bytes: number;
+  readonly standsBy: boolean;
+}
+
 /** Whether this node has room for another browser (docs/deployment.md#capacity). */
 export class Admission {
-  /** Memory of the launches that were admitted and are under way. */
-  readonly #launching = new Map<BrowserId, number>();
+  /** The launches that were admitted and are under way. */
+  readonly #launching = new Map<BrowserId, Admitted>();
 
   constructor(private readonly limits: AdmissionLimits) {}
 
-  /** An empty node admits one of any class. */
-  admits(id: BrowserId, bytes: number, slots: readonly Slot[]): boolean {
-    const held = new Map([
-      ...this.#launching,
-      ...slots.map((slot) => [slot.id, memoryBytes(slot.template.memory)] as const),
-    ]);
-    const heldBytes = [...held.values()].reduce((sum, theirs) => sum + theirs, 0);
+  /**
+   * An empty node admits one of any class. What stands by counts for what is to stand by alone: it ends where
+   * another has its room, as soon as this node hears of that.
+   */
+  admits({ id, standby }: Browser, { memory }: LaunchTemplate, slots: readonly Slot[]): boolean {
+    const asking = { bytes: memoryBytes(memory), standsBy: standby !== undefined };
+    const all = new Map<BrowserId, Admitted>(this.#launching);
+    for (const slot of slots)
+      all.set(slot.id, { bytes: memoryBytes(slot.template.memory), standsBy: slot.standsBy });
+    const held = [...all.values()].filter((one) => asking.standsBy || !one.standsBy);
+    const heldBytes = held.reduce((sum, one) => sum + one.bytes, 0);
     const { maxBrowsers, maxBytes } = this.limits;
-    const fits = held.size === 0 || (held.size < maxBrowsers && heldBytes + bytes <= maxBytes);
-    if (fits) this.#launching.set(id, bytes);
+    const fits = held.length === 0 || (held.length < maxBrowsers && heldBytes + asking.bytes <= maxBytes);
+    if (fits) this.#launching.set(id, asking);
     return fits;
   }
 

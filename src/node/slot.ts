@@ -20,6 +20,8 @@ interface SlotParts {
   readonly egress: BrowserEgress;
   readonly clock: Clock;
   readonly flight: FlightRecorder;
+  /** Launched to stand by for a session on demand. */
+  readonly standsBy: boolean;
   makeTelemetry(parts: TelemetryParts): BrowserTelemetry;
 }
 
@@ -62,6 +64,7 @@ export class Slot implements LocalBrowser {
   readonly telemetry: BrowserTelemetry;
   clientObserver: ClientObserver | undefined;
   readonly flight: FlightRecorder;
+  readonly #standsBy: boolean;
   readonly #ending = new AbortController();
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;
@@ -95,14 +98,15 @@ export class Slot implements LocalBrowser {
 
   constructor(
     private running: BridgedChromium,
-    { template, egress, clock, makeTelemetry, flight }: SlotParts,
+    { template, egress, clock, makeTelemetry, flight, standsBy }: SlotParts,
   ) {
     this.id = running.chromium.id;
     this.template = template;
     this.egress = egress;
     this.bornAtMs = clock.monotonic();
     const hasNoPool = isOnDemand(partitionOf(this.id));
-    const leaseUsage = new LeaseUsageCount(() => egress.used(), hasNoPool);
+    this.#standsBy = standsBy;
+    const leaseUsage = new LeaseUsageCount(() => egress.used(), hasNoPool && !standsBy);
     this.leaseUsage = leaseUsage;
     const telemetry = makeTelemetry({
       browser: this.id,
@@ -130,6 +134,17 @@ export class Slot implements LocalBrowser {
     const { profile_id: id, profile } = template;
     // Browsers of pools never save (docs/extensions-and-profiles.md#profiles).
     if (id !== undefined) this.profile = { id, isSaved: hasNoPool && profile?.save_changes === true };
+  }
+
+  /** Nobody has had it, as far as this node knows, and it gives way to whatever is launched here. */
+  get standsBy(): boolean {
+    return this.#standsBy && this.leaseUsage.total === undefined;
+  }
+
+  /** Includes the instant at which the browser was proved to be held by its egress. */
+  get isolationText(): string {
+    const { isolation, attestation } = this.chromium;
+    return JSON.stringify({ ...isolation, ...(attestation && { attested: attestation.at }) });
   }
 
   get chromium(): Chromium {

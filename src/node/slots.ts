@@ -99,7 +99,7 @@ export class Slots {
     const { browser: record, mayReset } = begun;
     const template = await this.ports.poolStore.findTemplate(partitionOf(id), record.config);
     if (!template) return;
-    if (!this.#admission.admits(id, memoryBytes(template.memory), this.all()))
+    if (!this.#admission.admits(record, template, this.all()))
       return await this.#failed(record, claim, "the node holds as many browsers as it may");
     const { clock, health } = this.ports;
     const begunAt = clock.monotonic();
@@ -124,7 +124,7 @@ export class Slots {
     if (this.#pending.has(slot.id) || !(await this.ports.reports.beginLaunch(slot.id, claim))) return;
     if (slot.leaseUsage.total)
       return await this.retireNow(slot, "not_clean", "Redis has forgotten a lease of it");
-    await this.ports.reports.launched(slot.id, claim, isolationText(slot.chromium));
+    await this.ports.reports.launched(slot.id, claim, slot.isolationText);
   }
 
   async #failed(record: Browser, claim: ClaimId, text: string): Promise<void> {
@@ -135,7 +135,7 @@ export class Slots {
 
   async #launched(record: Browser, claim: ClaimId, slot: Slot): Promise<void> {
     const outcome = await this.ports.reports
-      .launched(slot.id, claim, isolationText(slot.chromium))
+      .launched(slot.id, claim, slot.isolationText)
       .catch((error: unknown) => {
         this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "launch could not be reported");
         return "unknown" as const;
@@ -150,12 +150,12 @@ export class Slots {
     this.ports.log.info({ browser: slot.id, isolation: slot.chromium.isolation }, "browser launched");
   }
 
-  async #open({ id }: Browser, first: FirstStart): Promise<Slot> {
-    const { clock, makeTelemetry } = this.ports;
-    const { template, flight } = first;
+  async #open({ id, standby }: Browser, first: FirstStart): Promise<Slot> {
+    const { flight } = first;
     const { chromium, egress } = await this.#launching.first(id, first);
     egress.begin((host, why) => flight.request(host, why));
-    const slot = new Slot(this.#run(chromium, flight), { template, egress, clock, makeTelemetry, flight });
+    const parts = { ...this.ports, ...first, egress, standsBy: standby !== undefined };
+    const slot = new Slot(this.#run(chromium, flight), parts);
     this.#slots.set(slot.id, slot);
     this.#watch(slot, chromium);
     return slot;
@@ -294,7 +294,3 @@ export class Slots {
       throw new AggregateError(failures, `${failures.length} of ${ends.length} browsers could not be ended`);
   }
 }
-
-/** Includes the instant at which the browser was proved to be held by its egress. */
-const isolationText = ({ isolation, attestation }: Chromium): string =>
-  JSON.stringify({ ...isolation, ...(attestation && { attested: attestation.at }) });

@@ -120,6 +120,8 @@ const always = {
   networkGeneration: Type.Number(),
   /** Leases served to their end. */
   served: Type.Number(),
+  /** It stands by for sessions on demand of the launch configuration that this names (pool/standby). */
+  standby: Type.Optional(Type.String()),
   /** It goes when its replacement is idle: it is old, or its node drains. */
   replaceable: Type.Optional(Type.Boolean()),
   lastError: Type.Optional(Type.String()),

@@ -39,8 +39,16 @@ export function declaredPoolFaults(
   ];
 }
 
+type Faults = ReturnType<typeof check.Errors>;
+
+/** What is wrong with the form of something declared, where it does not pass this check. */
+export const faultsOfForm = (
+  form: { Errors(declared: unknown): Faults },
+  declared: unknown,
+): readonly string[] => [...form.Errors(declared)].flatMap(wordsOf);
+
 /** TypeBox reports an unknown field twice; once is enough. */
-function wordsOf(fault: ReturnType<typeof check.Errors>[number]): readonly string[] {
+function wordsOf(fault: Faults[number]): readonly string[] {
   const where = fault.instancePath.replaceAll("/", ".");
   switch (fault.keyword) {
     case "boolean":
@@ -58,7 +66,7 @@ function faultsOfOne(
   body: unknown,
   { defaults, region, maxPoolSize }: DeclaredPoolBounds,
 ): readonly string[] {
-  if (!check.Check(body)) return [...check.Errors(body)].flatMap(wordsOf);
+  if (!check.Check(body)) return faultsOfForm(check, body);
   const faults: string[] = [];
   if (body.name === undefined)
     faults.push(".name: has to be given, or the pool would be created at every start");

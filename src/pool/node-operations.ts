@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { findNodeId, isOnDemand, newRequestId, type NodeId } from "../base/ids.js";
+import { findNodeId, isOnDemand, newRequestId, type NodeId, type Partition } from "../base/ids.js";
 import type { LivingNode, NodeStore } from "./ports/node-store.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import type { Projects } from "./ports/project-store.js";
@@ -22,7 +22,7 @@ export interface NodeOperations {
 
 interface NodePorts {
   readonly nodes: Pick<NodeStore, "living" | "occupancy" | "drain" | "endDrain">;
-  readonly poolStore: Pick<PoolStore, "recycle" | "reopenNode">;
+  readonly poolStore: Pick<PoolStore, "recycle" | "reopenNode" | "clearNode">;
   readonly projects: Pick<Projects, "partitions">;
 }
 
@@ -31,10 +31,10 @@ const partitionsAtOnce = 32;
 /** docs/deployment.md#draining-a-node. */
 export function makeNodeOperations(ports: NodePorts): NodeOperations {
   const { nodes } = ports;
-  const load = async (node: LivingNode): Promise<LoadedNode> => ({
-    ...node,
-    browsers: (await nodes.occupancy(node.id)).browsers,
-  });
+  const load = async (node: LivingNode): Promise<LoadedNode> => {
+    const { browsers, standby } = await nodes.occupancy(node.id);
+    return { ...node, browsers: browsers + (standby?.browsers ?? 0) };
+  };
   const find = async (id: string): Promise<LivingNode | undefined> =>
     (await nodes.living()).find((node) => node.id === id);
   return {
@@ -47,12 +47,11 @@ export function makeNodeOperations(ports: NodePorts): NodeOperations {
       if (node === undefined || (await nodes.drain(node, limitMs)) === undefined)
         return refusal("node_not_found");
       // The node does this too; a caller who has the answer can rely on it that nothing more is lent there.
-      await inPools(ports, (partition) =>
-        ports.poolStore.recycle(partition, {
-          maxLeases: null,
-          drains: { node, ms: limitMs },
-          request: newRequestId(),
-        }),
+      const request = newRequestId();
+      await inPartitions(ports, (partition) =>
+        isOnDemand(partition)
+          ? ports.poolStore.clearNode(partition, { node, why: "drained", which: "idle", request })
+          : ports.poolStore.recycle(partition, { maxLeases: null, drains: { node, ms: limitMs }, request }),
       );
       const found = await find(id);
       return found ? done(await load(found)) : refusal("node_not_found");
@@ -68,13 +67,14 @@ export function makeNodeOperations(ports: NodePorts): NodeOperations {
 }
 
 const reopen = (ports: NodePorts, node: NodeId): Promise<void> =>
-  inPools(ports, (partition) => ports.poolStore.reopenNode(partition, node));
+  inPartitions(ports, async (partition) => {
+    if (!isOnDemand(partition)) await ports.poolStore.reopenNode(partition, node);
+  });
 
-async function inPools(
+async function inPartitions(
   { projects }: NodePorts,
-  work: (partition: Parameters<PoolStore["reopenNode"]>[0]) => Promise<unknown>,
+  work: (partition: Partition) => Promise<unknown>,
 ): Promise<void> {
-  const pools = (await projects.partitions()).filter((partition) => !isOnDemand(partition));
-  const failures = await forEachConcurrently(pools, partitionsAtOnce, work);
+  const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, work);
   if (failures.length > 0) throw failures[0];
 }

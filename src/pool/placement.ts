@@ -8,9 +8,14 @@ const leastBytes = Math.min(...memoryClasses.map(memoryBytes));
 interface Loaded {
   readonly facts: LivingNode;
   readonly held: { readonly bytes: number; readonly browsers: number };
+  /** What stands by there and would go. Where there is a choice it may stay. */
+  readonly standbyBytes?: number;
   /** It has refused a browser of this size. */
   readonly refusedBytes: number;
 }
+
+const freeBytes = ({ facts, held, standbyBytes = 0 }: Loaded): number =>
+  facts.memoryBytes - held.bytes - standbyBytes;
 
 /**
  * Prefers the zone and there the node with the pool's fewest browsers, so that a lost one costs a pool
@@ -22,7 +27,7 @@ export const byPreference =
   (one: Loaded, other: Loaded): number =>
     ofZone(one.facts.zone) - ofZone(other.facts.zone) ||
     (ofPool.get(one.facts.id) ?? 0) - (ofPool.get(other.facts.id) ?? 0) ||
-    other.facts.memoryBytes - other.held.bytes - (one.facts.memoryBytes - one.held.bytes) ||
+    freeBytes(other) - freeBytes(one) ||
     (one.facts.id < other.facts.id ? -1 : 1);
 
 const isAble = ({ isDraining, isLate, canLaunch }: LivingNode): boolean =>
@@ -33,29 +38,45 @@ const obstacleOf = ({ id, obstacle, failing }: NodeFacts): readonly string[] => 
   ...(failing ? [`${id}: ${failing.error}`] : []),
 ];
 
+type Occupancy = Awaited<ReturnType<NodeStore["occupancy"]>>;
+
+function loadedWith(facts: LivingNode, { standby, ...held }: Occupancy, standsBy: boolean): Loaded {
+  const { browsers, bytes } = standby ?? { browsers: 0, bytes: 0 };
+  return standsBy
+    ? {
+        facts,
+        held: { browsers: held.browsers + browsers, bytes: held.bytes + bytes },
+        refusedBytes: Infinity,
+      }
+    : { facts, held, standbyBytes: bytes, refusedBytes: Infinity };
+}
+
 /**
  * The nodes and how full they are, read once and kept up with what is placed: for all pools of a tick. What
  * it says is a hint that spares useless questions; room is reserved in Redis.
  */
 export class NodeCapacities {
+  readonly #standsBy: boolean;
   readonly #loaded: Map<NodeId, Loaded>;
 
   private constructor(
     private readonly nodes: NodeStore,
     private readonly living: readonly LivingNode[],
-    loaded: readonly Loaded[],
+    { loaded, standsBy }: { readonly loaded: readonly Loaded[]; readonly standsBy: boolean },
   ) {
+    this.#standsBy = standsBy;
     this.#loaded = new Map(loaded.map((node) => [node.facts.id, node]));
   }
 
-  static async read(nodes: NodeStore): Promise<NodeCapacities> {
+  /** `standsBy`: for browsers that are to stand by, which take the room of no other that does. */
+  static async read(nodes: NodeStore, { standsBy } = { standsBy: false }): Promise<NodeCapacities> {
     const living = await nodes.living();
     const loaded = await Promise.all(
       living
         .filter(isAble)
-        .map(async (facts) => ({ facts, held: await nodes.occupancy(facts.id), refusedBytes: Infinity })),
+        .map(async (facts) => loadedWith(facts, await nodes.occupancy(facts.id), standsBy)),
     );
-    return new NodeCapacities(nodes, living, loaded);
+    return new NodeCapacities(nodes, living, { loaded, standsBy });
   }
 
   /** Nodes on which this may be launched, full ones too. */
@@ -118,7 +139,7 @@ export class NodeCapacities {
     facts: LivingNode,
     browser: { id: BrowserId; bytes: number; isTrial: boolean },
   ): Promise<boolean> {
-    const isReserved = await this.nodes.reserveRoom(facts, browser);
+    const isReserved = await this.nodes.reserveRoom(facts, { ...browser, standsBy: this.#standsBy });
     if (isReserved) return true;
     this.count(facts.id, { bytes: -browser.bytes, browsers: -1 });
     const node = this.#loaded.get(facts.id);

@@ -140,7 +140,8 @@ async function loadOfPool(
   partition: Partition,
 ): Promise<PoolLoad | undefined> {
   const [demand, counts] = await Promise.all([scaling.findDemand(partition), pools.counts(partition)]);
-  if (!demand) return { counts, lacking: 0, isHeldUp: false, browserBytes: 0 };
+  // What stands by for sessions on demand gives way to whatever is launched.
+  if (!demand) return { counts: { ...counts, idle: 0 }, lacking: 0, isHeldUp: false, browserBytes: 0 };
   const template = await templates.find(partition, demand.templateKey);
   return template && { ...demand, counts, browserBytes: memoryBytes(template.memory) };
 }

@@ -79,6 +79,8 @@ export class RedisLeaseStore implements LeaseStore {
         body: ask.keyed?.body ?? "",
         isRelaunch: flag(ask.relaunch !== undefined),
         reservedUntil: ask.reservedUntil ?? "",
+        standby: ask.standby?.key ?? "",
+        facts: ask.standby?.facts ?? "",
       },
     );
     if (reply.kind === "granted")

@@ -2,7 +2,7 @@ import { Type } from "typebox";
 import type { Millis } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
 import {
-  type BrowserId,
+  BrowserId,
   findBrowserId,
   findNodeId,
   type Partition,
@@ -14,6 +14,7 @@ import {
 import { parserOf } from "../base/parser.js";
 import { type BeatResult, type LivingNode, NodeFacts, type NodeStore } from "../pool/ports/node-store.js";
 import { partitionKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
+import { flag } from "./partition-scripts.js";
 import { luaList } from "./records.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
@@ -30,13 +31,28 @@ const livingParser = parserOf(
 );
 const lostParser = parserOf("a reply of lose-nodes", Type.Array(NodeId));
 
+const yieldingParser = parserOf(
+  "a reply of reserve-room",
+  Type.Array(Type.Tuple([BrowserId, Type.Number()])),
+);
+
+const heldIn = (places: readonly string[]): { browsers: number; bytes: number } => ({
+  browsers: places.length,
+  bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0),
+});
+
 /** Nodes, their beats, and who has a place on which. */
 export class RedisNodeStore implements NodeStore {
   constructor(
     private readonly store: ScriptStore,
     /** The project of partitions that name none. */
     private readonly unnamed: ProjectId,
-    private readonly options: { readonly limits: StoreLimits; readonly overcommit: number },
+    private readonly options: {
+      readonly limits: StoreLimits;
+      readonly overcommit: number;
+      /** Retires browsers that stand by; gives those that are sessions by now, and stay. */
+      giveWay(browsers: readonly BrowserId[]): Promise<readonly BrowserId[]>;
+    },
   ) {}
 
   async beat(facts: NodeFacts): Promise<BeatResult> {
@@ -116,7 +132,7 @@ export class RedisNodeStore implements NodeStore {
 
   async reserveRoom(
     facts: NodeFacts,
-    { id: browser, bytes, isTrial = false }: { id: BrowserId; bytes: number; isTrial?: boolean },
+    { id: browser, bytes, isTrial = false, standsBy = false }: Parameters<NodeStore["reserveRoom"]>[1],
   ): Promise<boolean> {
     const reply = await this.store.run("reserve-room", (key) => nodeKey(facts.id, key as NodePart), {
       browser,
@@ -124,10 +140,22 @@ export class RedisNodeStore implements NodeStore {
       mostBytes: facts.memoryBytes * this.options.overcommit,
       mostBrowsers: facts.maxBrowsers,
       graceMs: this.options.limits.launchClaimMs,
-      isTrial: isTrial ? "1" : "0",
+      isTrial: flag(isTrial),
       restMs: this.options.limits.backoffMaxMs,
+      standsBy: flag(standsBy),
     });
-    return reply.kind === "reserved";
+    if (reply.kind !== "reserved" || reply.payload === "") return reply.kind === "reserved";
+    const stay = await this.#goWithout(facts.id, yieldingParser.json(reply.payload));
+    if (stay) await this.freeRoom(facts.id, browser);
+    return !stay;
+  }
+
+  /** Retires browsers whose places were given to another; whether one is a session by now, and stays. */
+  async #goWithout(node: NodeId, yielding: readonly (readonly [BrowserId, number])[]): Promise<boolean> {
+    const stay = new Set(await this.options.giveWay(yielding.map(([id]) => id)));
+    const kept = yielding.filter(([id]) => stay.has(id));
+    await Promise.all(kept.map(([id, bytes]) => this.keepRoom(node, { id, bytes })));
+    return kept.length > 0;
   }
 
   async rest(node: NodeId, ms: Millis): Promise<void> {
@@ -145,6 +173,11 @@ export class RedisNodeStore implements NodeStore {
     await this.store.ask((redis) => redis.hsetnx(nodeKey(node, "room"), id, `${bytes} ${deadline}`));
   }
 
+  /** It has a record, for as long as which no deadline counts. */
+  async keepRoom(node: NodeId, { id, bytes }: { id: BrowserId; bytes: number }): Promise<void> {
+    await this.store.ask((redis) => redis.hset(nodeKey(node, "room"), id, `${bytes} 0`));
+  }
+
   async freeRoom(node: NodeId, browser: BrowserId): Promise<void> {
     await this.store.ask((redis) => redis.hdel(nodeKey(node, "room"), browser));
   }
@@ -160,12 +193,11 @@ export class RedisNodeStore implements NodeStore {
     );
   }
 
-  async occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }> {
+  async occupancy(node: NodeId): ReturnType<NodeStore["occupancy"]> {
     const places = await this.store.ask((redis) => redis.hvals(nodeKey(node, "room")));
-    return {
-      browsers: places.length,
-      bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0),
-    };
+    const standing = places.filter((text) => text.endsWith(" standby"));
+    const held = heldIn(places.filter((text) => !text.endsWith(" standby")));
+    return standing.length === 0 ? held : { ...held, standby: heldIn(standing) };
   }
 
   async sweepRooms(node: NodeId): Promise<void> {

@@ -17,7 +17,7 @@ const english = `
   operate options or origin out outcome pace pack page pattern peer place plan platform preparation
   prepared probe process program progress put query quotas ranges raw reach reader readiness reason
   receive refused registration rejected rejoin remote remuda repeatable reply resolve resource response
-  restore rewrap rotate rows run runner save scope search secret section seen send sent served setup shape
+  restore rewrap rotate rows run runner save scope search secret section seen send sent served setup
   shared shown shutdown signed size small source status step storage stray submission submit summary sweep
   system table tail take taken tell test text through time told too tools touch traffic trail tree type
   unavailable unknown unsupported unwrap up update ups upsert usage use validation value version view visit

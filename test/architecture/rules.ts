@@ -45,7 +45,7 @@ const walls: Readonly<Record<string, { readonly may: readonly string[]; readonly
     because: "lease/ lends what pool/ keeps, through the same ports",
   },
   config: {
-    may: ["base", "spec", "pool/declared-pools.ts"],
+    may: ["base", "spec", "pool/declared-pools.ts", "pool/standby/shapes.ts"],
     because: "the configuration is read before anything is made",
   },
   browser: {

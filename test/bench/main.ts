@@ -16,6 +16,7 @@ import { type Report, textOf } from "./support/report.js";
 import { stopRuns } from "./support/runs.js";
 import { benchScale } from "./scale.js";
 import { benchSession } from "./session.js";
+import { benchStandby } from "./standby.js";
 import { benchTelemetry } from "./telemetry.js";
 import { benchTiers } from "./tiers.js";
 import { benchVault } from "./vault.js";
@@ -26,6 +27,7 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   control: () => benchControl({ runs, sampleMs: 700 }),
   access: () => benchAccess({ runs: 9, sampleMs: 700 }),
   session: () => benchSession({ runs }),
+  standby: () => benchStandby({ runs }),
   launches: () => benchLaunches({ runs }),
   cycles: () => benchCycles({ runs }),
   gateway: () => benchGateway({ runs }),

@@ -5,9 +5,11 @@ import { textOf } from "../../base/log.js";
 import { Stops } from "../../base/stops.js";
 import type { RequestInterceptor } from "../../http/request-interceptor.js";
 import { declarePools } from "../../pool/declared-pools.js";
-import { makeFill, makeFillSoon } from "../../pool/fill.js";
+import { type FillPool, makeFill, makeFillSoon } from "../../pool/fill.js";
 import type { PoolOperations } from "../../pool/operations.js";
 import type { SilentNodes } from "../../pool/silent-nodes.js";
+import { makeFillStandby } from "../../pool/standby/fill-standby.js";
+import { type StandbyShape, standbyShapes } from "../../pool/standby/shapes.js";
 import { listenAsControl } from "../../store/messages.js";
 import { openAudit } from "./audit.js";
 import { browsersElsewhere, openGateway, openSilentNodes } from "../gateway.js";
@@ -16,6 +18,7 @@ import { listenForPeople } from "./form.js";
 import { interceptorOf, listenAsApi } from "./http.js";
 import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
+import { isActiveOf } from "./project-registries.js";
 import type { DaemonParts } from "../parts.js";
 import { rewrapAtStart } from "../vault-keys.js";
 import { makeRole, take } from "../shared.js";
@@ -63,14 +66,14 @@ interface Control {
 /** A control: listens when it is opened, and works once it is begun. */
 export async function openControl(shared: DaemonParts, parts: ControlParts): Promise<Control> {
   const { config, clock, log, stores, endpoints } = shared;
-  const { poolStore, nodes, queues } = stores;
   const stops = new Stops(clock, config.stop.stepMs);
   const lending = openLending(shared, parts.silentNodes, stops);
-  const fill = makeFill({ poolStore, nodes, jobs: queues, random: Math.random, recycle: config.recycle });
+  const shapes = standbyShapes(config.standby, defaultsOf(config));
+  const fill = makeFillAny(shared, shapes);
   const fillSoon = makeFillSoon(fill, (partition, error) =>
     log.warn({ partition, error: textOf(error) }, "fill left to the tick"),
   );
-  const operationsIn = makeOperationsIn(shared, { lending, fillSoon });
+  const operationsIn = makeOperationsIn(shared, { lending, fillSoon, shapes });
   const { pools } = operationsIn(defaultProject);
   const audit = openAudit(shared, stops);
   const listening = await listenAsApi(shared, { ...parts, ...audit.operations, operationsIn }, stops);
@@ -79,7 +82,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
   await listenForPeople(shared, audit.operations.audit, stops);
 
   const begin = async (): Promise<void> => {
-    stops.add("fills out of turn", fillWhereLacking(stores, fillSoon));
+    stops.add("fills out of turn", fillWhereLacking(stores, { fillSoon, shapes }));
     stops.add("silent nodes", parts.silentNodes.begin());
     stops.add("leases that nobody used", suspectUnused(stores, parts.silentNodes));
     const listener = await listenAsControl(stores.listenerParts, lending.control, lending);
@@ -100,6 +103,22 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
   return { port, pools, stops, begin, dismiss };
 }
 
+/** Fills pools, and keeps what stands by for sessions on demand. */
+function makeFillAny(shared: DaemonParts, shapes: readonly StandbyShape[]): FillPool {
+  const { config, stores } = shared;
+  const { poolStore, nodes, queues: jobs, standby } = stores;
+  const fillPool = makeFill({ poolStore, nodes, jobs, random: Math.random, recycle: config.recycle });
+  const fillStandby = makeFillStandby({
+    standby,
+    nodes,
+    jobs,
+    shapes,
+    maxAgeMs: config.recycle.maxAgeMs,
+    isActive: (project) => isActiveOf(shared, project)(),
+  });
+  return (partition, fleet) => (isOnDemand(partition) ? fillStandby(partition) : fillPool(partition, fleet));
+}
+
 /** A node is asked whether it is there where nothing that was lent of it was used. */
 const suspectUnused = ({ signals }: Stores, silentNodes: SilentNodes): (() => void) =>
   signals.on("lease.ended", ({ node, hadClient }) => {
@@ -110,9 +129,13 @@ const suspectUnused = ({ signals }: Stores, silentNodes: SilentNodes): (() => vo
  * What runs in this process need not wait for a tick: a browser is replaced as soon as it is over, or as
  * there is room.
  */
-function fillWhereLacking({ signals }: Stores, fillSoon: (partition: Partition) => void): () => void {
-  const replace = ({ partition }: { partition: Partition }): void =>
-    void (!isOnDemand(partition) && fillSoon(partition));
+function fillWhereLacking(
+  { signals }: Stores,
+  { fillSoon, shapes }: { fillSoon(partition: Partition): void; readonly shapes: readonly StandbyShape[] },
+): () => void {
+  const replace = ({ partition }: { partition: Partition }): void => {
+    if (!isOnDemand(partition) || shapes.length > 0) fillSoon(partition);
+  };
   const ends = [signals.on("browser.retiring", replace), signals.on("browser.gone", replace)];
   return () => ends.forEach((end) => end());
 }

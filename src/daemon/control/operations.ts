@@ -21,6 +21,7 @@ import { undoneWhereLate } from "../../pool/late-creation.js";
 import { SessionReader } from "../../pool/launch-templates.js";
 import type { SpecDefaults } from "../../pool/merge-spec.js";
 import type { PoolOperations, SessionOperations } from "../../pool/operations.js";
+import type { StandbyShape } from "../../pool/standby/shapes.js";
 import {
   makeCreatePool,
   makeFlushPool,
@@ -46,6 +47,7 @@ import type { ProjectStores } from "../../store/project/projects.js";
 interface OperationParts {
   readonly lending: Lending;
   readonly fillSoon: (partition: Partition) => void;
+  readonly shapes: readonly StandbyShape[];
 }
 
 /**
@@ -138,12 +140,13 @@ function makePoolOperations(
 function makeSessionOperations(
   shared: DaemonParts,
   project: ProjectStores,
-  { lending }: OperationParts,
+  parts: OperationParts,
 ): SessionOperations {
   const { config, stores, clock, archives } = shared;
   const { poolStore, reports } = stores;
   const { projects, ...refs } = project;
   const { region } = config;
+  const { lending } = parts;
   const { sessionReader } = lendingPorts(shared, project, lending);
   const restartLimitMs = config.node.launchLimitMs + answerMarginMs;
   const changing = {
@@ -156,7 +159,7 @@ function makeSessionOperations(
     restartLimitMs,
   };
   return {
-    create: makeSessionCreation(shared, project, lending),
+    create: makeSessionCreation(shared, project, parts),
     list: makeListSessions({ poolStore, projects, sessionReader, profiles: refs.profiles, region }),
     get: makeGetSession(changing),
     update: makeUpdateSession(changing),
@@ -178,7 +181,7 @@ function makeSessionOperations(
 function makeSessionCreation(
   shared: DaemonParts,
   project: ProjectStores,
-  lending: Lending,
+  { lending, fillSoon, shapes }: OperationParts,
 ): SessionOperations["create"] {
   const { config, stores, clock } = shared;
   const { projects, ...refs } = project;
@@ -192,6 +195,8 @@ function makeSessionCreation(
     region: config.region,
     maxSessions: config.limits.maxSessions,
     launchWaitMs: Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs),
+    standbyShapes: shapes.filter((shape) => shape.project === projects.project),
+    fillStandby: fillSoon,
   });
   const create = traceCreate(launch, { clock, tellSpans: makeTellSpans(shared.recorder) });
   const remove = makeRemoveSession(releasePorts(shared, project));

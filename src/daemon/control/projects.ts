@@ -40,6 +40,7 @@ export function forgetProjects({ stores }: DaemonParts): () => Promise<void> {
     async isEmpty(id) {
       const left = projects.of(id).projects;
       if ((await contents.isRunning(id)) || (await contents.hasRegistered(id))) return false;
+      if ((await stores.standby.find(onDemandIn(id))).browsers.length > 0) return false;
       return (await left.partitions()).length === 1 && (await left.countTombstones()) === 0;
     },
     async erase(id) {
@@ -78,10 +79,14 @@ export const namesIn = (directory: ProjectDirectory): KnownProjects => ({
   },
 });
 
-const contentsOf = ({ poolStore, projects }: Stores): ProjectContents => ({
+const contentsOf = ({ poolStore, projects, standby }: Stores): ProjectContents => ({
   async isRunning(id) {
     const { launching, leased } = await poolStore.counts(onDemandIn(id));
-    return launching + leased > 0 || (await projects.of(id).projects.pools()).length > 0;
+    if (leased > 0 || (await projects.of(id).projects.pools()).length > 0) return true;
+    if (launching === 0) return false;
+    // What is to stand by is nobody's.
+    const { browsers } = await standby.find(onDemandIn(id));
+    return browsers.filter(({ state }) => state === "launching").length < launching;
   },
   async hasRegistered(id) {
     const { extensions, profiles, proxies, destinations, vaults } = projects.of(id);

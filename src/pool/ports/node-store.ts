@@ -49,6 +49,15 @@ export type BeatResult =
   | { readonly kind: "lost" }
   | { readonly kind: "taken"; readonly by: NodeFacts };
 
+interface Held {
+  readonly browsers: number;
+  readonly bytes: number;
+}
+/** What a node holds. `standby`, where there is any: what gives way to whatever is to be launched there. */
+interface Occupancy extends Held {
+  readonly standby?: Held;
+}
+
 export interface NodeStore {
   beat(facts: NodeFacts): Promise<BeatResult>;
   /** Nodes that beat within `lostAfterMs`. */
@@ -72,10 +81,14 @@ export interface NodeStore {
   forget(node: NodeId): Promise<void>;
   /** Empties the node's rooms, because it starts anew. */
   clearRooms(node: NodeId): Promise<void>;
-  /** `isTrial`: of a node that fails launches, which is given one at a time, and none while it rests. */
+  /**
+   * `isTrial`: of a node that fails launches, which is given one at a time, and none while it rests.
+   * `standsBy`: it takes nobody's room; for any other, browsers that stand by go where there is no room
+   * beside them.
+   */
   reserveRoom(
     facts: NodeFacts,
-    browser: { id: BrowserId; bytes: number; isTrial?: boolean },
+    browser: { id: BrowserId; bytes: number; isTrial?: boolean; standsBy?: boolean },
   ): Promise<boolean>;
   /** Notes that its launches fail: it is given none for so long, then one. */
   rest(node: NodeId, ms: Millis): Promise<void>;
@@ -83,10 +96,12 @@ export interface NodeStore {
   wake(node: NodeId): Promise<void>;
   /** A browser is there, whether there is room or not, and whether it has a record. */
   holdRoom(node: NodeId, browser: { id: BrowserId; bytes: number }): Promise<void>;
+  /** A browser that stood by is a session: its room is nobody else's any more. */
+  keepRoom(node: NodeId, browser: { id: BrowserId; bytes: number }): Promise<void>;
   freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
   /** Whether such a browser would fit beside what a node holds; of any size on an empty one. */
   fits(facts: NodeFacts, held: { browsers: number; bytes: number }, bytes: number): boolean;
-  occupancy(node: NodeId): Promise<{ browsers: number; bytes: number }>;
+  occupancy(node: NodeId): Promise<Occupancy>;
   /** Gives back reservations past their deadline whose browser never came to be. */
   sweepRooms(node: NodeId): Promise<void>;
 }

@@ -103,6 +103,8 @@ export interface CreateRequest {
   readonly relaunch?: RequestId;
   /** From then on the reservation of the session is void, where there is one: nothing is claimed under it. */
   readonly reservedUntil?: Millis;
+  /** The shape of which one that stands by will do; JSON of what its record is to repeat of `template`. */
+  readonly standby?: { readonly key: string; readonly facts: string };
 }
 
 export interface ReleaseRequest {

@@ -9,6 +9,7 @@ import { Waiters } from "../../../src/lease/waiters.js";
 import { Grants } from "../../../src/lease/grants.js";
 import type { Caller } from "../../../src/spec/caller.js";
 import { makeCreatePool, makeGetPool, makeRemovePool } from "../../../src/pool/pool-operations.js";
+import type { SpecDefaults } from "../../../src/pool/merge-spec.js";
 import { makeUpdatePool } from "../../../src/pool/update-pool.js";
 import type { PoolStore, Jobs } from "../../../src/pool/ports/pool-store.js";
 import type { ProjectStore } from "../../../src/pool/ports/project-store.js";
@@ -16,6 +17,7 @@ import type { NodeReports } from "../../../src/pool/ports/node-reports.js";
 import type { References } from "../../../src/registry/references.js";
 import { makeRelease, makeRemoveSession } from "../../../src/lease/release.js";
 import { makeCreateSession } from "../../../src/lease/create-session.js";
+import type { StandbyShape } from "../../../src/pool/standby/shapes.js";
 import { makeGetSession, makeUpdateSession } from "../../../src/lease/update-session.js";
 import { makeListSessions } from "../../../src/lease/list-sessions.js";
 import type { StoreLimits } from "../../../src/store/limits.js";
@@ -31,6 +33,14 @@ import { patternsOf } from "../../../src/base/net/hosts.js";
 
 const maxWaitMs = 50_000;
 
+/** What the bed's control decides where a caller says nothing. */
+export const defaultsOfBed: SpecDefaults = {
+  fillRatePerMinute: 6000,
+  maxFillRatePerMinute: null,
+  engine: "chromium",
+  privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]),
+};
+
 /**
  * Everything a control does over a real store, without HTTP and on a driven clock; a test says which calls of
  * the store fail.
@@ -44,10 +54,12 @@ interface ControlBedOptions extends Partial<StoreLimits> {
   readonly broken?: Broken;
   /** Whether its process has died before it carried out what a script left to be done. */
   readonly isEffectLost?: () => boolean;
+  /** What stands by for sessions on demand. */
+  readonly shapes?: readonly StandbyShape[];
 }
 
 export async function openControlBed(project: string, options: ControlBedOptions = {}) {
-  const { server: shared, broken = new Set(), isEffectLost, ...limits } = options;
+  const { server: shared, broken = new Set(), isEffectLost, shapes = [], ...limits } = options;
   const server = shared ?? (await startRedis());
   const bed: StoreBed = await openStoreBed(server, {
     project,
@@ -90,12 +102,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
   const refs: References = { proxies, profiles, extensions, destinations, vaults };
   const sessionReader = new SessionReader(poolStore, refs);
   const lending = { poolStore, projects, waiters, grants, sessionReader, control, clock };
-  const defaults = {
-    fillRatePerMinute: 6000,
-    maxFillRatePerMinute: null,
-    engine: "chromium" as const,
-    privateHostsCeiling: patternsOf(["0.0.0.0/0", "::/0"]),
-  };
+  const defaults = defaultsOfBed;
   const poolPorts = {
     poolStore,
     projects,
@@ -153,6 +160,8 @@ export async function openControlBed(project: string, options: ControlBedOptions
       region: "us-east",
       maxSessions: null,
       launchWaitMs: maxWaitMs,
+      standbyShapes: shapes,
+      fillStandby() {},
     }),
     release: makeRelease(ending),
     remove: makeRemoveSession(ending),

@@ -20,6 +20,7 @@ import { PartitionScripts } from "../../../src/store/partition-scripts.js";
 import { RedisPoolStore } from "../../../src/store/pool-store.js";
 import type { StoreLimits } from "../../../src/store/limits.js";
 import { RedisScalingStore } from "../../../src/store/scaling-store.js";
+import { RedisStandbyStore } from "../../../src/store/standby-store.js";
 import { RedisNodeStore } from "../../../src/store/node-store.js";
 import type { RedisProfileStore } from "../../../src/store/project/profile-store.js";
 import { RedisProjects } from "../../../src/store/project/projects.js";
@@ -51,6 +52,7 @@ export interface StoreBed {
   readonly vaults: RedisVaultStore;
   readonly nodes: RedisNodeStore;
   readonly scaling: RedisScalingStore;
+  readonly standby: RedisStandbyStore;
   readonly effects: EffectRunner;
   readonly jobs: Job[];
   readonly ended: PoolSignals["lease.ended"][];
@@ -89,7 +91,11 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     others: async () => [],
   });
   const { projects, proxies, profiles, extensions, destinations, vaults } = allProjects.of(project);
-  const nodes = new RedisNodeStore(store, project, { limits, overcommit: 1 });
+  const nodes = new RedisNodeStore(store, project, {
+    limits,
+    overcommit: 1,
+    giveWay: (browsers) => standby.retire(browsers, "unwanted"),
+  });
   const jobs: Job[] = [];
   const ended: PoolSignals["lease.ended"][] = [];
   const signals = new Events<PoolSignals>((fault) => {
@@ -108,6 +114,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   });
   const scripts = new PartitionScripts(store, effects, { unnamed: project, limits });
   const poolStore = new RedisPoolStore(scripts);
+  const standby = new RedisStandbyStore(scripts);
   return {
     redis,
     store,
@@ -122,6 +129,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     vaults,
     nodes,
     scaling: new RedisScalingStore(scripts),
+    standby,
     effects,
     jobs,
     ended,

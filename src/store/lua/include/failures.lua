@@ -43,6 +43,7 @@ local function giveUp(browser, text, initialMs, maxMs)
       })
     end
   else
+    if browser.standby then redis.call("HDEL", K.templates, browser.config) end
     countFailure(browser, text, initialMs, maxMs)
   end
   move(browser, "retiring", "launch_failed", now)

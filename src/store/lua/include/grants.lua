@@ -89,7 +89,9 @@ end
 local function settle(browser, why, terms)
   if terms.state ~= "open" then return retire(browser, "pool_deleted") end
   if browser.networkGeneration ~= terms.network then return retire(browser, "stale_network", true) end
-  local surplus, reason = surplusOf(browser, terms.size)
+  local surplus, reason
+  -- What stands by for sessions on demand has no pool whose size it could exceed.
+  if terms.size then surplus, reason = surplusOf(browser, terms.size) end
   if surplus then retire(surplus, reason) end
   if surplus == browser then return end
   local isLendable = mayLend(browser, terms)

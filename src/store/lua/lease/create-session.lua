@@ -1,19 +1,25 @@
--- create-session: claim the launch of an on-demand browser for a caller who waits for it; or another launch
--- for a caller whose first has failed.
--- KEYS  pool templates browsers launching leases waiterRecords provisional controls endedLeases events
---       nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer idempotency
+-- create-session: lend a browser that stands by, or claim the launch of one for a caller who waits for it; or
+-- another launch for a caller whose first has failed.
+-- KEYS  pool templates browsers launching idle leased resetting retiring leases waiterRecords provisional
+--       controls endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
+--       idempotency
 -- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isRelaunch reservedUntil
+--       standby facts
 -- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching),
 --       granted (the browser), mismatch, over, full (as many sessions as may be, or their reservation is
 --       void), none (no room), superseded (the place is another connection's, or was given up)
 -- `browser` and `waiter` are JSON; the waiter is bound to the browser and is in no queue. `browser` is empty
 -- where no node has room: then only a repeat is answered. `isRelaunch` is set for a waiter whose launch has
 -- failed and whose record is still there. `reservedUntil`: when the caller's reservation of a session becomes
--- void, empty without one.
+-- void, empty without one. `standby` names the launch configuration that a browser which stands by has to
+-- have been launched from, empty where none will do; it is then a session as if launched from `config`, and
+-- `facts` is what its record repeats of that.
 --- @include repeats
 --- @include events
 --- @include index
 --- @include claims
+--- @include counts
+--- @include grants
 
 local first = answeredBefore()
 if first then return first end
@@ -52,8 +58,38 @@ local answered = answerRepeat(waiter, function(place)
 end)
 if answered then return answered end
 
-if A.browser == "" then return plain("none") end
-if A.most ~= "" and redis.call("HLEN", K.browsers) >= tonumber(A.most) then return plain("full") end
+-- What stands by, or has stood by and is ending, is no session.
+local function countSessions()
+  local standby = '"standby":"'
+  local others = countMarked(K.launching, standby) + countMarked(K.retiring, standby)
+  return redis.call("HLEN", K.browsers) - redis.call("ZCARD", K.idle) - others
+end
+
+local function findStandby()
+  local mark, terms, from = '"standby":"' .. A.standby .. '"', poolTerms(), 0
+  while true do
+    local ids = redis.call("ZRANGE", K.idle, from, from + 31)
+    if #ids == 0 then return nil end
+    for _, text in ipairs(redis.call("HMGET", K.browsers, unpack(ids))) do
+      local browser = text and text:find(mark, 1, true) and cjson.decode(text)
+      if browser and mayLend(browser, terms) then return browser end
+    end
+    from = from + #ids
+  end
+end
+
+-- Its record says of it from now on what it would say had it been launched for this caller now.
+local function lendStandby(browser)
+  redis.call("HDEL", K.templates, browser.config)
+  browser.standby, browser.createdAt, browser.config, browser.facts = nil, now, waiter.lease, A.facts
+  redis.call("HSET", K.templates, browser.config, A.config)
+  return recordLease(browser, waiter, { timeoutSeconds = waiter.timeoutSeconds })
+end
+
+local standing = A.standby ~= "" and findStandby()
+if A.browser == "" and not standing then return plain("none") end
+if A.most ~= "" and countSessions() >= tonumber(A.most) then return plain("full") end
 if A.reservedUntil ~= "" and now > tonumber(A.reservedUntil) then return plain("full") end
 remember(waiter)
+if standing then return grant(lendStandby(standing), waiter.lease) end
 return claimFor(waiter)

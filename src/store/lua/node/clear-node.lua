@@ -21,7 +21,7 @@ local function clear(browser)
     if browser.state == "launching" and browser.waiter then
       return giveUp(browser, "its node was " .. A.which, 0, 0)
     end
-    retire(browser, A.why, A.why == "drained")
+    retire(browser, A.why, A.why == "drained" and not browser.standby)
   end
   left = left + 1
   if A.which == "lost" then removeBrowser(browser) end

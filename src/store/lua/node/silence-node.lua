@@ -11,7 +11,7 @@ local first = earlierAnswer()
 if first then return first end
 
 local terms = poolTerms()
-if terms.state ~= "open" or terms.kind ~= "pool" then return plain("none") end
+if terms.state ~= "open" then return plain("none") end
 local nodes, silentMs = terms.closed, tonumber(A.silentMs)
 local node = nodes[A.node] or {}
 local wasSilent = node.silentUntil ~= nil

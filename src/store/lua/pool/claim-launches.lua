@@ -46,14 +46,6 @@ if tonumber(backoff) > now then
 end
 
 local claimed, nodes = {}, failingNodes()
--- A node on which launches fail is tried with one.
-local function mayTry(browser)
-  local node = nodes[browser.node]
-  if not node then return true end
-  if isResting(node) then return false end
-  node.trial = browser.id
-  return true
-end
 local function claimOne(browser)
   if credit > 0 then
     browser.paid, credit = "credit", credit - 1
@@ -75,7 +67,7 @@ if redis.call("HEXISTS", K.templates, templateKey) == 0 then
   redis.call("HSET", K.templates, templateKey, config)
 end
 for _, browser in ipairs(cjson.decode(A.candidates)) do
-  if short > 0 and (credit >= 1 or tokens >= 1) and mayTry(browser) then
+  if short > 0 and (credit >= 1 or tokens >= 1) and mayTry(nodes, browser) then
     claimOne(browser)
     short = short - 1
   end

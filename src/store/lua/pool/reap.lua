@@ -122,8 +122,8 @@ for _, control in ipairs(redis.call("HKEYS", K.controls)) do
   if beat > now then redis.call("HSET", K.controls, control, now) end
   if now - beat > 10 * tonumber(A.controlLostMs) then redis.call("HDEL", K.controls, control) end
 end
+if terms.state == "open" then endVoidMarks(terms.closed) end
 if terms.state == "open" and terms.kind == "pool" then
-  endVoidMarks(terms.closed)
   dispatch(terms)
   local present = templateKeyOf(unpack(poolFields("generation", "configKey")))
   for _, key in ipairs(redis.call("HKEYS", K.templates)) do

@@ -24,3 +24,12 @@ local function isResting(node)
   local text = node.trial and redis.call("HGET", K.browsers, node.trial)
   return text and cjson.decode(text).state == "launching" or false
 end
+
+-- A node on which launches fail is tried with one.
+local function mayTry(nodes, browser)
+  local node = nodes[browser.node]
+  if not node then return true end
+  if isResting(node) then return false end
+  node.trial = browser.id
+  return true
+end

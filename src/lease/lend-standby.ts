@@ -1,0 +1,64 @@
+import type { Partition } from "../base/ids.js";
+import type { LaunchFacts } from "../pool/browser.js";
+import type { NodeStore } from "../pool/ports/node-store.js";
+import type { CreateRequest, PoolStore } from "../pool/ports/pool-store.js";
+import type { CreateReply } from "../pool/ports/store-replies.js";
+import { profileOf } from "../pool/session-profile.js";
+import { findShape, type StandbyShape } from "../pool/standby/shapes.js";
+import { memoryBytes } from "../spec/bodies.js";
+import type { LaunchTemplate } from "../spec/launch-template.js";
+import type { LeaseRequest } from "./lease-request.js";
+
+export interface StandbyPorts {
+  readonly poolStore: PoolStore;
+  readonly nodes: NodeStore;
+  /** Those of the project. */
+  readonly standbyShapes: readonly StandbyShape[];
+  /** Asks for others in the place of what was lent. */
+  fillStandby(partition: Partition): void;
+}
+
+/**
+ * Lends a browser that stands by and was launched as this one would be; undefined where there is none. The
+ * start page and telemetry begin as those of an acquire do.
+ */
+export async function lendStandby(
+  { poolStore, nodes, standbyShapes, fillStandby }: StandbyPorts,
+  { partition, waiter, keyed }: LeaseRequest,
+  reserved: Pick<CreateRequest, "template" | "reservedUntil">,
+): Promise<CreateReply | undefined> {
+  const { template } = reserved;
+  const shape = findShape(standbyShapes, template);
+  if (!shape) return undefined;
+  // What the key was given may be the place of a launch that has failed, which only another launch takes up.
+  if (keyed && (await poolStore.findKeyed(partition, keyed.key))) return undefined;
+  const { start_url: startUrl } = template;
+  const reply = await poolStore.createSession(partition, {
+    ...reserved,
+    waiter: { ...waiter, ...(startUrl !== undefined && { startUrl }) },
+    standby: { key: shape.key, facts: JSON.stringify(sessionFactsOf(template)) },
+    ...(keyed && { keyed }),
+  });
+  if (reply.kind === "none") return undefined;
+  if (reply.kind === "granted" && reply.browser.lease.id === waiter.lease) {
+    const { id, node } = reply.browser;
+    fillStandby(partition);
+    await nodes.keepRoom(node, { id, bytes: memoryBytes(template.memory) });
+  }
+  return reply;
+}
+
+/** What the record of a session on demand repeats of its launch. */
+export function sessionFactsOf(template: LaunchTemplate): LaunchFacts {
+  const { headless, stealth, kiosk_mode, memory, telemetry } = template;
+  const profile = profileOf(template, undefined);
+  return {
+    headless,
+    stealth,
+    kiosk_mode,
+    memory,
+    ...(profile && { profileId: profile.id }),
+    ...(profile?.save && { saves: true }),
+    ...(telemetry && { captures: true }),
+  };
+}
