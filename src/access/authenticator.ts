@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
 import { bearerOf } from "../base/crypto/bearer.js";
 import { makeKeyCheck } from "../base/crypto/key-check.js";
-import { isKeyText, keyDigestOf } from "../base/crypto/key-text.js";
+import { hasKeyForm, isKeyText, keyDigestOf } from "../base/crypto/key-text.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { refusal } from "../base/errors.js";
-import { findProjectId } from "../base/ids.js";
+import { findProjectId, type ProjectId } from "../base/ids.js";
 import { CallerAdmission, type CallerStore } from "./admission.js";
 import type { ApiKey, ApiKeyStore } from "./api-key.js";
 import { deferAdmission } from "./deferred-admission.js";
@@ -12,6 +12,7 @@ import { isTokenText, type People } from "./people.js";
 import {
   type Admitted,
   type Authenticator,
+  type JudgedKey,
   type Person,
   type Principal,
   rootPrincipal,
@@ -57,7 +58,8 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
     },
     defer({ authorization, project: named }) {
       const given = isRootApart ? bearerOf(authorization) : undefined;
-      if (given === undefined || !isKeyText(given)) return undefined;
+      if (given === undefined || !hasKeyForm(given)) return undefined;
+      // A key that is known has a good checksum.
       const digest = keyDigestOf(given);
       const key = parts.keys.recall(digest);
       // What a policy allows may have to be looked up: those requests are admitted first.
@@ -67,7 +69,7 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
       if (presumed.kind === "refused") return undefined;
       return deferAdmission({
         principal: presumed.principal,
-        key: { digest, project: admission.projectOf(principal, named) },
+        key: judgedKeyOf(key, admission.projectOf(principal, named)),
         look: () => admitKey(digest, named),
       });
     },
@@ -118,4 +120,15 @@ function makePrincipal({ id, createdBy, projectId, policy }: ApiKey): Principal 
     effectiveScope: scope,
     ...(policy && { policy }),
   };
+}
+
+/** The same one for all requests of a key that are about the same project as the one before. */
+const judgedKeys = new WeakMap<ApiKey, JudgedKey>();
+
+function judgedKeyOf(key: ApiKey, project: ProjectId): JudgedKey {
+  const known = judgedKeys.get(key);
+  if (known?.project === project) return known;
+  const made = { digest: key.digest, project };
+  judgedKeys.set(key, made);
+  return made;
 }

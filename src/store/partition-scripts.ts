@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { DeferredAdmission } from "../access/principal.js";
+import type { DeferredAdmission, JudgedKey } from "../access/principal.js";
 import type { Millis } from "../base/clock.js";
 import type { Refusal } from "../base/errors.js";
 import {
@@ -25,7 +25,13 @@ import {
 } from "./redis/keys.js";
 import type { ScriptStore } from "./redis/redis.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
-import { type CallParts, type ScriptArgs, SharedArgs, SharedKeys } from "./redis/script-call.js";
+import {
+  type CallParts,
+  KeyJudgement,
+  type ScriptArgs,
+  SharedArgs,
+  SharedKeys,
+} from "./redis/script-call.js";
 
 /** The partition in which a script runs, and the request it runs for. */
 interface ScriptTarget {
@@ -47,6 +53,7 @@ export const flag = (value: boolean): string => (value ? "1" : "0");
 /** Runs scripts and plain commands on partitions. `unnamed` is the project of those that name none. */
 export class PartitionScripts {
   readonly #limits: SharedArgs;
+  readonly #judgements = new WeakMap<JudgedKey, KeyJudgement>();
   readonly #keys = new LRUCache<Partition, KeysOfPartition>({ max: 1000 });
 
   constructor(
@@ -78,9 +85,9 @@ export class PartitionScripts {
     const due = admission?.due();
     if (!admission || !due) return await this.run(target, name, args);
     const { asker, partition } = target;
-    const keys = this.#keysIn(target, name, due.digest);
-    const judged = { digest: due.digest, project: due.project, asker };
-    const reply = await this.store.callJudged(name, { keys, args, sharedArgs: this.#limits, judged });
+    const parts = { keys: this.#keysIn(target, name), args, sharedArgs: this.#limits };
+    const judgement = this.#judgementOf(due);
+    const reply = await this.store.callJudged(name, parts, { judgement, asker });
     if (!reply) {
       const got = await admission.judge();
       return got.kind === "refused" ? got : await this.run(target, name, args);
@@ -106,16 +113,24 @@ export class PartitionScripts {
     return idempotencyKey(this.#projectOf(partition), partition, digest);
   }
 
-  /** `digest` is that of an API key which the script judges first. */
-  #keysIn({ partition, request, keyed }: ScriptTarget, script: string, digest?: string): CallParts["keys"] {
+  /** A key is judged for each of its requests, and each names the same project, or none. */
+  #judgementOf(due: JudgedKey): KeyJudgement {
+    const kept = this.#judgements.get(due);
+    if (kept) return kept;
+    const keys = [accessKey("keyDigests"), accessKey("activeProjects"), callerRateKey(due.digest)];
+    const perMinute = String(this.at.limits.requestsPerMinute ?? "");
+    const made = new KeyJudgement(keys, [due.digest, due.project, perMinute]);
+    this.#judgements.set(due, made);
+    return made;
+  }
+
+  #keysIn({ partition, request, keyed }: ScriptTarget, script: string): CallParts["keys"] {
     const { project, shared } = this.#keysOf(partition);
     return {
       shared,
       keyOf: (key) => {
         if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
         if (key === "idempotency") return idempotencyKey(project, partition, keyed?.key ?? "none");
-        if (key === "keyDigests" || key === "activeProjects") return accessKey(key);
-        if (key === "callerRate" && digest !== undefined) return callerRateKey(digest);
         throw new Error(`script ${script}: no partition has ${key}, or it stands behind those of a request`);
       },
     };

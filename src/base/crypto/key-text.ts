@@ -30,10 +30,12 @@ export function makeKeyText(secret: Secret, salt: string): Secret {
   return new Secret(text + checksumOf(text));
 }
 
+/** Whether a text reads like a key; its checksum is not looked at. */
+export const hasKeyForm = (text: string): boolean => keyForm.test(text);
+
 /** Whether a text can be a key at all: a typo is told by the checksum, without a look-up. */
-export function isKeyText(text: string): boolean {
-  return keyForm.test(text) && text.endsWith(checksumOf(text.slice(0, checkAt)));
-}
+export const isKeyText = (text: string): boolean =>
+  hasKeyForm(text) && text.endsWith(checksumOf(text.slice(0, checkAt)));
 
 /**
  * What a key is found by. One round of SHA-256 is enough for 256 random bits, which nobody tries out: slow

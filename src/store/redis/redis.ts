@@ -11,7 +11,9 @@ import {
   byText,
   type CallParts,
   type KeyOf,
+  type KeyJudgement,
   makeCall,
+  makeJudgedCall,
   type Script,
   type ScriptArgs,
   type ScriptCall,
@@ -175,7 +177,7 @@ export class ScriptStore {
 
   /** The same for scripts that are run all the time: with keys and arguments that are written out before. */
   async call<const Name extends ScriptName>(name: Name, parts: CallParts): Promise<ScriptReply<Name>> {
-    return parseReply(name, await this.#answer(this.#scriptOf(name), parts));
+    return parseReply(name, await this.#answer(makeCall(this.#scriptOf(name), parts)));
   }
 
   /**
@@ -185,10 +187,9 @@ export class ScriptStore {
   async callJudged<const Name extends ScriptName>(
     name: Name,
     parts: CallParts,
+    asked: { readonly judgement: KeyJudgement; readonly asker: string },
   ): Promise<JudgedReply<Name> | undefined> {
-    const { judged } = this.#scriptOf(name);
-    if (!judged) throw new Error(`script ${name} judges nobody`);
-    return parseJudged(name, await this.#answer(judged, parts));
+    return parseJudged(name, await this.#answer(makeJudgedCall(this.#scriptOf(name), parts, asked)));
   }
 
   #scriptOf(name: ScriptName): Script {
@@ -197,8 +198,7 @@ export class ScriptStore {
     return script;
   }
 
-  #answer(script: Script, parts: CallParts): Promise<unknown> {
-    const call = makeCall(script, parts);
+  #answer(call: ScriptCall): Promise<unknown> {
     return this.#persist(() => this.#evaluate(call));
   }
 

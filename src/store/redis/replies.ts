@@ -132,16 +132,18 @@ export function parseJudged<const Name extends ScriptName>(
   name: Name,
   reply: unknown,
 ): JudgedReply<Name> | undefined {
-  const [word, , , , rate] = Array.isArray(reply) ? reply.map(String) : [];
-  return word === "unjudged" ? undefined : { ...parseReply(name, reply), rate: rate ?? "" };
+  if (Array.isArray(reply) && reply[0] === "unjudged") return undefined;
+  const { kind, payload, at, effects } = parseReply(name, reply);
+  return { kind, payload, at, effects, rate: textAt(reply as readonly unknown[], 4) };
 }
 
 /** Throws where a script has not answered as its header says. */
 export function parseReply<const Name extends ScriptName>(name: Name, reply: unknown): ScriptReply<Name> {
   if (!Array.isArray(reply)) throw new Error(`script ${name} answered ${typeof reply}`);
-  const [word, payload = "", at = "0", effects = ""] = reply.map(String);
   const words: readonly ReplyWord<Name>[] = replyWords[name];
-  const kind = words.find((one) => one === word);
-  if (kind === undefined) throw new Error(`script ${name} answered ${JSON.stringify(word)}`);
-  return { kind, payload, at: Number(at), effects };
+  const kind = words[words.indexOf(textAt(reply, 0) as ReplyWord<Name>)];
+  if (kind === undefined) throw new Error(`script ${name} answered ${JSON.stringify(textAt(reply, 0))}`);
+  return { kind, payload: textAt(reply, 1), at: Number(textAt(reply, 2)), effects: textAt(reply, 3) };
 }
+
+const textAt = (reply: readonly unknown[], place: number): string => String(reply[place] ?? "");

@@ -73,14 +73,20 @@ export interface CallParts {
   readonly args: ScriptArgs;
   /** Gives the arguments that `args` does not have. */
   readonly sharedArgs?: SharedArgs;
-  /** Those of a judgement. */
-  readonly judged?: JudgedArgs;
 }
-/** What a command that judges an API key is given besides (lua/include/judged.lua). */
-export interface JudgedArgs {
-  readonly digest: string;
-  readonly project: string;
-  readonly asker: string;
+
+/**
+ * What a command that judges an API key is given besides (lua/include/judged.lua): the same for each request
+ * with that key, so it is written out once.
+ */
+export class KeyJudgement {
+  readonly keys: string;
+  readonly args: string;
+
+  constructor(keys: readonly string[], args: readonly string[]) {
+    this.keys = keys.map(written).join("");
+    this.args = args.map(written).join("");
+  }
 }
 
 /** A call of a script, written out. */
@@ -88,30 +94,61 @@ export interface ScriptCall {
   readonly script: Script;
   /** The key by which a cluster finds the node that is asked. */
   readonly key: string | undefined;
-  /** How many keys there are, the keys and the arguments. */
-  readonly rest: string;
+  /** All that is sent, joined once: a text that grows piece by piece is copied once more when it is sent. */
+  readonly text: string;
+}
+
+export function makeCall(script: Script, parts: CallParts): ScriptCall {
+  const pieces = [script.head];
+  const key = addKeys(pieces, script, parts);
+  addArgs(pieces, script, parts);
+  return { script, key, text: pieces.join("") };
+}
+
+/** The same of the command that judges an API key first; `asker` is who asks. */
+export function makeJudgedCall(
+  script: Script,
+  parts: CallParts,
+  { judgement, asker }: { readonly judgement: KeyJudgement; readonly asker: string },
+): ScriptCall {
+  const { judged } = script;
+  if (!judged) throw new Error(`script ${script.name} judges nobody`);
+  const pieces = [judged.head];
+  const key = addKeys(pieces, script, parts);
+  pieces.push(judgement.keys);
+  addArgs(pieces, script, parts);
+  pieces.push(judgement.args);
+  addText(pieces, asker);
+  return { script: judged, key, text: pieces.join("") };
+}
+
+const addText = (pieces: string[], text: string): void =>
+  void pieces.push(`$${Buffer.byteLength(text)}\r\n`, text, "\r\n");
+
+/** Gives the first of them. */
+function addKeys(pieces: string[], script: Script, { keys }: CallParts): string | undefined {
+  const { count, first, text } = keys.shared?.of(script) ?? nothingShared;
+  pieces.push(text);
+  let key = first;
+  for (let at = count; at < script.keys.length; at += 1) {
+    const own = keys.keyOf(script.keys[at] ?? "");
+    key ??= own;
+    addText(pieces, own);
+  }
+  return key;
 }
 
 /** Throws where an argument is missing that the header names. */
-export function makeCall(script: Script, parts: CallParts): ScriptCall {
-  const { keys, args, sharedArgs = nothingGiven, judged } = parts;
-  const shared = keys.shared?.of(script) ?? nothingShared;
+function addArgs(pieces: string[], script: Script, { args, sharedArgs = nothingGiven }: CallParts): void {
   const given = sharedArgs.of(script);
-  let { first: key } = shared;
-  let rest = shared.text;
-  for (let at = shared.count; at < script.keys.length; at += 1) {
-    const own = keys.keyOf(script.keys[at] ?? "");
-    key ??= own;
-    rest += written(own);
-  }
   for (let at = 0; at < script.args.length; at += 1) {
     const name = script.args[at] ?? "";
-    const own = args[name] ?? judged?.[name as keyof JudgedArgs];
-    const text = own === undefined ? given[at] : written(String(own));
-    if (text === undefined) throw new Error(`script ${script.name} was not given ${name}`);
-    rest += text;
+    const own = args[name];
+    const shared = given[at];
+    if (own !== undefined) addText(pieces, String(own));
+    else if (shared !== undefined) pieces.push(shared);
+    else throw new Error(`script ${script.name} was not given ${name}`);
   }
-  return { script, key, rest };
 }
 
 /**
@@ -121,13 +158,13 @@ export function makeCall(script: Script, parts: CallParts): ScriptCall {
 class WrittenCommand extends Command {
   constructor(
     name: string,
-    private readonly call: { readonly head: string; readonly rest: string; readonly key: string | undefined },
+    private readonly call: Pick<ScriptCall, "key" | "text">,
   ) {
     super(name, [], { replyEncoding: "utf8" });
   }
 
   override toWritable(): string {
-    return this.call.head + this.call.rest;
+    return this.call.text;
   }
 
   override getKeys(): string[] {
@@ -136,12 +173,14 @@ class WrittenCommand extends Command {
 }
 
 /** Names the script by its digest. */
-export const byDigest = ({ script, rest, key }: ScriptCall): Command =>
-  new WrittenCommand("evalsha", { head: script.head, rest, key });
+export const byDigest = (call: ScriptCall): Command => new WrittenCommand("evalsha", call);
 
 /** Sends its text along, for a Redis that does not know it. */
-export const byText = ({ script, rest, key }: ScriptCall): Command =>
-  new WrittenCommand("eval", { head: headOf(script, "EVAL", script.text), rest, key });
+export const byText = ({ script, text, key }: ScriptCall): Command =>
+  new WrittenCommand("eval", {
+    text: headOf(script, "EVAL", script.text) + text.slice(script.head.length),
+    key,
+  });
 
 /** What comes before a script's keys. */
 export const headOf = (

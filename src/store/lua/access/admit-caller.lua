@@ -8,7 +8,7 @@
 --- @include base
 --- @include organization/rates
 
-local mayTake, rate = unpack(takeOf(K.callerRate, A.perMinute, 1)[1])
+local mayTake, rate = takeOne(K.callerRate, A.perMinute)
 if not mayTake then return plain("limited", rate) end
 if A.project ~= "default" and redis.call("SISMEMBER", K.activeProjects, A.project) == 0 then
   return plain("elsewhere", rate)

@@ -24,23 +24,24 @@ for project in A.projects:gmatch("%S+") do
   -- The record is not decoded for it: within the texts that it holds, quotes are escaped.
   projects[#projects + 1] = project ~= "-" and project or record:match('"projectId":"(%w+)"') or "default"
 end
-local outcomes = takeOf(K.callerRate, A.perMinute, #projects)
+local taken, left, waitMs = #projects, nil, nil
+if A.perMinute ~= "" then taken, left, waitMs = takeFrom(K.callerRate, tonumber(A.perMinute), #projects) end
 local isActive = { default = true }
-local words, isAnyLetIn = {}, false
+local words = {}
 for place, project in ipairs(projects) do
-  local mayTake, rate = unpack(outcomes[place])
   local word = "limited"
-  if mayTake then
-    isAnyLetIn = true
+  if place <= taken then
     if isActive[project] == nil then
       isActive[project] = redis.call("SISMEMBER", K.activeProjects, project) == 1
     end
     word = isActive[project] and "admitted" or "elsewhere"
   end
-  words[place] = rate == "" and word or word .. ":" .. rate
+  -- Each of those that were taken has left less.
+  local told = left and (place <= taken and left + taken - place or waitMs)
+  words[place] = told and word .. ":" .. string.format("%.0f", told) or word
 end
 local judged = table.concat(words, " ") .. "\n" .. record
-if isAnyLetIn and A.noteMs ~= "" then
+if taken > 0 and A.noteMs ~= "" then
   local used = tonumber(redis.call("HGET", K.keyUses, id) or 0)
   if math.abs(now - used) < tonumber(A.noteMs) then return plain("noted", judged) end
   -- Redis may be full: whoever gives something back then is let in all the same.

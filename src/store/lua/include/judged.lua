@@ -15,7 +15,8 @@ local function judgeKey()
   local expires = entry and entry:match("^%w+ ?(%d*)$")
   if not expires or expires ~= "" and now >= tonumber(expires) then return nil end
   local isActive = A.project == "default" or redis.call("SISMEMBER", K.activeProjects, A.project) == 1
-  local mayTake, rate = unpack(isActive and takeOf(K.callerRate, A.perMinute, 1)[1] or {})
+  if not isActive then return nil end
+  local mayTake, rate = takeOne(K.callerRate, A.perMinute)
   return mayTake and rate or nil
 end
 

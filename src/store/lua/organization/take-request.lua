@@ -5,6 +5,6 @@
 --- @include base
 --- @include organization/rates
 
-local mayTake, left, waitMs = unpack(takeFrom(K.rate, tonumber(A.perMinute), 1)[1])
-if mayTake then return plain("taken", tostring(left)) end
+local taken, left, waitMs = takeFrom(K.rate, tonumber(A.perMinute), 1)
+if taken == 1 then return plain("taken", string.format("%.0f", left)) end
 return plain("refused", string.format("%.0f", waitMs))
