@@ -6,6 +6,7 @@ import { Stops } from "../base/stops.js";
 import type { Config } from "../config/config.js";
 import type { DaemonContext } from "./boot.js";
 import type { PoolSignals } from "../pool/ports/signals.js";
+import { RedisDatasetStore } from "../store/dataset-store.js";
 import { RedisDestinationStore } from "../store/organization/destination-store.js";
 import { RedisAuditStore } from "../store/organization/audit-store.js";
 import { Queues, type QueueOptions } from "../schedule/queues.js";
@@ -48,6 +49,7 @@ export interface Stores {
   readonly projects: RedisProjects;
   readonly vaultWrites: DurableWrites;
   readonly directory: RedisProjectDirectory;
+  readonly dataset: RedisDatasetStore;
   readonly audit: RedisAuditStore;
   readonly destinations: RedisDestinationStore;
   readonly events: RedisEventStore;
@@ -134,7 +136,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   stops.add("vault writes", () => vaultWrites.close());
   const others = () => directory.others();
   const projects = new RedisProjects(store, { limits, vaultWrites, unnamed, others });
-  const parts = { config, limits, projects, queues, signals, log };
+  const parts = { config, limits, projects, directory, queues, signals, log };
   const limitMs = redis.commandTimeoutMs;
   const { idempotencyMs } = limits;
   const { requestsPerMinute, creationRatePerMinute } = config.limits;
@@ -162,7 +164,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
   return { stores, stops };
 }
 
-type PartitionParts = Pick<Stores, "projects" | "queues" | "signals"> & {
+type PartitionParts = Pick<Stores, "projects" | "directory" | "queues" | "signals"> & {
   readonly config: Config;
   readonly limits: StoreLimits;
   readonly log: Log;
@@ -173,7 +175,7 @@ function openPartitions(
   store: ScriptStore,
   { config, limits, ...parts }: PartitionParts,
   stops: Stops,
-): Pick<Stores, "nodes" | "poolStore" | "standby" | "scaling" | "reports"> {
+): Pick<Stores, "nodes" | "poolStore" | "standby" | "dataset" | "scaling" | "reports"> {
   const nodes = new RedisNodeStore(store, defaultProject, {
     limits,
     overcommit: config.node.overcommit,
@@ -187,6 +189,7 @@ function openPartitions(
     nodes,
     poolStore: new RedisPoolStore(scripts),
     standby,
+    dataset: new RedisDatasetStore({ store, scripts, ...parts }),
     scaling: new RedisScalingStore(scripts),
     reports: new RedisNodeReports(scripts),
   };

@@ -24,6 +24,10 @@ interface ReconcilerPorts {
   readonly nodes: Pick<NodeStore, "holdRoom" | "freeRoom">;
   readonly reports: NodeReports;
   readonly handover: LeaseHandover;
+  /** Resolves when what Redis may have forgotten by now is written again (journal/recovery.ts). */
+  recover(): Promise<void>;
+  /** A partition was read: what has changed is to be journalled. */
+  noteRead(partition: Partition): void;
   readonly clock: Clock;
   readonly log: Log;
   readonly expirePeriodMs: Millis;
@@ -119,6 +123,7 @@ export class Reconciler {
 
   async #keepPartition(partition: Partition, slots: readonly Slot[]): Promise<void> {
     const { browsers, at } = await this.ports.poolStore.browsersOf(partition, this.ports.node);
+    if (browsers.length > 0) this.ports.noteRead(partition);
     const records = new Map(browsers.map((browser) => [browser.id, browser]));
     for (const slot of slots) records.delete(slot.id);
     const own = new Map(browsers.map((browser) => [browser.id, browser]));
@@ -145,11 +150,14 @@ export class Reconciler {
 
   /**
    * Its record, which is there before a browser is, is gone: this node was taken for lost, or Redis has
-   * forgotten. Nobody may use it any more, and as long as it lives it takes room.
+   * forgotten and it was not journalled. Nobody may use it any more, and as long as it lives it takes room.
    */
   async #endUnknown(slot: Slot): Promise<void> {
     const { node, nodes, slots, poolStore, log } = this.ports;
     // Another release writes records without updating the index.
+    if (await poolStore.findBrowser(slot.id)) return;
+    // Whether Redis has forgotten is asked after its record was missed, or it may be emptied in between.
+    await this.ports.recover();
     if (await poolStore.findBrowser(slot.id)) return;
     await nodes.holdRoom(node, { id: slot.id, bytes: memoryBytes(slot.template.memory) });
     if (!slot.isEnding) log.warn({ browser: slot.id }, "browser without a record ended");

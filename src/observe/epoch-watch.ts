@@ -1,4 +1,4 @@
-import { Gauge, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { Millis } from "../base/clock.js";
 import type { Log } from "../base/log.js";
 
@@ -10,9 +10,11 @@ interface Epoch {
   readonly why: string;
 }
 
-/** When Redis may last have lost something; for alerts. */
+/** When Redis may last have lost something, and what this node had to restore; for alerts. */
 export class EpochMetrics {
   readonly #startedAt: Gauge;
+  readonly #emptied: Counter;
+  readonly #restored: Counter<"kind">;
 
   constructor(registry: Registry) {
     this.#startedAt = new Gauge({
@@ -20,10 +22,28 @@ export class EpochMetrics {
       help: "When the present epoch of Redis began; another value: it was started anew or failed over, or lost all",
       registers: [registry],
     });
+    this.#emptied = new Counter({
+      name: "remuda_store_emptied_total",
+      help: "How often this node has found Redis empty that had held its records",
+      registers: [registry],
+    });
+    this.#restored = new Counter({
+      name: "remuda_store_restored_total",
+      help: "What this node has restored into a Redis that was found empty",
+      labelNames: ["kind"],
+      registers: [registry],
+    });
   }
 
   show({ startedAt }: Epoch): void {
     this.#startedAt.set(startedAt / 1000);
+  }
+
+  recovered({ pools, browsers, leases }: Record<"pools" | "browsers" | "leases", number>): void {
+    this.#emptied.inc();
+    this.#restored.inc({ kind: "pool" }, pools);
+    this.#restored.inc({ kind: "browser" }, browsers);
+    this.#restored.inc({ kind: "lease" }, leases);
   }
 }
 

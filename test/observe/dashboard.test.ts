@@ -110,6 +110,7 @@ function synthetic() {
     metrics.profileSaved("saved");
     metrics.limitPassed("memory_exceeded");
     metrics.audit.lost("store", 1);
+    metrics.epochs.recovered({ pools: 1, browsers: 1, leases: 1 });
     metrics.exports.failed("write");
     metrics.telemetry.lost("too_many", 1);
     metrics.telemetry.exportLost("failed", 1);

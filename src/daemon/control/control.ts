@@ -16,6 +16,7 @@ import { browsersElsewhere, openGateway, openSilentNodes } from "../gateway.js";
 import { rootPersonOf } from "./access.js";
 import { listenForPeople } from "./form.js";
 import { interceptorOf, listenAsApi } from "./http.js";
+import { declareAgain } from "./declared-pools.js";
 import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
 import { isActiveOf } from "./project-registries.js";
@@ -87,11 +88,9 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     stops.add("leases that nobody used", suspectUnused(stores, parts.silentNodes));
     const listener = await listenAsControl(stores.listenerParts, lending.control, lending);
     stops.add("messages", () => listener.close());
-    if (config.projects.enabled) await stores.directory.create({ ...firstProject, most: 1 });
-    const refs = stores.projects.of(defaultProject);
-    const defaults = defaultsOf(config);
-    const principal = rootPrincipal(rootPersonOf(config));
-    await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
+    const declare = (): Promise<void> => declareFile(shared, pools);
+    await declare();
+    stops.add("declared again", declareAgain(shared, declare));
     const more = [audit.seal, await audit.startExports(stops)];
     void rewrapAtStart(shared);
     await startSchedules(shared, { control: lending.control, fill, more }, stops);
@@ -117,6 +116,15 @@ function makeFillAny(shared: DaemonParts, shapes: readonly StandbyShape[]): Fill
     isActive: (project) => isActiveOf(shared, project)(),
   });
   return (partition, fleet) => (isOnDemand(partition) ? fillStandby(partition) : fillPool(partition, fleet));
+}
+
+/** What the configuration says that there is. */
+async function declareFile({ config, log, stores }: DaemonParts, pools: PoolOperations): Promise<void> {
+  if (config.projects.enabled) await stores.directory.create({ ...firstProject, most: 1 });
+  const refs = stores.projects.of(defaultProject);
+  const defaults = defaultsOf(config);
+  const principal = rootPrincipal(rootPersonOf(config));
+  await declarePools(config.pools, { pools, ...refs, log, defaults, principal, request: newRequestId });
 }
 
 /** A node is asked whether it is there where nothing that was lent of it was used. */

@@ -4,6 +4,8 @@ import type { GatewayPorts } from "../../gateway/ports.js";
 import { Standstill } from "../../gateway/standstill.js";
 import { ArmedPasskeys } from "../../node/armed-passkeys.js";
 import { Drain, RequestedDrain } from "../../node/drain.js";
+import type { Journal } from "../../node/journal/journal.js";
+import type { Recovery } from "../../node/journal/recovery.js";
 import { LeaseCommands } from "../../node/lease-commands.js";
 import { LeaseHandover } from "../../node/lease-handover.js";
 import { NetworkSync } from "../../node/network-sync.js";
@@ -13,12 +15,13 @@ import type { Slots } from "../../node/slots.js";
 import type { NameOwnership } from "../../node/name-ownership.js";
 import type { AssetsPart } from "./browser-assets.js";
 import { openGateway } from "../gateway.js";
+import type { JournalPart } from "./journal.js";
 import type { DaemonParts } from "../parts.js";
 import { keepPasskeyOrdered, openFillOrder, openPasskeyOrder } from "../vaults.js";
 import { makeRegister } from "./registration.js";
 
 /** What a node does for the leases of its browsers, from a grant to the drain. */
-export interface LeaseWork {
+export interface LeaseWork extends JournalPart {
   readonly nameOwnership: NameOwnership;
   readonly networkSync: NetworkSync;
   readonly handover: LeaseHandover;
@@ -36,7 +39,12 @@ export function openLeaseWork(
     nameOwnership,
     slots,
     assets,
-  }: Pick<LeaseWork, "nameOwnership"> & { node: NodeId; slots: Slots; assets: AssetsPart },
+    ...kept
+  }: Pick<LeaseWork, "nameOwnership" | "journal" | "recovery"> & {
+    node: NodeId;
+    slots: Slots;
+    assets: AssetsPart;
+  },
 ): LeaseWork {
   const { config, clock, log, stores, keys } = shared;
   const { poolStore, reports, projects, nodes, messages } = stores;
@@ -63,16 +71,23 @@ export function openLeaseWork(
       messages.toControl(control, { kind: "answer", question, ok, ...why }),
   });
   const draining = { node, poolStore, projects, nodes, slots, clock, log };
-  const reconciler = openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover });
+  const parts = { node, nameOwnership, slots, handover, ...kept };
+  const reconciler = openReconciler({ config, clock, log, stores }, parts);
   const drains = { drain: new Drain(draining), requestedDrain: new RequestedDrain(draining) };
   const standstill = new Standstill(clock, config.node.lostAfterMs);
-  return { nameOwnership, networkSync, handover, leaseCommands, reconciler, standstill, ...drains };
+  return { nameOwnership, networkSync, handover, leaseCommands, reconciler, standstill, ...drains, ...kept };
 }
 
 /** Holds what Redis says of this node's browsers against what runs here. */
 export function openReconciler(
   { config, clock, log, stores }: Pick<DaemonParts, "config" | "clock" | "log" | "stores">,
-  parts: Pick<LeaseWork, "handover"> & {
+  {
+    journal,
+    recovery,
+    ...parts
+  }: Pick<LeaseWork, "handover"> & {
+    journal: Pick<Journal, "note">;
+    recovery: Pick<Recovery, "check">;
     node: NodeId;
     slots: Slots;
     nameOwnership: Pick<NameOwnership, "holds">;
@@ -82,6 +97,8 @@ export function openReconciler(
   const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
   return new Reconciler({
     ...parts,
+    recover: () => recovery.check(),
+    noteRead: (partition) => journal.note(partition),
     nodes,
     poolStore,
     projects,

@@ -32,12 +32,15 @@ interface NodeWork extends LeaseWork {
  */
 export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: Stops): Promise<() => void> {
   const { config, log, clock, hurry, stores } = shared;
-  const { nameOwnership, slots, reconciler, drain, requestedDrain, gateway } = work;
+  const { nameOwnership, slots, reconciler, recovery, drain, requestedDrain, gateway } = work;
+  await recovery.check();
   await takeName(shared, work, stops);
   const beat = makeBeat({
     clock,
     limitMs: config.node.lostAfterMs,
     beat: async () => {
+      // What Redis has forgotten of this node is there again before anything more is placed here.
+      await recovery.check();
       const beaten = await stores.nodes.beat(work.facts());
       onBeat(beaten, work, shared);
       if (beaten.kind === "beaten" && work.standstill.doubt) await settleDoubt(work);

@@ -13,6 +13,7 @@ import { openBrowserHost, whyNot } from "./browser-host.js";
 import { openBrowsers } from "./browsers.js";
 import { openEgress } from "./egress.js";
 import { nodeAddressOf } from "../gateway.js";
+import { openJournal } from "./journal.js";
 import { beginNodeWork, beatFactsOf } from "./node-work.js";
 import { openLeaseWork, openNodeGateway } from "./lease-work.js";
 import type { DaemonParts } from "../parts.js";
@@ -93,7 +94,8 @@ export async function openNode(shared: DaemonParts, { identity, unreachable }: N
   );
   const { lostAfterMs } = config.node;
   const nameOwnership = new NameOwnership({ ...identity, run, nodes: stores.nodes, clock, lostAfterMs });
-  const leaseWork = openLeaseWork(shared, { node, nameOwnership, slots, assets });
+  const kept = await openJournal(shared, { node, slots }, stops);
+  const leaseWork = openLeaseWork(shared, { node, nameOwnership, slots, assets, ...kept });
   const gateway = openNodeGateway(shared, { node, slots, unreachable, ...leaseWork });
 
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {

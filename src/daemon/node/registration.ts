@@ -1,9 +1,11 @@
 import { within } from "../../base/deadline.js";
-import type { LeaseId } from "../../base/ids.js";
+import { type LeaseId, partitionOf } from "../../base/ids.js";
 import { textOf } from "../../base/log.js";
 import { isStoreAway } from "../../base/store-fault.js";
 import type { GatewayPorts, Registration, RegistrationReply } from "../../gateway/ports.js";
 import type { Standstill } from "../../gateway/standstill.js";
+import type { Journal } from "../../node/journal/journal.js";
+import type { Recovery } from "../../node/journal/recovery.js";
 import type { LeaseCommands } from "../../node/lease-commands.js";
 import type { LeaseHandover } from "../../node/lease-handover.js";
 import type { Slot } from "../../node/slot.js";
@@ -17,6 +19,8 @@ interface RegistrationParts {
   readonly leaseCommands: Pick<LeaseCommands, "start">;
   readonly handover: Pick<LeaseHandover, "begin" | "noteCut">;
   readonly standstill: Pick<Standstill, "doubt">;
+  readonly journal: Pick<Journal, "note">;
+  readonly recovery: Pick<Recovery, "check">;
 }
 
 type Registered = Awaited<ReturnType<NodeReports["connect"]>>;
@@ -40,7 +44,7 @@ class Registrar {
    */
   async register(visiting: Registration): Promise<RegistrationReply> {
     const { browser, lease } = visiting;
-    const asking = this.shared.stores.reports.connect(browser, lease);
+    const asking = this.#ask(visiting);
     const slot = this.parts.slots.find(browser);
     if (!slot?.activity.wasOpened(lease)) return await this.#settle(visiting, await asking);
     const registered = await this.#answered(asking);
@@ -50,6 +54,20 @@ class Registrar {
       () => {},
     );
     return await this.#admitAlone(slot, lease);
+  }
+
+  /** A browser that runs here has a record, unless Redis has forgotten it: then it is restored first. */
+  async #ask({ browser, lease }: Registration): Promise<Registered> {
+    const { reports } = this.shared.stores;
+    const { slots, journal, recovery } = this.parts;
+    const registered = await reports.connect(browser, lease);
+    const isMissing = registered.kind === "over" && registered.why === "gone";
+    if (!isMissing || !slots.find(browser)) {
+      journal.note(partitionOf(browser));
+      return registered;
+    }
+    await recovery.check();
+    return await reports.connect(browser, lease);
   }
 
   /** Undefined where Redis cannot be asked. */

@@ -14,7 +14,7 @@ export class RedisPoolOrder {
   /** Makes it what the notes of pools say, where a release that keeps no order has written them. */
   async mend(open: readonly PoolId[]): Promise<void> {
     const listed = new Set<string>(await this.scripts.ask((redis) => redis.zrange(this.#key, "0", "-1")));
-    for (const pool of open.filter((id) => !listed.delete(id))) await this.#add(pool);
+    for (const pool of open.filter((id) => !listed.delete(id))) await this.add(pool);
     for (const pool of listed) await this.#drop(pool);
   }
 
@@ -24,7 +24,8 @@ export class RedisPoolOrder {
     if (noted !== "open") await this.scripts.ask((redis) => redis.zrem(this.#key, pool));
   }
 
-  async #add(pool: PoolId): Promise<void> {
+  /** Puts it where it was by the time at which it was created. */
+  async add(pool: PoolId): Promise<void> {
     const record = this.scripts.partitionKey(partitionOf(pool), "pool");
     const createdAt = Number((await this.scripts.ask((redis) => redis.hget(record, "createdAt"))) ?? 0);
     // Places are in microseconds.

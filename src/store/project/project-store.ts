@@ -83,6 +83,12 @@ export class RedisProjectStore implements ProjectStore {
     await this.#scripts.run("open-pool", { pool });
   }
 
+  /** The same of one that Redis had forgotten: it has its old place in the list. */
+  async reopenPool(pool: PoolId): Promise<void> {
+    await this.#order.add(pool);
+    await this.openPool(pool);
+  }
+
   async dropPool(pool: PoolId, name?: string): Promise<void> {
     await this.#scripts.run("drop-pool", { pool, field: name === undefined ? "" : fieldOf("pool", name) });
     await this.#reservations.freeSize(pool);

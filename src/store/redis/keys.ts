@@ -165,9 +165,9 @@ export type NodePart = (typeof nodeParts)[number];
 export const nodeKey = (node: NodeId, part: NodePart): string => `${root}:{node-${node}}:${part}`;
 /**
  * What spans nodes: when each has beaten, what it is, how often that has changed, those that are lost and
- * not cleared yet, until when those drain that were asked to, and the present epoch.
+ * not cleared yet, until when those drain that were asked to, the present epoch, and the name of the dataset.
  */
-export type NodesPart = "beats" | "facts" | "version" | "lost" | "drains" | "epoch";
+export type NodesPart = "beats" | "facts" | "version" | "lost" | "drains" | "epoch" | "dataset";
 export const nodesKey = (part: NodesPart): string => `${root}:{nodes}:${part}`;
 /** The number of the layout of all these keys. */
 export const schemaKey = `${root}:schema`;

@@ -137,7 +137,8 @@ export async function startNode(config: Config, context: DaemonContext): Promise
   const redisContact = openContact({ config, clock, log, stores }, { node, slots, networkSync });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
   const nameOwnership = { holds: async () => true };
-  openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover }).start();
+  const unkept = { journal: { note() {} }, recovery: { check: async () => {} } };
+  openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover, ...unkept }).start();
   clock.every(config.node.beatPeriodMs, () => void beat().catch(onFault));
   return {
     id: node,

@@ -73,6 +73,8 @@ export interface NodeBed {
   readonly clock: DrivenClock;
   readonly poolStore: PoolStore;
   launch(browser: Browser): Promise<void>;
+  /** What restores records that Redis has forgotten; nothing does until then. */
+  recovers(work: () => Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -233,6 +235,7 @@ export async function openNodeBed(
     limitMs: 4000,
     isolatedMs: 120_000,
   });
+  let recover = async (): Promise<void> => {};
   const reconciler = new Reconciler({
     node: nodeA,
     nameOwnership: { holds: async () => true },
@@ -242,6 +245,8 @@ export async function openNodeBed(
     projects,
     reports,
     handover,
+    recover: () => recover(),
+    noteRead: () => {},
     clock,
     log: silentLog,
     expirePeriodMs: 5000,
@@ -267,6 +272,7 @@ export async function openNodeBed(
     fake,
     clock,
     poolStore,
+    recovers: (work) => void (recover = work),
     launch: (browser) =>
       slots.launch({ kind: "launch", node: nodeA, browser: browser.id, claim: claimOf(browser) }),
     async close() {

@@ -14,7 +14,9 @@ import type { Browser, Lease, RetireReason } from "../../../src/pool/browser.js"
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { LaunchCandidate, Job, PoolWrite } from "../../../src/pool/ports/pool-store.js";
 import type { PoolSignals } from "../../../src/pool/ports/signals.js";
+import { RedisDatasetStore } from "../../../src/store/dataset-store.js";
 import { EffectRunner } from "../../../src/store/effects.js";
+import { RedisProjectDirectory } from "../../../src/store/organization/project-directory.js";
 import type { RedisExtensionStore } from "../../../src/store/project/extension-store.js";
 import { PartitionScripts } from "../../../src/store/partition-scripts.js";
 import { RedisPoolStore } from "../../../src/store/pool-store.js";
@@ -42,6 +44,7 @@ export interface StoreBed {
   readonly redis: Redis;
   readonly store: ScriptStore;
   readonly poolStore: RedisPoolStore;
+  readonly dataset: RedisDatasetStore;
   readonly reports: RedisNodeReports;
   readonly projects: RedisProjectStore;
   readonly allProjects: RedisProjects;
@@ -119,6 +122,12 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
     redis,
     store,
     poolStore,
+    dataset: new RedisDatasetStore({
+      store,
+      scripts,
+      projects: allProjects,
+      directory: new RedisProjectDirectory(store),
+    }),
     reports: new RedisNodeReports(scripts),
     projects,
     allProjects,

@@ -1,0 +1,41 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { NodeId } from "../../base/ids.js";
+import type { Stops } from "../../base/stops.js";
+import { Journal } from "../../node/journal/journal.js";
+import { JournalFiles } from "../../node/journal/journal-files.js";
+import { Recovery } from "../../node/journal/recovery.js";
+import type { Slots } from "../../node/slots.js";
+import { schema } from "../../store/redis/schema.js";
+import type { DaemonParts } from "../parts.js";
+
+/** A node of the largest kind serves some hundred pools, and has some hundred browsers of 2 KiB each. */
+const mostBytes = 64 * 2 ** 20;
+
+export interface JournalPart {
+  readonly journal: Journal;
+  readonly recovery: Recovery;
+}
+
+/** What this node would write again into a Redis that has forgotten everything. */
+export async function openJournal(
+  { config, clock, log, keys, metrics, stores }: DaemonParts,
+  { node, slots }: { node: NodeId; slots: Slots },
+  stops: Stops,
+): Promise<JournalPart> {
+  const { poolStore, nodes, dataset: store } = stores;
+  const directory = join(config.dataDir, "journal");
+  const files = await JournalFiles.open({ directory, seal: keys.seal, log, mostBytes });
+  const redis = redisName(config.redis.url?.reveal() ?? "private");
+  const journal = await Journal.open({ node, files, store, poolStore, clock, log, redis });
+  stops.add("journal", () => journal.close());
+  const recovery = new Recovery({ node, journal, store, slots, nodes, log, meter: metrics.epochs });
+  return { journal, recovery };
+}
+
+/** The same for the same server and layout, whoever asks it. */
+const redisName = (url: string): string =>
+  createHash("sha256")
+    .update(`${schema} ${url.replaceAll(/\/\/[^/@]*@/g, "//")}`)
+    .digest("hex")
+    .slice(0, 16);

@@ -1,0 +1,186 @@
+import { type Static, Type } from "typebox";
+import { forEachConcurrently } from "../../base/concurrently.js";
+import { type Clock, type Millis, pause } from "../../base/clock.js";
+import { isOnDemand, type NodeId, Partition } from "../../base/ids.js";
+import { type Log, textOf } from "../../base/log.js";
+import { parserOf } from "../../base/parser.js";
+import { type Browser, browserParser } from "../../pool/browser.js";
+import { Dataset, type DatasetStore, PoolRecord } from "../../pool/ports/dataset-store.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { JournalFiles } from "./journal-files.js";
+
+const Written = Type.Object({
+  partition: Partition,
+  version: Type.String(),
+  pool: PoolRecord,
+  browsers: Type.Array(Type.Unknown()),
+});
+const writtenParser = parserOf("an entry of the journal", Written);
+
+/** A pool, or the sessions on demand of a project, as Redis had them: of the browsers only the node's own. */
+export interface JournalEntry extends Omit<Static<typeof Written>, "browsers"> {
+  readonly browsers: readonly Browser[];
+}
+
+const seenParser = parserOf(
+  "the dataset of the journal",
+  Type.Object({ dataset: Dataset, redis: Type.String() }),
+);
+
+interface JournalPorts {
+  readonly node: NodeId;
+  readonly files: JournalFiles;
+  readonly store: Pick<DatasetStore, "present" | "poolVersion" | "readPool">;
+  readonly poolStore: Pick<PoolStore, "browsersOf">;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Names the Redis of the configuration: what another one had is not restored into it. */
+  readonly redis: string;
+}
+
+/** No partition's name. */
+const datasetFile = "dataset";
+/** Changes within it are written together. */
+const gatherMs: Millis = 250;
+const sweepEveryMs: Millis = 60_000;
+const atOnce = 8;
+
+/**
+ * What a node would need if Redis forgot everything: the pools that it serves, its browsers and their leases,
+ * on its disk. Written after the fact and beside all other work: what came last may be missing.
+ */
+export class Journal {
+  readonly #kept = new Map<Partition, JournalEntry>();
+  readonly #asked = new Set<Partition>();
+  readonly #working = new Map<Partition, Promise<void>>();
+  readonly #closing = new AbortController();
+  readonly #stopSweeps: () => void;
+  #dataset: Dataset | undefined;
+  #adopted: Promise<void> = Promise.resolve();
+
+  private constructor(private readonly ports: JournalPorts) {
+    this.#stopSweeps = ports.clock.every(sweepEveryMs, () => void this.sweep());
+  }
+
+  static async open(ports: JournalPorts): Promise<Journal> {
+    const journal = new Journal(ports);
+    await journal.#load();
+    return journal;
+  }
+
+  async close(): Promise<void> {
+    this.#stopSweeps();
+    this.#closing.abort();
+    await Promise.all([this.#adopted, ...this.#working.values()]);
+  }
+
+  /** What its entries were read from; undefined before anything was. */
+  get dataset(): Dataset | undefined {
+    return this.#dataset;
+  }
+
+  entries(): readonly JournalEntry[] {
+    return [...this.#kept.values()];
+  }
+
+  /** From now on this is what entries are read from. Resolves when that is on disk, or was said not to be. */
+  adopt(dataset: Dataset): Promise<void> {
+    const { files, redis } = this.ports;
+    this.#dataset = dataset;
+    this.#adopted = this.#adopted
+      .then(() => files.write(datasetFile, { dataset, redis }))
+      .catch((error: unknown) => this.#missed(error));
+    return this.#adopted;
+  }
+
+  /** It is still there. */
+  saw(dataset: Dataset): void {
+    this.#dataset = dataset;
+  }
+
+  /** Something may have changed there. Nobody waits for what follows. */
+  note(partition: Partition): void {
+    if (this.#closing.signal.aborted) return;
+    this.#asked.add(partition);
+    if (this.#working.has(partition)) return;
+    const work = this.#work(partition).finally(() => this.#working.delete(partition));
+    this.#working.set(partition, work);
+  }
+
+  /** Looks after what this node serves no more, too: a pool may be deleted, or get another configuration. */
+  async sweep(): Promise<void> {
+    for (const partition of this.#kept.keys()) this.note(partition);
+    if (this.#dataset) await this.adopt(this.#dataset);
+  }
+
+  async #work(partition: Partition): Promise<void> {
+    const { clock } = this.ports;
+    while (this.#asked.has(partition)) {
+      await pause(clock, gatherMs, this.#closing.signal);
+      this.#asked.delete(partition);
+      if (this.#closing.signal.aborted) return;
+      await this.#look(partition).catch((error: unknown) => this.#missed(error, partition));
+    }
+  }
+
+  #missed(error: unknown, partition?: Partition): void {
+    this.ports.log.warn({ ...(partition && { partition }), error: textOf(error) }, "journal not written");
+  }
+
+  async #look(partition: Partition): Promise<void> {
+    const { node, poolStore, store } = this.ports;
+    const kept = this.#kept.get(partition);
+    const { browsers } = await poolStore.browsersOf(partition, node);
+    const version = await store.poolVersion(partition);
+    if (kept?.version === version && kept.browsers === browsers) return;
+    const configs = [...new Set(browsers.map(({ config }) => config))];
+    const isPoolKept = kept?.version === version && configs.every((key) => key in kept.pool.templates);
+    const pool = isPoolKept ? kept.pool : await store.readPool(partition, configs);
+    // What was read from a Redis that has been emptied since is not what this node has to know.
+    if (!this.#dataset || (await store.present()) !== this.#dataset.name) return;
+    const isOver = !pool || (isOnDemand(partition) && browsers.length === 0);
+    await (isOver ? this.#drop(partition) : this.#keep({ partition, version, pool, browsers }));
+  }
+
+  async #keep(entry: JournalEntry): Promise<void> {
+    await this.ports.files.write(entry.partition, entry);
+    this.#kept.set(entry.partition, entry);
+    const { partition, browsers } = entry;
+    const leases = browsers.filter(({ state }) => state === "leased").length;
+    this.ports.log.debug({ partition, browsers: browsers.length, leases }, "journal written");
+  }
+
+  async #drop(partition: Partition): Promise<void> {
+    if (this.#kept.delete(partition)) await this.ports.files.remove(partition);
+  }
+
+  async #load(): Promise<void> {
+    const { files, log, redis } = this.ports;
+    const seen = await this.#read(datasetFile, seenParser.value);
+    const isOfOther = seen !== undefined && seen.redis !== redis;
+    if (isOfOther) log.warn({}, "journal left aside: another Redis is configured than it was written for");
+    if (seen && !isOfOther) this.#dataset = seen.dataset;
+    const names = files.names.filter((name) => name !== datasetFile);
+    await forEachConcurrently(names, atOnce, async (name) => {
+      const entry = await this.#read(name, parseEntry);
+      // What another key would open, or was torn, stays until it is written anew.
+      if (entry?.partition === name) this.#kept.set(entry.partition, entry);
+    });
+  }
+
+  async #read<Value>(name: string, parse: (given: unknown) => Value): Promise<Value | undefined> {
+    const { files, log } = this.ports;
+    try {
+      const given = await files.read(name);
+      return given === undefined ? undefined : parse(given);
+    } catch (error) {
+      log.warn({ entry: name, error: textOf(error) }, "journal entry could not be read");
+      return undefined;
+    }
+  }
+}
+
+function parseEntry(given: unknown): JournalEntry {
+  const { browsers, ...entry } = writtenParser.value(given);
+  return { ...entry, browsers: browsers.map(browserParser.value) };
+}

@@ -1,0 +1,140 @@
+import { forEachConcurrently } from "../../base/concurrently.js";
+import { RemudaError } from "../../base/errors.js";
+import { type BrowserId, isOnDemand, type NodeId } from "../../base/ids.js";
+import { type Log, textOf } from "../../base/log.js";
+import { type Browser, leaseOf } from "../../pool/browser.js";
+import type { Dataset, DatasetStore } from "../../pool/ports/dataset-store.js";
+import type { NodeStore } from "../../pool/ports/node-store.js";
+import { memoryBytes } from "../../spec/bodies.js";
+import type { Slot } from "../slot.js";
+import type { Slots } from "../slots.js";
+import type { Journal, JournalEntry } from "./journal.js";
+
+/** How much was written again. */
+export interface RecoveryCounts {
+  pools: number;
+  browsers: number;
+  leases: number;
+}
+
+interface RecoveryPorts {
+  readonly node: NodeId;
+  readonly journal: Journal;
+  readonly store: DatasetStore;
+  readonly slots: Pick<Slots, "all" | "find">;
+  readonly nodes: Pick<NodeStore, "holdRoom">;
+  readonly log: Log;
+  readonly meter: { recovered(counts: Readonly<RecoveryCounts>): void };
+}
+
+const entriesAtOnce = 16;
+const refusals = {
+  foreign: "Redis is not the one that this node knew: nothing was restored into it",
+  late: "Redis was emptied while this node was away: nothing was restored, since others may have changed it",
+};
+
+/**
+ * Redis may be found empty: emptied, or started anew without its data. Then this node writes again, from its
+ * journal and from what runs here, whatever nobody has written meanwhile.
+ */
+export class Recovery {
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(private readonly ports: RecoveryPorts) {}
+
+  /**
+   * Asks Redis whether it has what it had. Resolves when whatever it had forgotten by this call is written
+   * again. Throws where it does not answer.
+   */
+  check(): Promise<void> {
+    const next = this.#last.catch(() => {}).then(() => this.#check());
+    this.#last = next.catch(() => {});
+    return next;
+  }
+
+  async #check(): Promise<void> {
+    const { journal, store, log } = this.ports;
+    const known = journal.dataset;
+    const { kind, dataset } = await store.join(known);
+    if (kind === "same") return journal.saw(dataset);
+    if (kind === "emptied") await this.#recover(dataset);
+    if (kind === "foreign" || kind === "late")
+      log.error({ known: known?.name, found: dataset.name }, refusals[kind]);
+    await journal.adopt(dataset);
+  }
+
+  async #recover(dataset: Dataset): Promise<void> {
+    const { journal, slots, log, meter } = this.ports;
+    const counts: RecoveryCounts = { pools: 0, browsers: 0, leases: 0 };
+    const all = slots.all().length;
+    const failures = await forEachConcurrently(journal.entries(), entriesAtOnce, (entry) =>
+      this.#restore(entry, counts),
+    );
+    // One that cannot be restored keeps no other from it, and is tried no more; a Redis that is away is.
+    const fault = failures.find(isStoreFault);
+    if (fault) throw fault;
+    const facts = {
+      dataset: dataset.name,
+      ...counts,
+      lost: all - counts.browsers,
+      failures: failures.map(textOf),
+    };
+    log.error(
+      facts,
+      "Redis was found empty: what this node has journalled was restored, but no API keys, projects, vaults or other records",
+    );
+    meter.recovered(counts);
+  }
+
+  async #restore({ partition, pool, browsers }: JournalEntry, counts: RecoveryCounts): Promise<void> {
+    const { store, log } = this.ports;
+    const living = browsers.flatMap((record) => this.#asItIs(record) ?? []);
+    if (isOnDemand(partition) && living.length === 0) return;
+    const leased = living.filter((record) => leaseOf(record));
+    const restored = await store.restorePool(partition, pool, leased.length > 0);
+    if (restored.isRemnant)
+      log.error(
+        { partition, leases: leased.length },
+        "pool not restored, but for its leases: its project or its name is gone",
+      );
+    if (restored.kind === "restored" && !isOnDemand(partition)) counts.pools += 1;
+    const wanted = restored.isRemnant ? leased : living;
+    for (const { id } of wanted) await this.#holdRoom(id);
+    const ids = new Set(await store.restoreBrowsers(partition, wanted));
+    counts.browsers += ids.size;
+    counts.leases += leased.filter(({ id }) => ids.has(id)).length;
+  }
+
+  /**
+   * The record as it has to be now; undefined where the browser has gone on since it was journalled, so that
+   * nobody knows whose it is.
+   */
+  #asItIs(record: Browser): Browser | undefined {
+    const slot = this.ports.slots.find(record.id);
+    if (!slot || slot.isEnding || slot.unknownLease) return undefined;
+    if (record.state === "idle") return isFree(slot, record) ? record : undefined;
+    if (record.state !== "leased") return undefined;
+    const { activity } = slot;
+    const { lease } = record;
+    if (activity.isOver(lease.id) || activity.rivalsOf(lease.id).length > 0) return undefined;
+    const seen = activity.lease === lease.id ? activity.registrations : 0;
+    return { ...record, lease: { ...lease, registrations: Math.max(lease.registrations, seen) } };
+  }
+
+  async #holdRoom(id: BrowserId): Promise<void> {
+    const { node, nodes, slots } = this.ports;
+    const slot = slots.find(id);
+    if (slot) await nodes.holdRoom(node, { id, bytes: memoryBytes(slot.template.memory) });
+  }
+}
+
+/**
+ * No lease is known here but the one that was over when the record was written: what another has left may not
+ * be undone yet.
+ */
+function isFree({ activity, leaseUsage: { total } }: Slot, { lastLease }: Browser): boolean {
+  return activity.rivalsOf(undefined).length === 0 && (total === undefined || total.lease === lastLease);
+}
+
+const isStoreFault = (error: unknown): boolean =>
+  error instanceof RemudaError && error.code === "store_unavailable";
