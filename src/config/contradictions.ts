@@ -111,6 +111,15 @@ const amongStores: readonly Contradiction[] = [
     fault: "redis.cluster: has to be false where redis.url names sentinels",
   },
   {
+    isIn: ({ redis }) => (redis.tls_certificate_file === null) !== (redis.tls_key_file === null),
+    fault: "redis.tls_certificate_file, redis.tls_key_file: need each other",
+  },
+  {
+    isIn: ({ redis }) =>
+      !/^rediss[:+]/.test(redis.url ?? "") && (redis.tls_ca_file ?? redis.tls_certificate_file) !== null,
+    fault: "redis.tls_ca_file, redis.tls_certificate_file: redis.url has to be rediss",
+  },
+  {
     isIn: ({ audit }) => audit.max_bytes < audit.hot_bytes,
     fault: "audit.max_bytes: has to be at least audit.hot_bytes",
   },

@@ -44,7 +44,8 @@ const drainLimits = { all: 0, control: 0, node: 540_000, operator: 0 } as const;
 export function settle(file: ConfigFile, packageRoot: string): ResolvedConfig {
   const compiled = compile(file);
   const dataDir = resolve(packageRoot, file.data_dir ?? ".remuda");
-  const { node, drain, archives, egress } = compiled;
+  const { node, drain, archives, egress, redis } = compiled;
+  const placeOf = (path: string | null): string | null => path && resolve(packageRoot, path);
   return {
     ...compiled,
     dataDir,
@@ -52,7 +53,13 @@ export function settle(file: ConfigFile, packageRoot: string): ResolvedConfig {
       ...node,
       memoryBytes: node.memoryBytes ?? machineMemoryBytes(),
       parallelLaunches: node.parallelLaunches ?? availableParallelism(),
-      scratchDir: node.scratchDir === null ? null : resolve(packageRoot, node.scratchDir),
+      scratchDir: placeOf(node.scratchDir),
+    },
+    redis: {
+      ...redis,
+      tlsCaFile: placeOf(redis.tlsCaFile),
+      tlsCertificateFile: placeOf(redis.tlsCertificateFile),
+      tlsKeyFile: placeOf(redis.tlsKeyFile),
     },
     egress: { ...egress, privateHostsCeiling: egress.privateHostsCeiling ?? egress.privateHosts },
     drain: { limitMs: drain.limitMs ?? drainLimits[file.role] },

@@ -34,6 +34,7 @@ import {
 import type { RedisMember } from "../store/redis/members.js";
 import { ScriptStore } from "../store/redis/redis.js";
 import { checkEviction, checkSchema } from "../store/redis/schema.js";
+import { readTls } from "../store/redis/tls.js";
 import { privateRedisDirectory } from "../store/private/paths.js";
 import { AppendOnlyFile } from "../store/redis/append-only-file.js";
 import { AppendWait } from "../store/redis/append-wait.js";
@@ -218,6 +219,8 @@ export const redisOptionsOf = ({ redis }: Config, url: string): RedisOptions => 
   connectTimeoutMs: redis.connectTimeoutMs,
   commandTimeoutMs: redis.commandTimeoutMs,
   ...(redis.sentinelPassword && { sentinelPassword: redis.sentinelPassword.reveal() }),
+  ...(redis.sentinelUsername !== null && { sentinelUsername: redis.sentinelUsername }),
+  tls: readTls(redis),
 });
 
 /** Queues have a connection of their own, which waits. */

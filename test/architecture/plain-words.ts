@@ -32,7 +32,7 @@ const programming = `
 
 const network = `
   auth authorization authorize bearer body curl dial docs header http inbox multipart navigation net oidc
-  openapi opentelemetry packet path port post protocol raw security socket token tunnel upgrade upload uploads
+  openapi opentelemetry packet path port post protocol raw security socket tls token tunnel upgrade upload uploads
   url web`;
 
 const machine = `

@@ -228,6 +228,13 @@ describe("faults", () => {
     expect(await faultsOf({ redis: { url: "redis+sentinel://a,b/herd", cluster: true } })).toEqual([
       "redis.cluster: has to be false where redis.url names sentinels",
     ]);
+    expect(await faultsOf({ redis: { url: "redis://a", tls_ca_file: "ca.pem" } })).toEqual([
+      "redis.tls_ca_file, redis.tls_certificate_file: redis.url has to be rediss",
+    ]);
+    const lacking = { url: "rediss+sentinel://a,b/herd", tls_ca_file: "ca.pem", tls_key_file: "key.pem" };
+    expect(await faultsOf({ redis: lacking })).toEqual([
+      "redis.tls_certificate_file, redis.tls_key_file: need each other",
+    ]);
   });
   test("names of prototypes are unknown settings", async () => {
     expect(await faultsOf('{"__proto__": 1, "constructor": {}}')).toHaveLength(2);

@@ -44,7 +44,13 @@ export const redisSection = Type.Object({
   sentinel_password: secretOr("password of the sentinels that redis+sentinel:// names")("none", {
     env: "REDIS_SENTINEL_PASSWORD",
   }),
+  sentinel_username: textOr("user of the sentinels, where they have users")("their default user"),
   cluster: switched("the URL names one node of a Redis Cluster")(false),
+  tls_ca_file: textOr("PEM of the CAs that vouch for Redis and its sentinels, where rediss is spoken")(
+    "the CAs that Node.js trusts",
+  ),
+  tls_certificate_file: textOr("PEM of the certificate shown to a Redis that asks for one")("none"),
+  tls_key_file: textOr("PEM of that certificate's key")("none"),
   executable: text("redis-server of the private Redis: a path, or a name on the path")("redis-server"),
   command_timeout_ms: millis(
     "a command is given up after, and a connection that answered nothing for so long is made anew",

@@ -3,6 +3,7 @@ import type { Clock, Millis } from "../../base/clock.js";
 import { refusalWord } from "../../base/store-fault.js";
 import type { Log } from "../../base/log.js";
 import { isSentinelUrl, sentinelsIn } from "./sentinels.js";
+import type { RedisTls } from "./tls.js";
 
 export interface RedisOptions {
   /** `redis://…`, `rediss://…`, `redis+sentinel://…`, or the path of a unix socket. */
@@ -14,6 +15,9 @@ export interface RedisOptions {
   readonly commandTimeoutMs: Millis;
   /** The password of sentinels that ask for one. */
   readonly sentinelPassword?: string;
+  readonly sentinelUsername?: string;
+  /** For `rediss` URLs, those of sentinels as well. */
+  readonly tls?: RedisTls;
 }
 
 /** One Redis, or a cluster of them: the same commands, since every key a script touches shares a slot. */
@@ -33,12 +37,12 @@ const commandOptions = ({ connectTimeoutMs, commandTimeoutMs }: RedisOptions) =>
 });
 
 /** What the first node's URL says holds for all nodes of a cluster: who we are, and whether to speak TLS. */
-function credentialsOf(url: string) {
+function credentialsOf({ url, tls = {} }: RedisOptions) {
   const { username, password, protocol } = new URL(url);
   return {
     ...(username && { username: decodeURIComponent(username) }),
     ...(password && { password: decodeURIComponent(password) }),
-    ...(protocol === "rediss:" && { tls: {} }),
+    ...(protocol === "rediss:" && { tls }),
   };
 }
 
@@ -47,9 +51,10 @@ type ClientOptions = Omit<AllOptions, "replyMapping">;
 /** A client of one Redis, whether its place is known or its sentinels tell it. */
 function makeAlone(options: RedisOptions, more: ClientOptions): Redis {
   const all: ClientOptions = { retryStrategy, ...more };
-  return isSentinelUrl(options.url)
+  const { url, tls = {} } = options;
+  return isSentinelUrl(url)
     ? new Redis({ ...sentinelsIn(options), ...all })
-    : new Redis(options.url, all);
+    : new Redis(url, { ...all, ...(url.startsWith("rediss:") && { tls }) });
 }
 
 export const connectAlone = (options: RedisOptions): Redis =>
@@ -62,7 +67,7 @@ export const connectAlone = (options: RedisOptions): Redis =>
 
 export function connect(options: RedisOptions): RedisClient {
   if (!options.isCluster) return connectAlone(options);
-  const redisOptions = { ...commandOptions(options), ...credentialsOf(options.url) };
+  const redisOptions = { ...commandOptions(options), ...credentialsOf(options) };
   return new Cluster([options.url], {
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -92,7 +97,7 @@ export function connectForQueues(options: RedisOptions, log: Log): RedisClient {
   const waiting = { connectTimeout, maxRetriesPerRequest: null, reconnectOnError };
   const makeCluster = (): Cluster =>
     new Cluster([options.url], {
-      redisOptions: { ...waiting, ...credentialsOf(options.url) },
+      redisOptions: { ...waiting, ...credentialsOf(options) },
       clusterRetryStrategy: retryStrategy,
     });
   const redis = options.isCluster ? makeCluster() : makeAlone(options, waiting);

@@ -1,4 +1,5 @@
 import type { Millis } from "../../base/clock.js";
+import type { RedisTls } from "./tls.js";
 
 /**
  * `redis+sentinel://[user:password@]host[:port][,host[:port]…]/name`; `rediss+sentinel` speaks TLS to all of
@@ -19,6 +20,8 @@ interface SentinelOptions {
   readonly connectTimeoutMs: Millis;
   readonly commandTimeoutMs: Millis;
   readonly sentinelPassword?: string;
+  readonly sentinelUsername?: string;
+  readonly tls?: RedisTls;
 }
 
 function partsOf(url: string) {
@@ -43,7 +46,8 @@ export const sentinelPlaces = (url: string): readonly SentinelPlace[] =>
 /**
  * How ioredis finds the sentinels. One that does not answer is passed over like one that cannot be reached.
  */
-export function sentinelsIn({ url, connectTimeoutMs, commandTimeoutMs, sentinelPassword }: SentinelOptions) {
+export function sentinelsIn(options: SentinelOptions) {
+  const { url, connectTimeoutMs, commandTimeoutMs, sentinelPassword, sentinelUsername, tls = {} } = options;
   const { isSecure, username, password, name } = partsOf(url);
   return {
     sentinels: sentinelPlaces(url).map((place) => ({ ...place })),
@@ -53,6 +57,7 @@ export function sentinelsIn({ url, connectTimeoutMs, commandTimeoutMs, sentinelP
     ...(username && { username }),
     ...(password && { password }),
     ...(sentinelPassword !== undefined && { sentinelPassword }),
-    ...(isSecure && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    ...(sentinelUsername !== undefined && { sentinelUsername }),
+    ...(isSecure && { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
   };
 }

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { Redis } from "ioredis";
-import { bound } from "../../support/bound.js";
 import { newDirectory } from "../../support/killed-runs.js";
+import { redisServer } from "../../support/store/redis-server.js";
 import type { RestartableRedis } from "./network.js";
 
 interface Place {
@@ -38,7 +38,7 @@ export async function openRestartableRedis({
     url: `redis://${host}:${port}`,
     client,
     async start() {
-      const [program = "", ...args] = [...through, ...bound("redis-server", ...settings, ...kept)];
+      const [program = "", ...args] = [...through, ...redisServer(...settings, ...kept)];
       child = spawn(program, args, { stdio: "ignore" });
       const asking = client();
       asking.on("error", () => {});

@@ -47,7 +47,7 @@ test.each([
 ])(
   "commands, messages and jobs, %s, follow the master that sentinels name, also from one that stands still",
   async (_, isSecure) => {
-    const pair = await startRedisPair({ sentinels: 1, isSecure });
+    const pair = await startRedisPair({ sentinels: 1, speech: isSecure ? "tls" : "clear" });
     onTestFinished(() => pair.stop());
     if (isSecure) await trustAny(pair.sentinelUrl);
     const options = { url: pair.sentinelUrl, isCluster: false, ...limits };

@@ -2,6 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newDirectory, newScratchDirectory } from "../killed-runs.js";
 import { key } from "../http/http-server.js";
+import { redisProgram } from "../store/redis-server.js";
 
 export interface DaemonOptions {
   /** Put over the settings of tests, section by section: as in a configuration file. */
@@ -43,6 +44,7 @@ const quick = {
   },
   acquire: { control_beat_period_ms: 200, control_lost_after_ms: 2000, provisional_seconds: 3 },
   stop: { step_seconds: 15, limit_seconds: 40, hurried_seconds: 8 },
+  redis: { executable: redisProgram },
   log: { level: "debug", format: "json" },
 };
 

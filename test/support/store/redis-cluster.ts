@@ -4,10 +4,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { bound } from "../bound.js";
 import { until } from "../browser/chromium-until.js";
 import { freePort } from "../free-port.js";
 import { openRedisProxy, type RedisProxy } from "./redis-proxy.js";
+import { redisServer } from "./redis-server.js";
 
 /** A Redis Cluster of three masters, each behind a proxy that it gives out as its own address. */
 export interface RedisCluster {
@@ -31,10 +31,9 @@ interface Member {
 const slots = 16_384;
 const members = 3;
 
-async function startMember(folder: string): Promise<Member> {
+async function startMember(folder: string, more: readonly string[]): Promise<Member> {
   const [port, bus, front] = [await freePort(), await freePort(), await freePort()];
-  const [program = "", ...words] = bound(
-    "redis-server",
+  const [program = "", ...words] = redisServer(
     "--port",
     `${port}`,
     "--bind",
@@ -55,6 +54,7 @@ async function startMember(folder: string): Promise<Member> {
     `${front}`,
     "--cluster-announce-bus-port",
     `${bus}`,
+    ...more,
   );
   const child = spawn(program, words, { stdio: "ignore" });
   const client = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: 1500 });
@@ -63,9 +63,10 @@ async function startMember(folder: string): Promise<Member> {
   return { port, bus, child, client, proxy: await openRedisProxy(port, front) };
 }
 
-export async function startRedisCluster(): Promise<RedisCluster> {
+/** `more`: further settings of each, as `--user …`. */
+export async function startRedisCluster(more: readonly string[] = []): Promise<RedisCluster> {
   const folder = await mkdtemp(join(tmpdir(), "remuda-cluster-"));
-  const all = await Promise.all(Array.from({ length: members }, () => startMember(folder)));
+  const all = await Promise.all(Array.from({ length: members }, () => startMember(folder, more)));
   const share = Math.ceil(slots / members);
   for (const [at, { client, port, bus }] of all.entries()) {
     await client.call(

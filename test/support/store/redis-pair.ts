@@ -4,10 +4,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { bound } from "../bound.js";
 import { until } from "../browser/chromium-until.js";
 import { testCertificate, testKey } from "../egress/egress-certificate.js";
 import { freePort } from "../free-port.js";
+import { redisCertificates } from "./redis-certificates.js";
+import { redisServer } from "./redis-server.js";
 
 /** One Redis of a pair, on a port of loopback. */
 export interface RedisOfPair {
@@ -35,31 +36,62 @@ export interface RedisPair {
 const silent = { stdio: "ignore" } as const;
 const downAfterMs = 1000;
 
+/**
+ * How all of a pair speak: clear text; TLS alone, with the certificate of tests; or the same with
+ * certificates of a CA of their own, also asked of clients.
+ */
+type Speech = "clear" | "tls" | "mutual tls";
+
+interface PairOptions {
+  readonly sentinels?: number;
+  readonly speech?: Speech;
+  /** Further users of the servers and of the sentinels, in the words of `ACL SETUSER`. */
+  readonly users?: { readonly servers: string; readonly sentinels: string };
+}
+
+const identities = {
+  tls: { ca: testCertificate, cert: testCertificate, key: testKey },
+  "mutual tls": {
+    ca: redisCertificates.ca,
+    cert: redisCertificates.server,
+    key: redisCertificates.serverKey,
+  },
+} as const;
+
 /** Gives the settings of a server or a sentinel that speaks only TLS. */
-async function tlsIn(folder: string): Promise<readonly string[]> {
-  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-  await Promise.all([writeFile(cert, testCertificate), writeFile(key, testKey)]);
+async function tlsIn(folder: string, speech: "tls" | "mutual tls"): Promise<readonly string[]> {
+  const { ca, cert, key } = identities[speech];
+  const pathOf = (name: string): string => join(folder, `${name}.pem`);
+  await Promise.all([
+    writeFile(pathOf("ca"), ca),
+    writeFile(pathOf("cert"), cert),
+    writeFile(pathOf("key"), key),
+  ]);
   return [
-    `tls-cert-file ${cert}`,
-    `tls-key-file ${key}`,
-    `tls-ca-cert-file ${cert}`,
-    "tls-auth-clients no",
+    `tls-cert-file ${pathOf("cert")}`,
+    `tls-key-file ${pathOf("key")}`,
+    `tls-ca-cert-file ${pathOf("ca")}`,
+    `tls-auth-clients ${speech === "tls" ? "no" : "yes"}`,
     "tls-replication yes",
   ];
 }
 const asArguments = (lines: readonly string[]): readonly string[] =>
   lines.flatMap((line) => `--${line}`.split(" "));
 
-/** `isSecure`: all of them speak TLS, with the certificate of tests. */
-export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): Promise<RedisPair> {
+export async function startRedisPair({
+  sentinels = 0,
+  speech = "clear",
+  users,
+}: PairOptions = {}): Promise<RedisPair> {
+  const isSecure = speech !== "clear";
   const folder = await mkdtemp(join(tmpdir(), "remuda-pair-"));
-  const secured = isSecure ? await tlsIn(folder) : [];
+  const secured = speech === "clear" ? [] : await tlsIn(folder, speech);
   const portLines = (port: number): readonly string[] =>
     isSecure ? ["port 0", `tls-port ${port}`, ...secured] : [`port ${port}`];
   const children: ChildProcess[] = [];
   const clients = new Set<Redis>();
   const run = (...args: string[]): ChildProcess => {
-    const [program = "", ...words] = bound("redis-server", ...args);
+    const [program = "", ...words] = redisServer(...args);
     const child = spawn(program, words, { ...silent, cwd: folder });
     children.push(child);
     return child;
@@ -68,7 +100,7 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
     const client = new Redis(port, {
       retryStrategy: () => 20,
       maxRetriesPerRequest: 1500,
-      ...(isSecure && { tls: { ca: testCertificate } }),
+      ...(speech !== "clear" && { tls: identities[speech] }),
     });
     client.on("error", () => {});
     clients.add(client);
@@ -86,6 +118,7 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
       "",
       "--repl-diskless-sync-delay",
       "0",
+      ...asArguments(users ? [`user ${users.servers}`] : []),
       ...more,
     );
     await clientAt(port).ping();
@@ -109,6 +142,7 @@ export async function startRedisPair({ sentinels = 0, isSecure = false } = {}): 
           `sentinel monitor herd 127.0.0.1 ${primary.port} ${Math.floor(sentinels / 2) + 1}`,
           `sentinel down-after-milliseconds herd ${downAfterMs}`,
           "sentinel failover-timeout herd 4000",
+          ...(users ? [`user ${users.sentinels}`] : []),
         ].join("\n"),
       );
       run(file, "--sentinel");

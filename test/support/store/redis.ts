@@ -5,8 +5,8 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { pause, systemClock } from "../../../src/base/clock.js";
-import { bound } from "../bound.js";
 import { newDirectory } from "../killed-runs.js";
+import { redisServer } from "./redis-server.js";
 
 export interface TestRedis {
   /** Path of its unix socket: what `REDIS_URL` may be. */
@@ -62,7 +62,7 @@ export async function startRedis(options: { cluster?: boolean; port?: number } =
 
 /** Resolves when the server answers; throws where it ends before. */
 async function run(args: readonly string[], url: string): Promise<ChildProcess> {
-  const [program = "", ...words] = bound("redis-server", ...args);
+  const [program = "", ...words] = redisServer(...args);
   const child = spawn(program, words, { stdio: "ignore" });
   const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => 20, maxRetriesPerRequest: null });
   redis.on("error", () => {});

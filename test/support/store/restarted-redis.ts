@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { bound } from "../bound.js";
 import { newDirectory } from "../killed-runs.js";
+import { redisServer } from "./redis-server.js";
 
 /** A Redis with its append-only file, which is killed and started again on what it has kept. */
 export interface RestartedRedis {
@@ -28,7 +28,7 @@ export async function startRestartedRedis(more: readonly string[] = []): Promise
     return made;
   };
   const start = async (): Promise<ChildProcess> => {
-    const [program = "", ...words] = bound("redis-server", ...where, ...kept, ...more);
+    const [program = "", ...words] = redisServer(...where, ...kept, ...more);
     const child = spawn(program, words, { stdio: "ignore" });
     const asked = client();
     await asked.ping();
