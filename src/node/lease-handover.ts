@@ -1,26 +1,64 @@
 import type { Millis } from "../base/clock.js";
-import type { LeaseId } from "../base/ids.js";
+import { type LeaseId, type NodeId, type Partition, partitionOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import { type Browser, leaseOf } from "../pool/browser.js";
+import { type Browser, leaseOf, type LeasedBrowser } from "../pool/browser.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { NetworkSync } from "./network-sync.js";
 import type { Slot } from "./slot.js";
 import type { Slots } from "./slots.js";
 
+interface RegistrationPorts {
+  readonly node: NodeId;
+  readonly slots: Pick<Slots, "all">;
+  readonly reports: Pick<NodeReports, "register">;
+  readonly log: Log;
+}
+
+/**
+ * A Redis that has failed over, or was started anew, lends nothing of this node before the node has told
+ * which browsers are here, and which leases clients have opened: these go on, also where the failover has
+ * taken them from the record.
+ */
+export class EpochRegistration {
+  constructor(private readonly ports: RegistrationPorts) {}
+
+  /** Harmless where no other epoch has begun. Throws where Redis cannot be asked. */
+  async register(partition: Partition): Promise<void> {
+    const { node, slots, reports, log } = this.ports;
+    const here = slots.all().filter(({ id }) => partitionOf(id) === partition);
+    const present = here.map(({ id }) => id);
+    const told = await reports.register(partition, { node, present, opened: here.flatMap(openedOn) });
+    if (told) log.info({ partition, ...told }, "node registered in another epoch of Redis");
+  }
+
+  /** The same for every pool of which a browser is here. */
+  async registerAll(): Promise<void> {
+    const partitions = new Set(this.ports.slots.all().map(({ id }) => partitionOf(id)));
+    await Promise.all([...partitions].map((partition) => this.register(partition)));
+  }
+}
+
+function openedOn({ record, activity, isEnding }: Slot): readonly LeasedBrowser[] {
+  const isOpened = activity.registrations > 0 && record?.lease.id === activity.lease;
+  return record && isOpened && !isEnding ? [record] : [];
+}
+
 interface LeaseHandoverPorts {
   readonly slots: Pick<Slots, "endUnder" | "retireNow">;
   readonly poolStore: Pick<PoolStore, "findBrowser">;
   readonly reports: Pick<NodeReports, "unknownLease">;
   readonly networkSync: Pick<NetworkSync, "restore" | "sync">;
+  readonly registration: Pick<EpochRegistration, "register">;
   readonly log: Log;
 }
 
 /**
  * Takes a browser from one lease to the next. As a rule a fence has cut the earlier lease before. But a
- * failover may take from Redis what it has acknowledged, and then Redis lends a browser that somebody uses.
- * So before a lease begins here, every other lease that this node knows is cut, as the record says, and what
- * it has left is restored or retired, as its release would have done.
+ * failover may take from Redis what it has acknowledged, and then the record does not name who uses a
+ * browser. A lease of the epoch before goes on, once this node has registered. Any other that this node knows
+ * is cut before a lease begins here, as the record says, and what it has left is restored or retired, as its
+ * release would have done.
  */
 export class LeaseHandover {
   readonly #underWay = new WeakMap<Slot, Promise<unknown>>();
@@ -37,9 +75,9 @@ export class LeaseHandover {
     return isSole && !slot.activity.isOver(lease);
   }
 
-  /** Cuts whoever uses a browser that its record calls idle. */
-  async clear(slot: Slot): Promise<void> {
-    await this.#isSole(slot, undefined, (record) => record?.state === "idle");
+  /** Cuts whoever uses a browser that its record calls idle. False where it is not idle after all. */
+  async clear(slot: Slot): Promise<boolean> {
+    return await this.#isSole(slot, undefined, (record) => record?.state === "idle");
   }
 
   /**
@@ -75,6 +113,8 @@ export class LeaseHandover {
     isMeant: (record: Browser | undefined) => boolean,
   ): Promise<boolean> {
     if (isClear(slot, lease)) return true;
+    if (slot.activity.rivalsOf(lease).some((rival) => hasUsed(slot, rival)))
+      await this.ports.registration.register(partitionOf(slot.id));
     if (!isMeant((await this.ports.poolStore.findBrowser(slot.id))?.browser)) return false;
     try {
       await this.#cut(slot, lease);

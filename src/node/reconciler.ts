@@ -144,8 +144,7 @@ export class Reconciler {
     if (!record) return await this.#endUnknown(slot);
     if (record.state === "leased") return await this.#keepLeased(slot, record, at);
     if (record.state !== "idle") return;
-    await this.ports.handover.clear(slot);
-    await this.#probe(slot);
+    if (await this.ports.handover.clear(slot)) await this.#probe(slot);
   }
 
   /**
@@ -166,11 +165,13 @@ export class Reconciler {
     await nodes.freeRoom(node, slot.id);
   }
 
-  async #keepLeased(slot: Slot, { lease }: LeasedBrowser, at: Millis): Promise<void> {
+  async #keepLeased(slot: Slot, record: LeasedBrowser, at: Millis): Promise<void> {
+    const { lease } = record;
     const { reports, clock, log, handover } = this.ports;
     const { activity } = slot;
     if (activity.isOver(lease.id)) return await this.#endForgotten(slot, lease.id);
     if (!(await handover.begin(slot, lease.id, at - lease.grantedAt))) return;
+    slot.record = record;
     void slot.captures(lease.id, lease);
     const used = slot.leaseUsage.unreported(lease.id);
     if (used) await reports.used(slot.id, used);

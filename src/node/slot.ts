@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type BrowserId, partitionOf, isOnDemand, type LeaseId, type ProfileId } from "../base/ids.js";
 import type { Chromium, Exit, KeptWorkspace } from "../browser/chromium.js";
-import type { Lease, NetworkSettings, RetireReason } from "../pool/browser.js";
+import type { Lease, LeasedBrowser, NetworkSettings, RetireReason } from "../pool/browser.js";
 import type { Viewport } from "../spec/bodies.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { UploadedExtension } from "../pool/ports/messages.js";
@@ -81,6 +81,8 @@ export class Slot implements LocalBrowser {
    * (lease-handover.ts).
    */
   unknownLease: LeaseId | undefined;
+  /** The record as this node has read it last while somebody held the browser. */
+  record: LeasedBrowser | undefined;
   /** What holders have given it and it has, in load order. */
   uploads: readonly UploadedExtension[] = [];
   /** What it was started from, and whether its orderly end is saved there. */

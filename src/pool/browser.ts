@@ -43,6 +43,7 @@ export const retireReasons = [
   "memory_exceeded",
   "storage_exceeded",
   "missing",
+  "unconfirmed",
 ] as const;
 export type RetireReason = (typeof retireReasons)[number];
 

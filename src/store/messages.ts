@@ -1,12 +1,12 @@
 import type { Clock, Millis } from "../base/clock.js";
-import type { ControlId, NodeId } from "../base/ids.js";
+import type { ControlId, NodeId, Partition } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import {
   type ControlMessage,
   controlMessageParser,
   type Messages,
   type NodeMessage,
-  nodeMessageParser,
+  nodeHintParser,
 } from "../pool/ports/messages.js";
 import type { RedisClient } from "./redis/connect.js";
 import { controlChannel, nodeChannel } from "./redis/keys.js";
@@ -38,6 +38,11 @@ export interface ListenerParts {
 /** A listener and its channels. `onAgain` is called when messages may have been missed. */
 type MessageListener<Message> = Pick<SubscriptionParts<Message>, "onMessage" | "onAgain">;
 
+/** `onRegister`: nothing of the node is lent in a partition before it has registered there. */
+interface NodeListener extends MessageListener<NodeMessage> {
+  onRegister?(partition: Partition): void;
+}
+
 type Subscribed = Promise<{ close(): void }>;
 
 const listenTo = <Message>(
@@ -56,8 +61,13 @@ const listenTo = <Message>(
 export const listenAsNode = (
   parts: ListenerParts,
   node: NodeId,
-  hearing: MessageListener<NodeMessage>,
-): Subscribed => listenTo({ channel: nodeChannel(node), parse: nodeMessageParser.json }, parts, hearing);
+  { onMessage, onRegister, ...hearing }: NodeListener,
+): Subscribed =>
+  listenTo({ channel: nodeChannel(node), parse: nodeHintParser.json }, parts, {
+    ...hearing,
+    onMessage: (message) =>
+      message.kind === "register" ? onRegister?.(message.partition) : onMessage(message),
+  });
 export const listenAsControl = (
   parts: ListenerParts,
   control: ControlId,

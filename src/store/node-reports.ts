@@ -1,34 +1,23 @@
 import { Type } from "typebox";
-import {
-  type BrowserId,
-  ClaimId,
-  partitionOf,
-  type LeaseId,
-  newRequestId,
-  type Partition,
-} from "../base/ids.js";
+import { type BrowserId, ClaimId, partitionOf, LeaseId, newRequestId, type Partition } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import {
   LaunchingBrowser,
+  leasedParser,
   type RetireReason,
   type TrafficUsage,
   type UnknownLeaseOutcome,
 } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
+import { luaList } from "./records.js";
 import type { ScriptArgs } from "./redis/script-call.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 const freedParser = parserOf("a reply of browser-ready", Type.Array(Type.Boolean()));
-const connectedParser = parserOf(
-  "a reply of connect",
-  Type.Object({
-    registrations: Type.Number(),
-    startUrl: Type.Optional(Type.String()),
-    telemetry: Type.Optional(Type.String()),
-    telemetryRevision: Type.Optional(Type.Number()),
-    trace: Type.Optional(Type.String()),
-  }),
+const registeredParser = parserOf(
+  "a reply of register-node",
+  Type.Object({ resumed: luaList(LeaseId), void: luaList(LeaseId) }),
 );
 const begunParser = parserOf(
   "a reply of begin-launch",
@@ -90,8 +79,22 @@ export class RedisNodeReports implements NodeReports {
   async connect(browser: BrowserId, lease: LeaseId): ReturnType<NodeReports["connect"]> {
     const reply = await this.scripts.run({ partition: partitionOf(browser) }, "connect", { browser, lease });
     return reply.kind === "connected"
-      ? { kind: "connected", ...connectedParser.json(reply.payload) }
+      ? { kind: "connected", browser: leasedParser.json(reply.payload) }
       : { kind: "over", why: reply.payload };
+  }
+
+  async register(
+    partition: Partition,
+    { node, present, opened }: Parameters<NodeReports["register"]>[1],
+  ): ReturnType<NodeReports["register"]> {
+    const reply = await this.scripts.run({ partition }, "register-node", {
+      node,
+      present: JSON.stringify(present),
+      opened: JSON.stringify(opened),
+    });
+    if (reply.kind === "known") return undefined;
+    const told = registeredParser.json(reply.payload);
+    return { resumed: Object.values(told.resumed), void: Object.values(told.void) };
   }
 
   async expire(ask: { browser: BrowserId; lease: LeaseId; registrations: number }): Promise<boolean> {

@@ -16,7 +16,7 @@ const english = `
   managed measure member memory mend merge narrow nested new not note observe observer of offer onward
   operate options or origin out outcome pace pack page pattern peer place plan platform preparation
   prepared probe process program progress put query quotas ranges raw reach reader readiness reason
-  receive refused registration rejected rejoin remote remuda repeatable reply resolve resource response
+  receive refused rejected rejoin remote remuda repeatable reply resolve resource response
   restore rewrap rotate rows run runner save scope search secret section seen send sent served setup
   shared shown shutdown signed size small source status step storage stray submission submit summary sweep
   system table tail take taken tell test text through time told too tools touch traffic trail tree type

@@ -35,22 +35,42 @@ async function failOver(): Promise<number> {
 const answerOf = async (client: RawCdp): Promise<unknown> =>
   await client.evaluate("6 * 7", await client.attach());
 
-fault("Redis fails over and forgets a lease that is in use: its browser is lent again", async (tell) => {
+fault("Redis fails over and forgets a lease that is in use: it goes on", async (tell) => {
   await control.makePool({ name: "herd" });
   await redis.detach();
-  const forgotten = await acquire();
-  const earlier = await connectRaw(forgotten.cdp_ws_url);
-  await earlier.attach();
+  const held = await acquire();
+  const client = await connectRaw(held.cdp_ws_url);
+  const page = await client.attach();
   const recoveryMs = await failOver();
+  const another = await control.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 2 });
+  expect(another.status).toBe(204);
+  expect(await client.evaluate("6 * 7", page)).toBe(42);
+  const second = await connectRaw(held.cdp_ws_url);
+  expect(await answerOf(second)).toBe(42);
+  await second.close();
+  const { session_id } = held;
+  expect((await control.call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
+  expect(await client.closed).toMatchObject({ code: 4410 });
+  tell({ saw: "204 for who asked for its browser; its client and its URL go on", recoveryMs });
+});
+
+fault("Redis fails over, and nobody had opened a lease yet: it is void", async (tell) => {
+  await control.makePool({ name: "herd" });
+  const unopened = await acquire();
+  await redis.detach();
+  await failOver();
+  const watch = startWatch();
   const lease = await acquire();
-  expect(lease.session_id).toBe(forgotten.session_id);
-  expect(lease.lease_id).not.toBe(forgotten.lease_id);
+  const recoveryMs = watch.since();
+  expect(lease.session_id).not.toBe(unopened.session_id);
+  expect(await refusedUpgrade(unopened.cdp_ws_url)).toMatchObject({
+    status: 410,
+    body: { message: expect.stringContaining("unconfirmed") },
+  });
   const client = await connectRaw(lease.cdp_ws_url);
   expect(await answerOf(client)).toBe(42);
-  expect(await earlier.closed).toMatchObject({ code: 4410 });
-  expect(await refusedUpgrade(forgotten.cdp_ws_url)).toMatchObject({ status: 410 });
   await client.close();
-  tell({ saw: "4410 for the forgotten lease, before the next holder's first command", recoveryMs });
+  tell({ saw: "410 with the reason `unconfirmed`; another browser", recoveryMs });
 });
 
 fault("Redis fails over and has browsers idle again that have ended since", async (tell) => {

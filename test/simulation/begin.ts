@@ -3,6 +3,7 @@ import type { Log } from "../../src/base/log.js";
 import { Activity, type Visit } from "../../src/gateway/activity.js";
 import type { Slot as RealSlot } from "../../src/node/slot.js";
 import { LeaseHandover } from "../../src/node/lease-handover.js";
+import { register } from "./epochs.js";
 import { hold } from "./shadow.js";
 import type { FakeNode } from "./model.js";
 import type { World } from "./world.js";
@@ -14,7 +15,7 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () =>
  */
 export interface Slot extends Pick<
   RealSlot,
-  "id" | "activity" | "unknownLease" | "uploads" | "inTurn" | "restoreViewport"
+  "id" | "activity" | "record" | "unknownLease" | "uploads" | "inTurn" | "restoreViewport"
 > {
   readonly sockets: Map<LeaseId, Visit>;
   readonly template: Pick<RealSlot["template"], "profile_id">;
@@ -34,6 +35,7 @@ export function newSlot(world: World, browser: BrowserId): Slot {
     sockets: new Map(),
     activity: new Activity(clock),
     lastActiveAt: world.now,
+    record: undefined,
     unknownLease: undefined,
     uploads: [],
     template: {},
@@ -59,6 +61,7 @@ function successionOf(world: World, node: FakeNode): LeaseHandover {
     poolStore: world.bed.poolStore,
     reports: world.bed.reports,
     log: silent,
+    registration: { register: (partition) => register(world, node, partition) },
     networkSync: { restore: async () => {}, sync: async () => true },
   });
 }

@@ -1,10 +1,10 @@
 import type { LeaseId } from "../../src/base/ids.js";
 import type { Job } from "../../src/pool/ports/pool-store.js";
 import { ageKeys } from "../support/store/age.js";
-import { until } from "../support/browser/chromium-until.js";
 import { type Detached, detachReplica } from "../support/store/lost-writes.js";
 import { request } from "../support/store/store-bed.js";
 import type { ClosedNodes } from "./closed-nodes.js";
+import { expectRegistrations, promote } from "./epochs.js";
 import { hold, type ShadowState } from "./shadow.js";
 import { picturesOf, type Watch } from "./watch.js";
 import type { Control, PoolModel } from "./model.js";
@@ -75,6 +75,8 @@ async function failOver(
   world.closed = closed;
   world.bed.jobs.splice(0, world.bed.jobs.length, ...jobs);
   forget(world);
+  await promote(world);
+  await expectRegistrations(world);
   await world.beat();
 }
 
@@ -142,20 +144,12 @@ export async function demote(world: World): Promise<void> {
       () => `a demoted Redis was told as ${String(fault)}`,
     );
   }
-  await operator.replicaof("NO", "ONE");
   operator.disconnect();
-  // Whoever was told that Redis is read-only has closed its connection and opens another.
-  await until(
-    "the connection",
-    async () =>
-      await redis.ping().then(
-        () => true,
-        () => false,
-      ),
-  );
+  await promote(world);
   const after = await picturesOf(redis, project, world.partitions());
   hold(
     [...after].every(([key, picture]) => before.get(key) === picture),
     () => "a demoted Redis was changed",
   );
+  await expectRegistrations(world);
 }

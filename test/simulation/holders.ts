@@ -119,8 +119,9 @@ export async function connect(world: World): Promise<void> {
     (reply.kind === "connected") === (lease !== undefined),
     () => `a client of ${holder.lease} was ${reply.kind}`,
   );
-  if (!lease) return;
+  if (!lease || reply.kind !== "connected") return;
   lease.isOpened = true;
+  held.slot.record = reply.browser;
   if (!(await begin(world, held, holder.lease))) return;
   world.openings.push({ node: held.node, browser: holder.browser, lease: holder.lease });
 }

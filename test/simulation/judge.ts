@@ -1,4 +1,5 @@
 import { judgeLending } from "./closing.js";
+import { judgeEpoch, mayVoid } from "./epochs.js";
 import { hold, type ShadowLease } from "./shadow.js";
 import type { World } from "./world.js";
 
@@ -6,12 +7,15 @@ import type { World } from "./world.js";
  * Checks that no socket of an old lease reaches a new holder. Leases that Redis has forgotten are excepted
  * here: their sockets have to be closed before the new holder opens its own (`openSocket`).
  */
-export function judgeGrant(world: World, lease: ShadowLease): void {
+export function judgeGrant(world: World, lease: ShadowLease, why: string): void {
   const sockets = [...(world.slotOf(lease.browser)?.slot.sockets.keys() ?? [])].filter(
-    (other) => !world.lost.has(other),
+    (other) => other !== lease.id && !world.lost.has(other),
   );
   hold(sockets.length === 0, () => `${lease.browser} went to ${lease.id} with sockets of ${sockets.join()}`);
+  // One that its node has brought back is not lent anew.
+  if (why === "registered") return;
   judgeLending(world, lease, world.now);
+  judgeEpoch(world, lease);
 }
 
 export function mayEnd(world: World, lease: ShadowLease, why: string): boolean {
@@ -29,6 +33,8 @@ export function mayEnd(world: World, lease: ShadowLease, why: string): boolean {
       return cause.browser === lease.browser;
     case "clear":
       return cause.node === world.nodeOf.get(lease.browser);
+    case "register":
+      return mayVoid(world, lease, { node: cause.node, why });
     case "delete":
       return cause.partition === lease.partition && why === "pool_deleted";
     case "reap":

@@ -1,7 +1,8 @@
-import { type NodeId, partitionOf } from "../../src/base/ids.js";
+import { type NodeId, type Partition, partitionOf } from "../../src/base/ids.js";
 import { leasedParser } from "../../src/pool/browser.js";
 import type { ControlMessage, NodeMessage } from "../../src/pool/ports/messages.js";
 import { cut } from "./begin.js";
+import { register } from "./epochs.js";
 import { launchAgain, served } from "./controls.js";
 import { receiveAsNode } from "./nodes.js";
 import type { World } from "./world.js";
@@ -33,8 +34,12 @@ export async function deliver(world: World): Promise<void> {
 const isForStopped = (world: World, channel: string): boolean =>
   world.controls.some(({ id, isStopped }) => isStopped && channel === `remuda:control:${id}`);
 
-async function toNode(world: World, id: string, message: NodeMessage): Promise<void> {
-  const slot = receiveAsNode(world, id as NodeId)?.slots.get(message.browser);
+type RegisterMessage = { readonly kind: "register"; readonly partition: Partition };
+
+async function toNode(world: World, id: string, message: NodeMessage | RegisterMessage): Promise<void> {
+  const node = receiveAsNode(world, id as NodeId);
+  if (message.kind === "register") return await (node && register(world, node, message.partition));
+  const slot = node?.slots.get(message.browser);
   if (!slot) return;
   if (message.kind === "cut") await cut(slot, message.lease);
   if (message.kind !== "fence") return;

@@ -10,7 +10,7 @@ export type Cause =
   | { readonly kind: "none" }
   | { readonly kind: "release" | "undo" | "expire"; readonly lease: LeaseId }
   | { readonly kind: "end"; readonly browser: BrowserId }
-  | { readonly kind: "clear"; readonly node: NodeId }
+  | { readonly kind: "clear" | "register"; readonly node: NodeId }
   | { readonly kind: "delete"; readonly partition: Partition }
   | { readonly kind: "reap" };
 
@@ -77,7 +77,7 @@ export class Shadow {
   constructor(
     private readonly ports: {
       nodeOf(browser: BrowserId): NodeId;
-      onGrant(lease: ShadowLease): void;
+      onGrant(lease: ShadowLease, why: string): void;
       mayEnd(lease: ShadowLease, why: string): boolean;
     },
   ) {}
@@ -163,7 +163,7 @@ export class Shadow {
     };
     browser.lease = id;
     this.leases.set(id, lease);
-    this.ports.onGrant(lease);
+    this.ports.onGrant(lease, move.why);
   }
 
   #end(move: Move): void {

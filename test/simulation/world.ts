@@ -67,6 +67,7 @@ export class World {
   readonly told = new Map<LeaseId, BrowserId>();
   /** The nodes from which pools may not lend. */
   closed = new ClosedNodes();
+  readonly unregistered = new Map<BrowserId, number>();
   /** Leases that a failover has made Redis forget, or whose clients it has made it forget. */
   readonly lost = new Set<LeaseId>();
   cause: Cause = { kind: "none" };
@@ -94,7 +95,7 @@ export class World {
     this.random = new Random(seed);
     this.shadow = new Shadow({
       nodeOf: (browser) => this.nodeOf.get(browser) ?? ("" as NodeId),
-      onGrant: (lease) => judgeGrant(this, lease),
+      onGrant: (lease, why) => judgeGrant(this, lease, why),
       mayEnd: (lease, why) => mayEnd(this, lease, why),
     });
     this.watch(onDemandPartition);

@@ -7,7 +7,7 @@ import { Drain, RequestedDrain } from "../../node/drain.js";
 import type { Journal } from "../../node/journal/journal.js";
 import type { Recovery } from "../../node/journal/recovery.js";
 import { LeaseCommands } from "../../node/lease-commands.js";
-import { LeaseHandover } from "../../node/lease-handover.js";
+import { EpochRegistration, LeaseHandover } from "../../node/lease-handover.js";
 import { NetworkSync } from "../../node/network-sync.js";
 import { PageFills } from "../../node/page-fills.js";
 import { Reconciler } from "../../node/reconciler.js";
@@ -24,6 +24,7 @@ import { makeRegister } from "./registration.js";
 export interface LeaseWork extends JournalPart {
   readonly nameOwnership: NameOwnership;
   readonly networkSync: NetworkSync;
+  readonly registration: EpochRegistration;
   readonly handover: LeaseHandover;
   readonly leaseCommands: LeaseCommands;
   readonly reconciler: Reconciler;
@@ -49,14 +50,15 @@ export function openLeaseWork(
   const { config, clock, log, stores, keys } = shared;
   const { poolStore, reports, projects, nodes, messages } = stores;
   const networkSync = new NetworkSync({ poolStore, reports, clock, log });
-  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
+  const registration = new EpochRegistration({ node, slots, reports, log });
+  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, registration, log });
+  const ofLeases = { networkSync, registration, handover };
   const leaseCommands = new LeaseCommands({
     slots,
     poolStore,
     reports,
-    networkSync,
-    handover,
     log,
+    ...ofLeases,
     ...assets.changing(slots, networkSync),
     passkeys: new ArmedPasskeys({
       seal: keys.seal,
@@ -75,7 +77,7 @@ export function openLeaseWork(
   const reconciler = openReconciler({ config, clock, log, stores }, parts);
   const drains = { drain: new Drain(draining), requestedDrain: new RequestedDrain(draining) };
   const standstill = new Standstill(clock, config.node.lostAfterMs);
-  return { nameOwnership, networkSync, handover, leaseCommands, reconciler, standstill, ...drains, ...kept };
+  return { nameOwnership, ...ofLeases, leaseCommands, reconciler, standstill, ...drains, ...kept };
 }
 
 /** Holds what Redis says of this node's browsers against what runs here. */

@@ -118,13 +118,20 @@ async function takeName(
 }
 
 async function takeWork(
-  { stores }: DaemonParts,
-  { node, nameOwnership, slots, leaseCommands, reconciler }: NodeWork,
+  { log, stores }: DaemonParts,
+  { node, nameOwnership, slots, leaseCommands, reconciler, registration }: NodeWork,
   stops: Stops,
 ): Promise<void> {
+  const onFault = (error: unknown): void => log.warn({ error: textOf(error) }, "node could not register yet");
   const listener = await listenAsNode(stores.listenerParts, node, {
     onMessage: (message) => leaseCommands.receive(message),
-    onAgain: () => void reconciler.look(),
+    onRegister: (partition) => void registration.register(partition).catch(onFault),
+    // It may be another Redis that answers now.
+    onAgain: () =>
+      void registration
+        .registerAll()
+        .catch(onFault)
+        .then(() => reconciler.look()),
   });
   stops.add("messages", () => listener.close());
   const carryOut = (job: Job): Promise<void> => {

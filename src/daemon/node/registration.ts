@@ -7,7 +7,7 @@ import type { Standstill } from "../../gateway/standstill.js";
 import type { Journal } from "../../node/journal/journal.js";
 import type { Recovery } from "../../node/journal/recovery.js";
 import type { LeaseCommands } from "../../node/lease-commands.js";
-import type { LeaseHandover } from "../../node/lease-handover.js";
+import type { EpochRegistration, LeaseHandover } from "../../node/lease-handover.js";
 import type { Slot } from "../../node/slot.js";
 import type { Slots } from "../../node/slots.js";
 import type { NodeReports } from "../../pool/ports/node-reports.js";
@@ -18,6 +18,7 @@ interface RegistrationParts {
   readonly slots: Pick<Slots, "find">;
   readonly leaseCommands: Pick<LeaseCommands, "start">;
   readonly handover: Pick<LeaseHandover, "begin" | "noteCut">;
+  readonly registration: Pick<EpochRegistration, "register">;
   readonly standstill: Pick<Standstill, "doubt">;
   readonly journal: Pick<Journal, "note">;
   readonly recovery: Pick<Recovery, "check">;
@@ -56,17 +57,20 @@ class Registrar {
     return await this.#admitAlone(slot, lease);
   }
 
-  /** A browser that runs here has a record, unless Redis has forgotten it: then it is restored first. */
+  /** Redis may have forgotten whom this node has let in, or all, and have to be told again. */
   async #ask({ browser, lease }: Registration): Promise<Registered> {
     const { reports } = this.shared.stores;
-    const { slots, journal, recovery } = this.parts;
+    const { slots, journal, recovery, registration } = this.parts;
+    const partition = partitionOf(browser);
     const registered = await reports.connect(browser, lease);
+    const slot = slots.find(browser);
     const isMissing = registered.kind === "over" && registered.why === "gone";
-    if (!isMissing || !slots.find(browser)) {
-      journal.note(partitionOf(browser));
+    const isForgotten = registered.kind === "over" && slot?.activity.wasOpened(lease);
+    if (!slot || !(isMissing || isForgotten)) {
+      journal.note(partition);
       return registered;
     }
-    await recovery.check();
+    await (isMissing ? recovery.check() : registration.register(partition));
     return await reports.connect(browser, lease);
   }
 
@@ -111,8 +115,9 @@ class Registrar {
     if (!slot) return { kind: "gone", reason: "the browser is over" };
     if (!(await handover.begin(slot, lease)))
       return { kind: "gone", reason: (await findEnd(browser, lease)) ?? "superseded" };
-    const inForce = slot.captures(lease, registered);
-    const { startUrl, registrations } = registered;
+    slot.record = registered.browser;
+    const { startUrl, registrations } = registered.browser.lease;
+    const inForce = slot.captures(lease, registered.browser.lease);
     if (startUrl === undefined || registrations > 1) return { kind: "connected", inForce };
     return { kind: "connected", inForce, ready: leaseCommands.start(slot, lease, startUrl) };
   }

@@ -9,6 +9,7 @@ import {
   Digest,
   LeaseId,
   NodeId,
+  Partition,
   ProfileId,
   RequestId,
 } from "../../base/ids.js";
@@ -150,9 +151,13 @@ export const NodeMessage = Type.Union([
   }),
 ]);
 export type NodeMessage = Readonly<Static<typeof NodeMessage>>;
+/** Redis may have lost writes, and lends nothing of the node there before it has registered. */
+const RegisterMessage = Type.Object({ kind: Type.Literal("register"), partition: Partition });
 
 export const controlMessageParser = parserOf("a message to a control", ControlMessage);
 export const nodeMessageParser = parserOf("a message to a node", NodeMessage);
+/** Reads what comes by Redis, where scripts tell a node what concerns no single lease. */
+export const nodeHintParser = parserOf("a message to a node", Type.Union([NodeMessage, RegisterMessage]));
 
 /** Carries messages; `onMessage` listeners must not throw. */
 export interface Messages {

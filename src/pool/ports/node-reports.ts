@@ -1,20 +1,32 @@
-import type { BrowserId, ClaimId, LeaseId } from "../../base/ids.js";
-import type { LaunchingBrowser, Lease, RetireReason, UnknownLeaseOutcome, TrafficUsage } from "../browser.js";
+import type { BrowserId, ClaimId, LeaseId, NodeId, Partition } from "../../base/ids.js";
+import type {
+  LaunchingBrowser,
+  LeasedBrowser,
+  RetireReason,
+  UnknownLeaseOutcome,
+  TrafficUsage,
+} from "../browser.js";
 
 export interface LeaseUsage {
   readonly lease: LeaseId;
   readonly usage: TrafficUsage;
 }
 
-/** What a client's node learns of the lease under which it comes. */
-type ConnectedLease = Pick<Lease, "registrations" | "startUrl" | "telemetry" | "telemetryRevision" | "trace">;
-
 /** What a node reports of its browsers; a claim that is not the record's changes nothing. */
 export interface NodeReports {
   connect(
     browser: BrowserId,
     lease: LeaseId,
-  ): Promise<({ kind: "connected" } & ConnectedLease) | { kind: "over"; why: string }>;
+  ): Promise<{ kind: "connected"; browser: LeasedBrowser } | { kind: "over"; why: string }>;
+  /**
+   * Tells which browsers a node has, and which leases clients have opened there, with the records as it has
+   * read them last. Undefined where no other epoch has begun since it last did. `resumed`: leases that go on;
+   * `void`: those that nobody had opened, and that may have been another's.
+   */
+  register(
+    partition: Partition,
+    word: { node: NodeId; present: readonly BrowserId[]; opened: readonly LeasedBrowser[] },
+  ): Promise<{ resumed: readonly LeaseId[]; void: readonly LeaseId[] } | undefined>;
   expire(ask: { browser: BrowserId; lease: LeaseId; registrations: number }): Promise<boolean>;
   /**
    * Takes a launch up; the record, or undefined where the claim is not its own. `mayReset`: its first holder

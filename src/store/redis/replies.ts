@@ -52,6 +52,7 @@ export const replyWords = {
   "node-browsers": ["same", "browsers"],
   "reserve-room": ["reserved", "full"],
   "drain-node": ["draining", "unknown"],
+  "register-node": ["registered", "known"],
   "reopen-node": ["reopened", "none"],
   "share-ticks": ["sharing"],
   "silence-node": ["silenced", "heard", "none"],

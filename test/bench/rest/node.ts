@@ -8,7 +8,7 @@ import { BrowserEgress } from "../../../src/node/browser-egress.js";
 import { Drain } from "../../../src/node/drain.js";
 import { NetworkSync } from "../../../src/node/network-sync.js";
 import { ProfileSaver } from "../../../src/node/profile-saver.js";
-import { LeaseHandover } from "../../../src/node/lease-handover.js";
+import { EpochRegistration, LeaseHandover } from "../../../src/node/lease-handover.js";
 import { Slots } from "../../../src/node/slots.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { startWorker } from "../../../src/schedule/queues.js";
@@ -135,7 +135,8 @@ export async function startNode(config: Config, context: DaemonContext): Promise
     async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)),
   );
   const redisContact = openContact({ config, clock, log, stores }, { node, slots, networkSync });
-  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log });
+  const registration = new EpochRegistration({ node, slots, reports, log });
+  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, registration, log });
   const nameOwnership = { holds: async () => true };
   const unkept = { journal: { note() {} }, recovery: { check: async () => {} } };
   openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover, ...unkept }).start();

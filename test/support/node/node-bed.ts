@@ -23,7 +23,7 @@ import { Seal } from "../../../src/base/crypto/seal.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import { Reconciler } from "../../../src/node/reconciler.js";
 import { LeaseCommands } from "../../../src/node/lease-commands.js";
-import { LeaseHandover } from "../../../src/node/lease-handover.js";
+import { EpochRegistration, LeaseHandover } from "../../../src/node/lease-handover.js";
 import { BrowserAssets } from "../../../src/node/browser-assets.js";
 import { Restarts } from "../../../src/node/restarts.js";
 import { type SaveOutcome, ProfileSaver } from "../../../src/node/profile-saver.js";
@@ -54,6 +54,7 @@ export interface NodeBed {
   readonly assets: AssetsBed;
   readonly leaseCommands: LeaseCommands;
   readonly handover: LeaseHandover;
+  readonly registration: EpochRegistration;
   readonly reconciler: Reconciler;
   readonly redisContact: RedisContact;
   readonly uploads: ExtensionUploads;
@@ -200,13 +201,11 @@ export async function openNodeBed(
     networkSync,
     log: silentLog,
   });
-  const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, log: silentLog });
+  const registration = new EpochRegistration({ node: nodeA, slots, reports, log: silentLog });
+  const told = { slots, poolStore, reports, networkSync, log: silentLog };
+  const handover = new LeaseHandover({ ...told, registration });
   const leaseCommands = new LeaseCommands({
-    slots,
-    poolStore,
-    reports,
-    log: silentLog,
-    networkSync,
+    ...told,
     handover,
     uploads,
     changeSession,
@@ -258,6 +257,7 @@ export async function openNodeBed(
     assets: assetsBed,
     leaseCommands,
     handover,
+    registration,
     reconciler,
     redisContact,
     uploads,

@@ -25,8 +25,9 @@ export async function seatClient(
   { lease, cuts = [] }: { lease: LeaseId; cuts?: string[] },
 ): Promise<boolean> {
   const visit = slot.activity.enter(lease, { cut: async (why: string) => void cuts.push(why) });
-  const { kind } = await bed.reports.connect(slot.id, lease);
-  if (kind !== "connected" || !(await handover.begin(slot, lease))) return false;
+  const reply = await bed.reports.connect(slot.id, lease);
+  if (reply.kind !== "connected" || !(await handover.begin(slot, lease))) return false;
+  slot.record = reply.browser;
   return visit?.confirm() ?? false;
 }
 

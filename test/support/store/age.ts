@@ -33,13 +33,13 @@ local function deadline(text)
 end
 local how = {
   pool = function(key)
-    for _, name in ipairs({ "tokensAt", "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo" }) do
+    for _, name in ipairs({ "tokensAt", "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo", "serverCheckedAt" }) do
       local at = redis.call("HGET", key, name)
       if at and tonumber(at) > 0 then redis.call("HSET", key, name, earlier(at)) end
     end
     for _, name in ipairs({ "failing", "closed" }) do
       local nodes = cjson.decode(redis.call("HGET", key, name) or "{}")
-      local instants = { "restsUntil", "failedAt", "diedAt", "silentUntil", "drainsUntil" }
+      local instants = { "restsUntil", "failedAt", "diedAt", "silentUntil", "drainsUntil", "unregisteredSince" }
       for _, node in pairs(nodes) do fields(node, instants) end
       if next(nodes) then redis.call("HSET", key, name, cjson.encode(nodes)) end
     end

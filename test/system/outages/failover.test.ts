@@ -35,42 +35,41 @@ const isDriven = async (lease: Lease): Promise<unknown> => {
   return answer;
 };
 
-test("a lease that Redis forgot in a failover is cut before the next holder's first command", async () => {
-  await daemon.makePool({ name: "cut" });
+/** Whether an acquire is served at once. */
+const isServed = async (pool: string): Promise<number> =>
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 1 })).status;
+
+test("a lease in use that Redis forgot in a failover goes on, and nobody else gets its browser", async () => {
+  await daemon.makePool({ name: "kept", reset_on_release: "relaunch" });
   await redis.detach();
-  const forgotten = await acquire("cut");
-  const earlier = await connectRaw(forgotten.cdp_ws_url);
-  await earlier.attach();
+  const held = await acquire("kept", { name: "mine" });
+  const client = await connectRaw(held.cdp_ws_url);
+  const page = await client.attach();
   await failOver();
-  const lease = await acquire("cut");
-  expect(lease.session_id).toBe(forgotten.session_id);
-  expect(lease.lease_id).not.toBe(forgotten.lease_id);
-  const client = await connectRaw(lease.cdp_ws_url);
-  expect(await client.evaluate("6 * 7", await client.attach())).toBe(42);
-  expect(await earlier.closed).toMatchObject({ code: 4410 });
-  expect(await refusedUpgrade(forgotten.cdp_ws_url)).toMatchObject({ status: 410 });
-  expect(await client.evaluate("6 * 7", await client.attach())).toBe(42);
-  await client.close();
+  expect(await isServed("kept")).toBe(204);
+  expect(await client.evaluate("6 * 7", page)).toBe(42);
+  expect(await isDriven(held)).toBe(42);
+  expect((await daemon.call(`GET /browsers/${held.session_id}`)).body).toMatchObject({
+    lease_id: held.lease_id,
+  });
+  const { session_id } = held;
+  expect((await daemon.call("POST /browser_pools/kept/release", { session_id })).status).toBe(204);
+  expect(await client.closed).toMatchObject({ code: 4410 });
+  expect(await isDriven(await acquire("kept"))).toBe(42);
 });
 
-test("between strangers, a browser that a forgotten lease has used goes to nobody", async () => {
-  await daemon.makePool({ name: "strangers", reset_on_release: "relaunch" });
+test("a lease that nobody had opened when Redis failed over is void, and the next browser another", async () => {
+  await daemon.makePool({ name: "void" });
+  const unopened = await acquire("void");
   await redis.detach();
-  const forgotten = await acquire("strangers");
-  const earlier = await connectRaw(forgotten.cdp_ws_url);
-  await earlier.attach();
   await failOver();
-  const lease = await until("another browser", async () => {
-    const got = await acquire("strangers");
-    if (got.session_id !== forgotten.session_id) return got;
-    expect(await refusedUpgrade(got.cdp_ws_url)).toMatchObject({
-      status: 410,
-      body: { message: expect.stringContaining("not_clean") },
-    });
-    return undefined;
+  const lease = await acquire("void");
+  expect(lease.session_id).not.toBe(unopened.session_id);
+  expect(await refusedUpgrade(unopened.cdp_ws_url)).toMatchObject({
+    status: 410,
+    body: { message: expect.stringContaining("unconfirmed") },
   });
   expect(await isDriven(lease)).toBe(42);
-  await earlier.closed;
 });
 
 test("browsers that ended after the last write that was kept are granted no more, and the pool is whole again", async () => {

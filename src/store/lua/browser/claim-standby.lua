@@ -13,6 +13,7 @@
 --- @include counts
 --- @include events
 --- @include claims
+--- @include node/server
 
 local first = earlierAnswer()
 if first then return first end
@@ -38,4 +39,5 @@ if #claimed == 0 then return finish("none") end
 keepFailing(nodes)
 redis.call("HSETNX", K.pool, "kind", "on-demand")
 redis.call("HSET", K.pool, "state", "open", "networkGeneration", 1)
+noteServer()
 return finish("claimed", cjson.encode(claimed))

@@ -43,7 +43,9 @@ local function boundPool(closed, backoffMs, silentMs)
   local rests = boundNodes(failing, { "restsUntil" }, backoffMs)
   local faults = boundNodes(failing, { "diedAt", "failedAt" }, 0)
   if rests or faults then keepFailing(failing) end
-  if boundNodes(closed, { "silentUntil" }, silentMs) then keepClosed(closed) end
+  local silences = boundNodes(closed, { "silentUntil" }, silentMs)
+  local registrations = boundNodes(closed, { "unregisteredSince" }, 0)
+  if silences or registrations then keepClosed(closed) end
 end
 
 -- The instant of the last move, as the stream of moves has it: that never goes back. 0 where there was none.

@@ -1,6 +1,7 @@
 -- grants: who gets a browser that is free.
 --- @include moves
 --- @include node/closed-nodes
+--- @include node/epoch
 --- @include endings
 --- @include replaceable
 --- @include counts
@@ -89,6 +90,7 @@ end
 local function settle(browser, why, terms)
   if terms.state ~= "open" then return retire(browser, "pool_deleted") end
   if browser.networkGeneration ~= terms.network then return retire(browser, "stale_network", true) end
+  beginEpoch(terms)
   local surplus, reason
   -- What stands by for sessions on demand has no pool whose size it could exceed.
   if terms.size then surplus, reason = surplusOf(browser, terms.size) end
@@ -108,6 +110,7 @@ end
 -- Takes the next idle browser that may be lent, and retires those with stale network rules on the way.
 -- Browsers of closed nodes come last, and among them one that may be lent can come after others that may not.
 local function takeIdle(terms)
+  beginEpoch(terms)
   local passed = 0
   while true do
     local id = redis.call("ZRANGE", K.idle, passed, passed)[1]

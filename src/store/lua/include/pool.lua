@@ -7,16 +7,20 @@ end
 
 -- What decides over a browser that is free, in one read.
 local function poolTerms()
-  local id, kind, name, state, unsupported, reset, size, timeoutSeconds, network, closed =
+  local id, kind, name, state, unsupported, reset, size, timeoutSeconds, network, closed, replicationId, run,
+    serverCheckedAt =
     unpack(poolFields(
       "id", "kind", "name", "state", "unsupported", "reset", "size", "timeoutSeconds",
-      "networkGeneration", "closed"
+      "networkGeneration", "closed", "replicationId", "run", "serverCheckedAt"
     ))
   return {
     id = id, kind = kind, name = name or nil, state = state, unsupported = unsupported, reset = reset,
     size = tonumber(size), timeoutSeconds = tonumber(timeoutSeconds), network = tonumber(network),
-    -- {silentUntil?, drainsUntil?} by node.
+    -- {silentUntil?, drainsUntil?, unregisteredSince?, mayHaveLost?} by node.
     closed = closed and cjson.decode(closed) or {},
+    -- The server by which this was written last, as far as that was looked at.
+    replicationId = replicationId or nil, run = run or nil,
+    serverCheckedAt = tonumber(serverCheckedAt or 0),
   }
 end
 

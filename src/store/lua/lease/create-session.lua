@@ -31,6 +31,7 @@ local function claimFor(place)
   if A.browser == "" then return plain("none") end
   redis.call("HSETNX", K.pool, "kind", "on-demand")
   redis.call("HSET", K.pool, "state", "open", "networkGeneration", 1)
+  noteServer()
   local browser = cjson.decode(A.browser)
   browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
   browser.waiter = place.id
@@ -67,6 +68,7 @@ end
 
 local function findStandby()
   local mark, terms, from = '"standby":"' .. A.standby .. '"', poolTerms(), 0
+  beginEpoch(terms)
   while true do
     local ids = redis.call("ZRANGE", K.idle, from, from + 31)
     if #ids == 0 then return nil end

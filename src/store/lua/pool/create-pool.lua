@@ -4,6 +4,7 @@
 -- REPLY created
 -- `fields` is a JSON map of further fields of the record.
 --- @include changes
+--- @include node/server
 
 local first = earlierAnswer()
 if first then return first end
@@ -18,4 +19,5 @@ redis.call("HSET", K.pool, "id", A.id, "kind", "pool", "state", "open", "created
   "tokens", math.ceil(tonumber(A.size) * tonumber(A.fillRate) / 100), "tokensAt", now,
   "credit", 0, "failures", 0, "backoffUntil", 0, "lastError", "", "hold", "")
 redis.call("HSET", K.templates, "1", A.launchTemplate)
+noteServer()
 return finish("created")

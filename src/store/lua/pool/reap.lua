@@ -13,6 +13,8 @@
 
 local terms = poolTerms()
 if not terms.state then return plain("missing") end
+-- Before any browser is taken back, which reads the terms for itself.
+if terms.state == "open" then beginEpoch(terms) end
 rebuildIndexIfStale()
 boundScores(K.launching, math.max(tonumber(A.claimMs), tonumber(A.launchMs)))
 boundScores(K.resetting, resetMs)
@@ -122,7 +124,13 @@ for _, control in ipairs(redis.call("HKEYS", K.controls)) do
   if beat > now then redis.call("HSET", K.controls, control, now) end
   if now - beat > 10 * tonumber(A.controlLostMs) then redis.call("HDEL", K.controls, control) end
 end
-if terms.state == "open" then endVoidMarks(terms.closed) end
+if terms.state == "open" then
+  -- A node that is dead has been taken for lost long before, which clears its marks.
+  endVoidMarks(terms.closed, 4 * tonumber(A.nodeLostMs))
+  for node, mark in pairs(terms.closed) do
+    if mark.unregisteredSince then askToRegister(node) end
+  end
+end
 if terms.state == "open" and terms.kind == "pool" then
   dispatch(terms)
   local present = templateKeyOf(unpack(poolFields("generation", "configKey")))

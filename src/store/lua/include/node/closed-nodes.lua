@@ -1,5 +1,5 @@
--- closed-nodes: nodes whose browsers are not lent: one that does not answer, and one that drains unless
--- nothing else exists.
+-- closed-nodes: nodes whose browsers are not lent: one that does not answer, one that has not registered in
+-- this epoch, and one that drains unless nothing else exists.
 --- @include base
 --- @include pool
 --- @include node/node-index
@@ -35,15 +35,17 @@ local drainEndMs = 60000
 
 -- A silence that is void is over: whoever told of it has died, and nobody else would say that the node
 -- answers. So is a drain that should long have ended: a failover has brought its mark back, and the node goes
--- on.
-local function endVoidMarks(closed)
+-- on. A node that lives and has not registered for `registerMs` is of an earlier release, which never does.
+local function endVoidMarks(closed, registerMs)
   local over = {}
   for id, node in pairs(closed) do
     local isHeard = node.silentUntil and node.silentUntil <= now
     local isDrained = node.drainsUntil and node.drainsUntil + drainEndMs <= now
+    local isOlder = node.unregisteredSince and node.unregisteredSince + registerMs <= now
     if isHeard then node.silentUntil = nil end
     if isDrained then node.drainsUntil = nil end
-    if isHeard or isDrained then table.insert(over, id) end
+    if isOlder then node.unregisteredSince, node.mayHaveLost = nil, nil end
+    if isHeard or isDrained or isOlder then table.insert(over, id) end
   end
   for _, id in ipairs(over) do
     if not next(closed[id]) then closed[id] = nil end
@@ -66,6 +68,7 @@ end
 local function mayLend(browser, terms)
   local node = terms.closed[browser.node]
   if not node then return true end
+  if node.unregisteredSince then return false end
   if (node.silentUntil or 0) > now then return false end
   if not node.drainsUntil then return true end
   return node.drainsUntil - now >= terms.timeoutSeconds * 1000 and countElsewhere(terms) == 0

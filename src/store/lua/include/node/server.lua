@@ -21,3 +21,10 @@ local function epochOf(knownId, knownRun)
   if before:find("[^0]") then return "failover", id, run end
   return run ~= knownRun and "restarted" or nil, id, run
 end
+
+-- Notes by which server a pool, or the first session on demand, was made.
+local function noteServer()
+  if redis.call("HEXISTS", K.pool, "replicationId") == 1 then return end
+  local _, id, run = epochOf()
+  redis.call("HSET", K.pool, "replicationId", id, "run", run)
+end

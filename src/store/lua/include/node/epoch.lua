@@ -1,0 +1,61 @@
+-- epoch: whether the Redis that answers has all that was acknowledged. Where it may not have, nothing of a
+-- node is lent before the node has told what its clients have opened (register-node).
+--- @include base
+--- @include pool
+--- @include messages
+--- @include node/server
+--- @include node/closed-nodes
+
+-- Asking the server costs a fifth of a grant, so not each grant asks. No replica takes over within so short a
+-- time.
+local serverCheckMs = 10
+local isServerChecked = false
+
+-- What was answered before a restart stands in the append-only file, where there is one.
+local function mayHaveLost(why)
+  return why == "failover" or not redis.call("INFO", "persistence"):find("aof_enabled:1", 1, true)
+end
+
+-- The hint is repeated by the reap.
+local function askToRegister(node)
+  publish("remuda:node:" .. node, { kind = "register", partition = K.pool:match("{(.-)}") })
+end
+
+-- Puts all idle browsers last in line, in their order. To read the records would take too long in a large
+-- pool.
+local function rankAllLast()
+  local most, last = 2000, string.format("(%.0f", apart - replaceableScore / 2)
+  local idle = redis.call("ZRANGEBYSCORE", K.idle, "-inf", last, "WITHSCORES")
+  local places = {}
+  for at = 1, #idle, 2 do
+    table.insert(places, string.format("%.0f", idle[at + 1] + apart))
+    table.insert(places, idle[at])
+    if #places == most or at + 1 == #idle then
+      redis.call("ZADD", K.idle, unpack(places))
+      places = {}
+    end
+  end
+end
+
+local function closeAll(terms, hasLost)
+  for _, node in ipairs(redis.call("HKEYS", K.nodeStamps)) do
+    if node ~= lastMove then
+      local mark = terms.closed[node] or {}
+      mark.unregisteredSince, mark.mayHaveLost = now, mark.mayHaveLost or hasLost or nil
+      terms.closed[node] = mark
+      askToRegister(node)
+    end
+  end
+  keepClosed(terms.closed)
+  rankAllLast()
+end
+
+-- Asked before anything is lent. A pool that knows of no server was written by an earlier release.
+local function beginEpoch(terms, isSure)
+  local sinceMs = now - terms.serverCheckedAt
+  if isServerChecked or not isSure and sinceMs >= 0 and sinceMs < serverCheckMs then return end
+  isServerChecked = true
+  local why, id, run = epochOf(terms.replicationId, terms.run)
+  redis.call("HSET", K.pool, "serverCheckedAt", now, "replicationId", id, "run", run)
+  if why and why ~= "first" then closeAll(terms, mayHaveLost(why)) end
+end
