@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { AuditStore } from "../../src/audit/audit-store.js";
 import { AuditWriter } from "../../src/audit/writer.js";
 import { longestMs } from "../../src/audit/entry.js";
 import { RedisAuditStore } from "../../src/store/organization/audit-store.js";
@@ -30,17 +31,13 @@ function openWriter(mostBytes = 2 ** 30) {
     recorded() {},
     lost: (reason: string, count: number) => void (lost[reason] = (lost[reason] ?? 0) + count),
   };
-  const writer = new AuditWriter({
-    store: failing(audit, broken),
-    clock,
-    log: silentLog,
-    meter,
-    id: "writer",
-  });
+  const openOn = (store: Pick<AuditStore, "append" | "noteIntent">, id = "another"): AuditWriter =>
+    new AuditWriter({ store, clock, log: silentLog, meter, id });
+  const writer = openOn(failing(audit, broken), "writer");
   const record = (path: string): void => writer.record(newEntry({ path, receivedAt: clock.monotonic() }));
   const written = async (): Promise<string[]> =>
     (await audit.oldest(undefined, 50_000)).map(({ path }) => path);
-  return { clock, broken, lost, writer, record, written };
+  return { clock, audit, broken, lost, writer, record, written, openOn };
 }
 const paths = (count: number): string[] => Array.from({ length: count }, (_, index) => `/${index}`);
 
@@ -54,6 +51,30 @@ test("entries are written together a moment later, in their order; the last ones
   record("/last");
   await writer.close();
   expect(await written()).toEqual([...paths(250), "/now", "/last"]);
+});
+
+test("an entry is sent 20 ms after the first that waits with it, or as soon as the write before is over", async () => {
+  const { clock, audit, record, written, openOn } = openWriter();
+  record("/first");
+  await clock.advance(19);
+  record("/soon-after");
+  expect(await written()).toEqual([]);
+  await clock.advance(1);
+  await expect.poll(written).toEqual(["/first", "/soon-after"]);
+  // The others come while Redis takes its time, and wait for no timer of their own.
+  let answer = (): void => {};
+  const slowly = new Promise<void>((resolve) => (answer = resolve));
+  const slow = openOn({
+    noteIntent: (...asked) => audit.noteIntent(...asked),
+    append: (...asked) => slowly.then(() => audit.append(...asked)),
+  });
+  const recordThere = (path: string): void => slow.record(newEntry({ path, receivedAt: clock.monotonic() }));
+  recordThere("/under-way");
+  await clock.advance(20);
+  for (const path of paths(150)) recordThere(path);
+  await clock.advance(1000);
+  answer();
+  await expect.poll(written).toEqual(["/first", "/soon-after", "/under-way", ...paths(150)]);
 });
 
 test("what Redis has taken without a word is written once, what it has not comes later, in the same order", async () => {
