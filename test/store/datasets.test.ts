@@ -93,8 +93,14 @@ onBoth("datasets", ({ bed }) => {
     expect(await bed().projects.findName("session", "mine")).toMatchObject({ owner: opened.lease });
     await bed().poolStore.reap(pool.partition);
     // Who holds one is found, connects and gives it back; who asks for one is given one of the others.
-    expect(await pool.connect(opened)).toMatchObject({ kind: "connected", registrations: 2 });
-    expect(await pool.connect(unopened)).toMatchObject({ kind: "connected", registrations: 1 });
+    expect(await pool.connect(opened)).toMatchObject({
+      kind: "connected",
+      browser: { lease: { registrations: 2 } },
+    });
+    expect(await pool.connect(unopened)).toMatchObject({
+      kind: "connected",
+      browser: { lease: { registrations: 1 } },
+    });
     const lent = heldOf((await pool.ask()).reply);
     expect([opened.id, unopened.id]).not.toContain(lent.id);
     for (const held of [opened, unopened, lent]) expect(await pool.release(held)).toBe("released");
