@@ -14,6 +14,7 @@ import {
 } from "../../../src/store/private/private-redis.js";
 import { compiled } from "../../support/compiled.js";
 import { isLiving } from "../../support/living.js";
+import { redisProgram } from "../../support/store/redis-server.js";
 
 let root: string;
 let started: PrivateRedis[] = [];
@@ -31,7 +32,7 @@ afterEach(async () => {
 async function start(options: Partial<PrivateRedisOptions> = {}): Promise<PrivateRedis> {
   const redis = await startPrivateRedis({
     dataDir: join(root, "data"),
-    executable: "redis-server",
+    executable: redisProgram,
     startLimitMs: 60_000,
     stopLimitMs: 5000,
     environment: { PATH: "/usr/bin:/bin" },

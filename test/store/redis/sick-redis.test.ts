@@ -16,6 +16,7 @@ import { silentLog } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
 import { openRedisProxy } from "../../support/store/redis-proxy.js";
+import { redisProgram } from "../../support/store/redis-server.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 import { freePort } from "../../support/free-port.js";
 
@@ -143,7 +144,7 @@ test("a Redis that still reads its file is waited for", async () => {
   const [folder, port] = [await mkdtemp(join(tmpdir(), "remuda-loading-")), await freePort()];
   const start = (...more: string[]) =>
     spawn(
-      "redis-server",
+      redisProgram,
       ["--port", `${port}`, "--bind", "127.0.0.1", "--dir", folder, "--save", "", ...more],
       { stdio: "ignore" },
     );
