@@ -27,6 +27,11 @@ test("nodes are listed page by page, each with its state, its room and what pool
   const late = await send(at("/nodes?limit=1"));
   expect(late.body).toMatchObject([{ state: "late" }]);
   expect(late.headers.get("x-has-more")).toBe("true");
+  const restored = { at: 1_700_000_000_000, pools: 1, browsers: 2, leases: 3 };
+  server().operations.answer("nodes.all", [{ ...node, restored }]);
+  expect((await send(at("/nodes"))).body).toMatchObject([
+    { restored: { at: "2023-11-14T22:13:20.000Z", pools: 1, browsers: 2, leases: 3 } },
+  ]);
   server().operations.answer("nodes.all", [{ ...node, maxBrowsers: Number.MAX_SAFE_INTEGER }]);
   expect((await send(at("/nodes"))).body).toEqual([
     expect.not.objectContaining({ max_browsers: expect.anything() as unknown }),

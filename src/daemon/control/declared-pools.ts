@@ -21,12 +21,12 @@ export function declareAgain(
       log.error({ error: textOf(error) }, "declared pools were not looked for in an emptied Redis"),
     );
   const look = async (): Promise<void> => {
-    const present = await dataset.present();
-    if (known !== undefined && present !== known) {
+    const { name } = (await dataset.join(undefined)).dataset;
+    if (known !== undefined && name !== known) {
       cancel();
       cancel = clock.after(node.lostAfterMs, declareNow);
     }
-    known = present;
+    known = name;
   };
   const stop = clock.every(node.beatPeriodMs, () => void look().catch(() => {}));
   return () => {

@@ -6,6 +6,7 @@ import type { Config } from "../../config/config.js";
 import type { Gateway } from "../../gateway/gateway.js";
 import type { NodeAddress } from "../../gateway/ports.js";
 import type { LaunchHealth } from "../../node/launch-health.js";
+import type { Recovery } from "../../node/journal/recovery.js";
 import { RedisContact } from "../../node/redis-contact.js";
 import type { Slots } from "../../node/slots.js";
 import { claimNodeName, makeBeat, NodeNameTaken } from "../../node/name-ownership.js";
@@ -188,6 +189,7 @@ interface FactSources {
   readonly address: NodeAddress;
   readonly stopping: AbortSignal;
   readonly health: LaunchHealth;
+  readonly recovery: Pick<Recovery, "restored">;
   readonly host: BrowserHost;
   readonly egress: EgressPart;
 }
@@ -197,7 +199,7 @@ const labelsIn = (labels: readonly string[]): Record<string, string> =>
 
 /** What a beat says of this node. */
 export function beatFactsOf({ node, origin, run, config, address, ...sources }: FactSources): NodeFacts {
-  const { stopping, health, host, egress } = sources;
+  const { stopping, health, recovery, host, egress } = sources;
   const obstacle = whyNot(host, config, egress);
   return {
     id: node,
@@ -212,6 +214,7 @@ export function beatFactsOf({ node, origin, run, config, address, ...sources }: 
     ...(config.node.zone !== null && { zone: config.node.zone }),
     ...(config.node.labels.length > 0 && { labels: labelsIn(config.node.labels) }),
     ...(obstacle !== undefined && { obstacle }),
+    ...(recovery.restored && { restored: recovery.restored }),
     ...(health.failing && { failing: health.failing }),
   };
 }

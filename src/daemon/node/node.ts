@@ -101,7 +101,9 @@ export async function openNode(shared: DaemonParts, { identity, unreachable }: N
   const begin = async (address: NodeAddress, listening: NodeAddress): Promise<void> => {
     await Promise.all([endpoints.add(address), endpoints.add(listening)]);
     await endpoints.refresh();
-    const facts = () => beatFactsOf({ ...identity, run, config, address, stopping, health, host, egress });
+    const { recovery } = kept;
+    const facts = () =>
+      beatFactsOf({ ...identity, run, config, address, stopping, health, recovery, host, egress });
     beatSoon = await beginNodeWork(shared, { node, slots, gateway, facts, ...leaseWork }, stops);
   };
   const receive = leaseWork.leaseCommands.receiveDirectly.bind(leaseWork.leaseCommands);

@@ -76,5 +76,6 @@ const nodeView = (node: LoadedNode): ListedNode => ({
   ...(node.zone !== undefined && { zone: node.zone }),
   labels: node.labels ?? {},
   ...(node.obstacle !== undefined && { obstacle: node.obstacle }),
+  ...(node.restored && { restored: { ...node.restored, at: timestampOf(node.restored.at) } }),
   ...(node.failing && { last_error: node.failing.error }),
 });

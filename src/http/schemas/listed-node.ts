@@ -17,6 +17,17 @@ export const ListedNode = Type.Object(
     zone: Type.Optional(Type.String()),
     labels: Type.Record(Type.String(), Type.String()),
     obstacle: Type.Optional(Type.String({ description: "Why nothing is launched there" })),
+    restored: Type.Optional(
+      Type.Object(
+        {
+          at: Type.String({ format: "date-time" }),
+          pools: Type.Integer(),
+          browsers: Type.Integer(),
+          leases: Type.Integer(),
+        },
+        { description: "What it has written again into a Redis that it had found empty" },
+      ),
+    ),
     last_error: Type.Optional(Type.String({ description: "Why its last launches have failed" })),
   },
   { $id: "Node" },

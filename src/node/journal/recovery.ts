@@ -4,7 +4,7 @@ import { type BrowserId, isOnDemand, type NodeId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import { type Browser, leaseOf } from "../../pool/browser.js";
 import type { Dataset, DatasetStore } from "../../pool/ports/dataset-store.js";
-import type { NodeStore } from "../../pool/ports/node-store.js";
+import type { NodeFacts, NodeStore } from "../../pool/ports/node-store.js";
 import { memoryBytes } from "../../spec/bodies.js";
 import type { Slot } from "../slot.js";
 import type { Slots } from "../slots.js";
@@ -39,8 +39,14 @@ const refusals = {
  */
 export class Recovery {
   #last: Promise<void> = Promise.resolve();
+  #restored: NodeFacts["restored"];
 
   constructor(private readonly ports: RecoveryPorts) {}
+
+  /** What it has written again last; undefined where it never had to. */
+  get restored(): NodeFacts["restored"] {
+    return this.#restored;
+  }
 
   /**
    * Asks Redis whether it has what it had. Resolves when whatever it had forgotten by this call is written
@@ -84,6 +90,7 @@ export class Recovery {
       "Redis was found empty: what this node has journalled was restored, but no API keys, projects, vaults or other records",
     );
     meter.recovered(counts);
+    this.#restored = { at: dataset.seenAt, ...counts };
   }
 
   async #restore({ partition, pool, browsers }: JournalEntry, counts: RecoveryCounts): Promise<void> {

@@ -27,6 +27,10 @@ export const NodeFacts = Type.Object({
    */
   run: Type.Optional(Type.String()),
   origin: Type.Optional(Type.String()),
+  /** What it has restored into a Redis that it had found empty, and when by that Redis's time. */
+  restored: Type.Optional(
+    Type.Object({ at: Type.Number(), pools: Type.Number(), browsers: Type.Number(), leases: Type.Number() }),
+  ),
   /** Set while its last launches have all failed. */
   failing: Type.Optional(Type.Object({ failures: Type.Number(), error: Type.String() })),
 });

@@ -141,12 +141,18 @@ fault(
     const server = await forgetfulRedis();
     const herd = await openHerd(server.url);
     const declaredId = (await herd.control.call("GET /browser_pools/declared")).body.id as string;
+    const demand = { headless: true, timeout_seconds: 30 };
+    const brief = (await herd.control.call("POST /browsers", demand)).body as Lease;
+    await onDisk(herd, partitionOf(brief.session_id), { browsers: 2, leases: 2 });
     await server.client().flushall();
     const watch = startWatch();
     await expectWhole(herd);
     const recoveryMs = watch.since();
     expect((await herd.control.call("GET /browser_pools/declared")).body).toMatchObject({ id: declaredId });
     await expectEnds(herd);
+    // Nobody has come for that one.
+    const expired = `"lease":"${brief.lease_id}","msg":"lease expired"`;
+    await until("its timeout", () => herd.nodes.some(({ log }) => log.includes(expired)), 90_000);
     tell({ saw: "404 until the nodes' next beat; sockets go on", recoveryMs });
   },
   limitMs,
@@ -163,6 +169,27 @@ fault(
     const recoveryMs = watch.since();
     await expectEnds(herd);
     tell({ saw: "503 and 404 until the nodes' next beat; sockets go on", recoveryMs });
+  },
+  limitMs,
+);
+
+fault(
+  "a declared pool that no node has had is declared again",
+  async (tell) => {
+    const server = await forgetfulRedis();
+    const control = await bed.start("control", { pools: [declared] as never }, { redisUrl: server.url });
+    const idOf = async (): Promise<string | undefined> =>
+      (await control.call("GET /browser_pools/declared")).body.id as string | undefined;
+    const before = await idOf();
+    expect(before).toBeDefined();
+    // The control has seen what it has to miss.
+    const client = server.client();
+    await until("a name", () => client.exists("remuda:{nodes}:dataset"));
+    await client.flushall();
+    const watch = startWatch();
+    const after = await until("the pool", idOf);
+    expect(after).not.toBe(before);
+    tell({ saw: "404 until node.lost_after_ms", recoveryMs: watch.since() });
   },
   limitMs,
 );
