@@ -7,6 +7,7 @@ import { keepUnwrapped } from "../keys/kept-keys.js";
 import { makeTransitProvider } from "../keys/transit.js";
 import { type KeyProvider, makeKeyRing, makeLocalProvider } from "../vault/encryption/key-provider.js";
 import { type RewrapReport, rewrapVaults, type VaultKeyring } from "../vault/encryption/rewrap.js";
+import type { VaultStore } from "../vault/vault.js";
 import type { DaemonParts } from "./parts.js";
 import type { Stores } from "./stores.js";
 
@@ -25,8 +26,7 @@ export function openVaultKeyring({ vault: { keys } }: Config, seal: Seal, clock:
   const others = [...Object.values(providers), previous].filter(
     (provider): provider is KeyProvider => Boolean(provider) && provider !== first,
   );
-  const hasOthers = others.some((provider) => provider !== providers.local) || keys.provider !== "local";
-  return { first, ring: makeKeyRing(first, others), hasOthers };
+  return { first, ring: makeKeyRing(first, others) };
 }
 
 function openTransit(
@@ -68,14 +68,31 @@ export async function rewrapAll(
   return await rewrapVaults(keyring, vaults);
 }
 
-/** What fails is left to the next start, or to `vault:rewrap`. */
+/** What was kept by a release before sums of bytes were is in none: each start of a control counts anew. */
+export async function countVaultsAtStart({
+  stores,
+  log,
+}: Pick<DaemonParts, "stores" | "log">): Promise<void> {
+  const countAll = async (vaults: Pick<VaultStore, "all" | "countBytes">): Promise<void> => {
+    for (const { id } of await vaults.all()) await vaults.countBytes(id);
+  };
+  try {
+    for (const { vaults } of await stores.projects.all()) await countAll(vaults);
+  } catch (error) {
+    log.error({ error: textOf(error) }, "bytes of vaults not counted");
+  }
+}
+
+/**
+ * What fails is left to the next start, or to `vault:rewrap`. A daemon that was started with another
+ * encryption key than before says so here.
+ */
 export async function rewrapAtStart({ stores, keys, log }: DaemonParts): Promise<void> {
-  if (!keys.vaults.hasOthers) return;
   try {
     const { wrapped: count, left } = await rewrapAll(stores, keys.vaults);
     for (const { vault, project, why } of left)
       log.error({ vault, project, error: why }, "key of a vault not wrapped anew");
-    log.info({ count, left: left.length }, "keys of vaults wrapped anew");
+    if (count + left.length > 0) log.info({ count, left: left.length }, "keys of vaults wrapped anew");
   } catch (error) {
     log.error({ error: textOf(error) }, "keys of vaults not wrapped anew");
   }

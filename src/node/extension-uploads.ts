@@ -164,10 +164,12 @@ const has = ({ uploads }: Slot, { name, digest }: UploadedExtension): boolean =>
   uploads.some((upload) => upload.name === name && upload.digest === digest);
 
 function whyNot(
-  { chromium, template }: Slot,
+  { bridge, chromium, template }: Slot,
   items: readonly UploadedExtension[],
 ): CommandFailure | undefined {
   if (template.engine !== "chromium") return failed(`${template.engine} has no extensions`, "not_supported");
+  if (bridge.filled.hasPages)
+    return failed("A page of the browser has a value of a vault (protect_filled)", "conflict");
   const total = chromium.extensions.length + items.length;
   // The extensions of the launch count too.
   if (total > bounds.extensions)

@@ -91,6 +91,8 @@ export interface VaultStore {
   all(): Promise<readonly Vault[]>;
   /** Keeps the vault's key in another wrapping, unless it has another already. */
   rewrap(vault: Vault, dataKey: Vault["dataKey"]): Promise<"changed" | "stale">;
+  /** Counts anew what it keeps, which bounds what more it may (docs/limits.md#of-vaults). */
+  countBytes(id: VaultId): Promise<void>;
   /** With its items and its keys. */
   remove(id: VaultId): Promise<"removed" | "missing">;
 

@@ -10,7 +10,7 @@ const english = `
   connect contents contradictions count counters create creation damaged deadline declared decrypt default
   delivery denied deps depth detail direct directly discovery display domain done dropped edits encryption
   entitlements environment exceeded exchange exclusive exit facts failure fault filter find finished
-  first foreign forget formats forward given group head hierarchy hold identity in incoming info input
+  first foreign forget formats forward given head hierarchy hold identity in incoming info input
   install installable interaction internal invalid is isolation issue join judgement kind known large late
   leftover level list listen living load local location long look lookup loss machine made main major maker
   managed measure member memory mend merge narrow nested new not note observe observer of offer onward

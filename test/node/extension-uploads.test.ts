@@ -276,3 +276,15 @@ test("a browser that is killed while it restarts is over", async () => {
   await until("the record's end", async () => (await pool.state(held.id)) === "gone");
   expect(node.slots.count).toBe(0);
 });
+
+test("none is added while a page of the browser is protected, and as before once none is", async () => {
+  const { held, slot } = await lent();
+  const one = await item("one");
+  slot.bridge.filled.add("a page", ["a page"], {});
+  const add = () => node.uploads.add(slot, held.lease, [one]);
+  expect(await add()).toMatchObject({ isDone: false, code: "conflict" });
+  expect(namesOf(slot)).toEqual([]);
+  slot.bridge.filled.remove("a page");
+  expect(await add()).toMatchObject({ isDone: true });
+  expect(namesOf(slot)).toEqual(["one"]);
+});

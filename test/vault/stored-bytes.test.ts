@@ -109,3 +109,25 @@ test("changes that come at once are counted as they are kept", async () => {
   );
   expect(await counted(vault.id)).toBe(await kept(vault));
 });
+
+test("items that were kept before there were sums are counted, and again where some are in them already", async () => {
+  const [one, other] = [await bed().vault(), await bed().vault()];
+  const put = (vault: Vault, key: string) =>
+    bed().items.put(vault.id, key, { body: bodyOf(note(1000)), request: newRequestId() });
+  for (const vault of [one, other]) valueOf(await put(vault, "before"));
+  const all = await counted("all");
+  // As if neither was counted when it was kept, and another item of the first was.
+  const key = "remuda:{project-default}:vaultBytes";
+  await bed().scripts.ask(async (redis) => {
+    await redis.hdel(key, one.id, other.id);
+    await redis.hset(key, "all", all - (await kept(one)) - (await kept(other)));
+  });
+  valueOf(await put(one, "after"));
+  expect(await counted(one.id)).toBeLessThan(await kept(one));
+  for (const vault of [one, other, one]) await bed().store.countBytes(vault.id);
+  expect([await counted(one.id), await counted(other.id)]).toEqual([await kept(one), await kept(other)]);
+  expect(await counted("all")).toBe(all + (await kept(one)) - (await kept(other)));
+  valueOf(await bed().vaults.remove(other.id));
+  await bed().store.countBytes(other.id);
+  expect(await counted(other.id)).toBe(0);
+});

@@ -9,6 +9,9 @@ export interface TargetInfo {
   readonly url: string;
   readonly subtype?: string;
   readonly browserContextId?: string;
+  /** The page that has opened it, and whether it has a hold on that. */
+  readonly openerId?: string;
+  readonly canAccessOpener?: boolean;
 }
 
 /**
@@ -25,7 +28,8 @@ const isTargetInfo = (fields: ProtocolFields): fields is ProtocolFields & Target
   typeof fields["title"] === "string" &&
   typeof fields["url"] === "string" &&
   isTextOrNothing(fields["subtype"]) &&
-  isTextOrNothing(fields["browserContextId"]);
+  isTextOrNothing(fields["browserContextId"]) &&
+  isTextOrNothing(fields["openerId"]);
 
 const isTextOrNothing = (value: unknown): boolean => value === undefined || typeof value === "string";
 
@@ -42,7 +46,8 @@ const urlHeadBytes = 4096;
 /** These fields come after the texts that a page writes. */
 const targetTail =
   /"browserContextId":"([0-9A-Za-z-]+)"(?:,"subtype":"([a-z_]+)")?\}\}(?:\}|,"sessionId":"[^"]+"\})?$/;
-const targetTailBytes = 256;
+const openerTail = /,"openerId":"([0-9A-F]+)","canAccessOpener":(true|false),/;
+const targetTailBytes = 512;
 
 /**
  * What an event says of its target. Of an event that is too long to parse it finds what tells whose page it
@@ -60,11 +65,15 @@ export function findTarget(frame: Frame): TargetInfo | undefined {
 export const paramsOf = (event: unknown): ProtocolFields =>
   isRecord(event) && isRecord(event["params"]) ? event["params"] : {};
 
-function contextOf(frame: Frame): Pick<TargetInfo, "browserContextId" | "subtype"> {
-  const tail = frameTailOf(frame);
-  const [, browserContextId, subtype] =
-    targetTail.exec(tail.toString("latin1", Math.max(0, tail.length - targetTailBytes))) ?? [];
+function contextOf(
+  frame: Frame,
+): Pick<TargetInfo, "browserContextId" | "subtype" | "openerId" | "canAccessOpener"> {
+  const bytes = frameTailOf(frame);
+  const tail = bytes.toString("latin1", Math.max(0, bytes.length - targetTailBytes));
+  const [, browserContextId, subtype] = targetTail.exec(tail) ?? [];
+  const [, openerId, access] = openerTail.exec(tail) ?? [];
   return {
+    ...(openerId !== undefined && { openerId, canAccessOpener: access === "true" }),
     ...(browserContextId !== undefined && { browserContextId }),
     ...(subtype !== undefined && { subtype }),
   };

@@ -21,7 +21,7 @@ import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
 import { isActiveOf } from "./project-registries.js";
 import type { DaemonParts } from "../parts.js";
-import { rewrapAtStart } from "../vault-keys.js";
+import { countVaultsAtStart, rewrapAtStart } from "../vault-keys.js";
 import { makeRole, take } from "../shared.js";
 import { startSchedules } from "./schedules.js";
 import type { Stores } from "../stores.js";
@@ -93,6 +93,7 @@ export async function openControl(shared: DaemonParts, parts: ControlParts): Pro
     stops.add("declared again", declareAgain(shared, declare));
     const more = [audit.seal, await audit.startExports(stops)];
     void rewrapAtStart(shared);
+    void countVaultsAtStart(shared);
     await startSchedules(shared, { control: lending.control, fill, more }, stops);
   };
   const dismiss = (): void => {

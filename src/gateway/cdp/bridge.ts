@@ -204,7 +204,10 @@ export class Bridge {
     if (method !== "Target.targetCreated" && method !== "Target.targetInfoChanged") return;
     const target = findTarget(frame);
     if (target === undefined) return;
-    if (method === "Target.targetCreated") this.#control.lastPage?.created(target);
+    if (method === "Target.targetCreated") {
+      this.#control.lastPage?.created(target);
+      this.filled.created(target);
+    }
     if (!this.#closed.note(target)) return;
     this.#clear(target.targetId);
     if (target.url !== "") this.#closeTabs().catch(() => {});
@@ -220,7 +223,7 @@ export class Bridge {
   #destroyed(target: string): void {
     this.#control.lastPage?.destroyed(target);
     this.#closed.gone(target);
-    this.filled.remove(target);
+    this.filled.gone(target);
   }
 
   /** Ends the sessions that clients have on a target. */

@@ -1,10 +1,13 @@
-import { readsAllPages, readsPage, tellsOfPage } from "../gates/protected-pages.js";
+import type { TargetInfo } from "../../browser/cdp/target-event.js";
+import { answersRequests, readsAllPages, readsPage, tellsOfPage } from "../gates/protected-pages.js";
 import { codes, type Command, errorReply, resultReply } from "./command.js";
+import { OpenerGroups } from "./opener-groups.js";
 import type { CdpSession, CdpSessions } from "./sessions.js";
 
 const carrier = "Target.sendMessageToTarget";
 const flag = "(protect_filled)";
-const explained = `is refused until the page's next navigation: a vault's value was filled in here ${flag}`;
+const filledHere = "a vault's value was filled in here, or in a page that this one reaches";
+const explained = `is refused until the page's next navigation: ${filledHere} ${flag}`;
 /** An extension's scripts run others in every page, by `chrome.scripting`, and take pictures of it. */
 const ofExtension = `is refused to an extension's scripts while a page has a value of a vault ${flag}`;
 
@@ -32,7 +35,16 @@ export class ProtectedTargets {
   /** The fills on account of which each page is. */
   readonly #fills = new Map<string, Set<object>>();
 
+  readonly #groups = new OpenerGroups();
+  /** Targets of frames that came while a page was protected, and may be that page's. */
+  readonly #lateFrames = new Set<string>();
+
   constructor(private readonly isOfExtension: (target: string) => boolean) {}
+
+  /** Whether any page is protected. */
+  get hasPages(): boolean {
+    return this.#pages.size > 0;
+  }
 
   add(page: string, targets: readonly string[], fill: object): void {
     for (const target of targets) this.#pages.set(target, page);
@@ -46,6 +58,19 @@ export class ProtectedTargets {
     if (fill && fills && fills.size > 0) return;
     this.#fills.delete(page);
     for (const [target, of] of this.#pages) if (of === page) this.#pages.delete(target);
+    if (this.#pages.size === 0) this.#lateFrames.clear();
+  }
+
+  /** The browser has told of a target, whoever is attached to it. */
+  created(info: TargetInfo): void {
+    this.#groups.created(info);
+    if (info.type === "iframe" && this.#pages.size > 0) this.#lateFrames.add(info.targetId);
+  }
+
+  gone(target: string): void {
+    this.#groups.gone(target);
+    this.#lateFrames.delete(target);
+    this.remove(target);
   }
 
   /** Why a client may not say it. */
@@ -65,7 +90,10 @@ export class ProtectedTargets {
     const page = this.#pageOf(from);
     if (this.#actsForExtension(from) && readsPage(command)) return `${method} ${ofExtension}`;
     const isRefused =
-      readsAllPages(method) || (page !== undefined && (readsPage(command) || isOfFrame(page, from, command)));
+      readsAllPages(method) ||
+      (page === undefined
+        ? answersRequests(command) && !this.#isOfOtherPage(from)
+        : readsPage(command) || isOfFrame(page, from, command));
     return isRefused ? `${method} ${explained}` : undefined;
   }
 
@@ -94,18 +122,39 @@ export class ProtectedTargets {
   }
 
   #actsForExtension<Owner>(session: CdpSession<Owner>): boolean {
-    for (let at: CdpSession<Owner> | undefined = session; at; at = at.parent)
-      if (at.target !== undefined && this.isOfExtension(at.target)) return true;
-    return false;
+    return targetsOf(session).some((target) => this.isOfExtension(target));
   }
 
+  /**
+   * The page that may not be read at a session: one that was filled, one that reaches such a page, or one
+   * that is not known, of a frame that came later.
+   */
   #pageOf<Owner>(session: CdpSession<Owner>): string | undefined {
-    for (let at: CdpSession<Owner> | undefined = session; at; at = at.parent) {
-      const page = at.target === undefined ? undefined : this.#pages.get(at.target);
-      if (page !== undefined) return page;
+    let isLate = false;
+    for (const target of targetsOf(session)) {
+      const filled = this.#pages.get(target);
+      if (filled !== undefined) return filled;
+      if (this.#groups.has(target))
+        return this.#groups.reaches(target, (page) => this.#fills.has(page)) ? target : undefined;
+      isLate ||= this.#lateFrames.has(target);
     }
-    return undefined;
+    return isLate ? unknownPage : undefined;
   }
+
+  /** Sessions on the whole browser and on workers answer requests of any page. */
+  #isOfOtherPage<Owner>(session: CdpSession<Owner>): boolean {
+    return targetsOf(session).some((target) => this.#groups.has(target));
+  }
+}
+
+const unknownPage = "";
+
+/** The target of a session, and those of the sessions by which it was attached. */
+function targetsOf<Owner>(session: CdpSession<Owner>): readonly string[] {
+  const targets: string[] = [];
+  for (let at: CdpSession<Owner> | undefined = session; at; at = at.parent)
+    if (at.target !== undefined) targets.push(at.target);
+  return targets;
 }
 
 /**

@@ -44,7 +44,7 @@ const openCommands: Readonly<Record<string, string>> = {
   DOMDebugger: "removeDOMBreakpoint removeEventListenerBreakpoint removeXHRBreakpoint",
   DOMSnapshot: "disable enable",
   Debugger: "disable removeBreakpoint resume setBreakpointsActive setSkipAllPauses",
-  Fetch: "continueRequest continueResponse continueWithAuth disable enable failRequest fulfillRequest",
+  Fetch: "continueRequest continueResponse continueWithAuth disable enable failRequest",
   HeapProfiler: "collectGarbage disable stopSampling",
   Input: `cancelDragging dispatchKeyEvent dispatchMouseEvent dispatchTouchEvent emulateTouchFromMouseEvent
     imeSetComposition insertText setIgnoreInputEvents synthesizePinchGesture synthesizeScrollGesture
@@ -97,6 +97,18 @@ const isEmptyScript = (source: unknown): boolean =>
 const lineEnd = /[\n\r\u2028\u2029]/;
 const isEmptyLine = (line: string): boolean => /^\s*(?:\/\/|$)/.test(line);
 
+/**
+ * Whether a command answers a request of a page, or has it answered from elsewhere: by a script, maybe, which
+ * reads the page.
+ */
+export const answersRequests = ({
+  method,
+  params,
+  written,
+}: Pick<Command, "method" | "params" | "written">): boolean =>
+  method === "Fetch.fulfillRequest" ||
+  (method === "Fetch.continueRequest" && (written !== undefined || params["url"] !== undefined));
+
 /** Whether a command could show what stands in the fields of the page that it is for. */
 export function readsPage({
   method,
@@ -108,6 +120,7 @@ export function readsPage({
   // The next document may be that of a frame of this page, which reads the page around it.
   if (method === onNewDocument) return params["runImmediately"] === true || !isEmptyScript(params["source"]);
   if (method === "Page.navigate") return isScriptUrl(String(params["url"]));
+  if (answersRequests({ method, params, ...(written !== undefined && { written }) })) return true;
   const [domain = ""] = method.split(".", 1);
   return !openDomains.has(domain) && !open.has(method);
 }

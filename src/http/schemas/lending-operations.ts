@@ -194,6 +194,7 @@ export const lendingOperations = {
       "lease_superseded",
       "browser_gone",
       "extension_failed",
+      "conflict",
       "node_silent",
     ],
   },

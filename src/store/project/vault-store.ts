@@ -139,6 +139,10 @@ export class RedisVaultStore implements VaultStore {
     }
   }
 
+  async countBytes(vault: VaultId): Promise<void> {
+    await this.#runLossy("count-vault-bytes", { vault }, { vault });
+  }
+
   async count(): Promise<number> {
     return await this.store.ask((redis) => redis.zcard(this.#part("vaults")));
   }

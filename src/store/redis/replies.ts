@@ -110,6 +110,7 @@ export const replyWords = {
   "add-vault-item": ["created", "found", "missing", "many", "full"],
   "change-vault-item": ["changed", "stale", "missing", "used", "expired", "full"],
   "change-vault-keys": ["changed", "stale"],
+  "count-vault-bytes": ["counted", "missing"],
   "create-vault": ["created", "found", "many"],
   "note-vault-event": ["noted", "missing"],
   "remove-vault": ["removed", "missing"],

@@ -7,8 +7,6 @@ import type { Vault, VaultStore } from "../vault.js";
 export interface VaultKeyring {
   readonly first: KeyProvider;
   readonly ring: KeyProvider;
-  /** Whether keys may be wrapped by another than the first. */
-  readonly hasOthers: boolean;
 }
 
 interface VaultsOfProject {
@@ -23,7 +21,6 @@ export interface RewrapReport {
   readonly left: readonly { readonly project: ProjectId; readonly vault: VaultId; readonly why: string }[];
 }
 
-type Keyring = Pick<VaultKeyring, "first" | "ring">;
 const tries = 3;
 
 /**
@@ -31,7 +28,7 @@ const tries = 3;
  * done by itself: one that fails keeps no other from it, and whoever is cut short is carried on by the next.
  */
 export async function rewrapVaults(
-  keyring: Keyring,
+  keyring: VaultKeyring,
   projects: readonly VaultsOfProject[],
 ): Promise<RewrapReport> {
   const came: { readonly project: ProjectId; readonly vault: VaultId; readonly how: Rewrapping }[] = [];
@@ -49,7 +46,7 @@ type Rewrapping =
   | { readonly kind: "wrapped" | "kept" | "gone" }
   | { readonly kind: "left"; readonly why: string };
 
-async function tryRewrap(keyring: Keyring, place: VaultsOfProject, vault: Vault): Promise<Rewrapping> {
+async function tryRewrap(keyring: VaultKeyring, place: VaultsOfProject, vault: Vault): Promise<Rewrapping> {
   try {
     return { kind: await rewrap(keyring, place, vault) };
   } catch (error) {
@@ -59,7 +56,7 @@ async function tryRewrap(keyring: Keyring, place: VaultsOfProject, vault: Vault)
 
 /** Where others wrap at the same time, or the vault is deleted, what is there by then is looked at. */
 async function rewrap(
-  { first, ring }: Keyring,
+  { first, ring }: VaultKeyring,
   { project, store }: VaultsOfProject,
   vault: Vault,
 ): Promise<"wrapped" | "kept" | "gone"> {

@@ -68,7 +68,15 @@ test("one that is too long to be looked into here is taken for the worse", () =>
   const written = new Uint8Array();
   expect(readsPage({ method: "Page.navigate", params: {}, written })).toBe(true);
   expect(readsPage({ method: "Page.addScriptToEvaluateOnNewDocument", params: {}, written })).toBe(true);
-  expect(readsPage({ method: "Fetch.fulfillRequest", params: {}, written })).toBe(false);
+  expect(readsPage({ method: "Fetch.continueRequest", params: {}, written })).toBe(true);
+  expect(readsPage({ method: "Fetch.continueResponse", params: {}, written })).toBe(false);
+});
+
+test("a client answers no request of the page, nor has it answered from elsewhere: it could be by a script", () => {
+  const method = "Fetch.continueRequest";
+  expect(readsPage({ method, params: { requestId: "1", headers: [] } })).toBe(false);
+  expect(readsPage({ method, params: { requestId: "1", url: "https://elsewhere.example/" } })).toBe(true);
+  expect(readsPage({ method: "Fetch.fulfillRequest", params: {} })).toBe(true);
 });
 
 test("events that tell of the document are kept back but for that of the next one", () => {

@@ -14,6 +14,8 @@ export interface DaemonOptions {
   readonly port?: number;
   /** Variables that it is given besides. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** In the place of the suite's. */
+  readonly encryptionKey?: string;
   /** It draws its key and secret itself and keeps them in files, instead of being given the suite's. */
   readonly drawsKeys?: boolean;
 }
@@ -71,7 +73,7 @@ export class DaemonPlace {
       ...(!drawsKeys && {
         REMUDA_API_KEY: key,
         REMUDA_CLUSTER_SECRET: clusterSecret,
-        REMUDA_ENCRYPTION_KEY: encryptionKey,
+        REMUDA_ENCRYPTION_KEY: this.options.encryptionKey ?? encryptionKey,
       }),
       ...(role && { REMUDA_ROLE: role }),
       ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),

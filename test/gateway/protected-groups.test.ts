@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { kinds } from "../support/browser/chromium-kinds.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
+import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
+import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+
+interface Target {
+  readonly targetId: string;
+  readonly type: string;
+  readonly url: string;
+}
+/** A click anywhere runs what the page has been told to do. */
+const body = `<input id="user"><div style="position: fixed; inset: 0" onmousedown="onclicked()"></div>`;
+
+describe.each(kinds)("a page of %s that is protected", (_, spec) => {
+  let browser: GatewayBrowser;
+  let site: FillSite;
+  let client: RawCdp;
+  let page: string;
+  let session: string;
+  beforeAll(async () => {
+    [browser, site] = await Promise.all([openGatewayBrowser(spec), openFillSite()]);
+    site.serve({ body, others: { "/popup": "popup", "/late": "late", "/frame": "frame" } });
+    client = await connectRaw(browser.url());
+    page = (await targets()).find(({ type }) => type === "page")?.targetId ?? "";
+    session = await client.attach(page);
+    await client.send("Page.enable", {}, session);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await site.close();
+  });
+  beforeEach(async () => {
+    browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
+    for (const { targetId, type } of await targets())
+      if (type === "page" && targetId !== page) await client.send("Target.closeTarget", { targetId });
+    await client.send("Page.navigate", { url: `${site.here}/` }, session);
+    await until("it is loaded", async () => {
+      const at = await client.evaluate("document.readyState + location.href", session);
+      return at === `complete${site.here}/`;
+    });
+    await client.evaluate(`user.value = "secret-1"`, session);
+  });
+
+  const targets = async (): Promise<readonly Target[]> =>
+    (await client.send("Target.getTargets")).result?.["targetInfos"] as Target[];
+  const targetAt = (path: string): Promise<Target> =>
+    until(`a target at ${path}`, async () => (await targets()).find(({ url }) => url.endsWith(path)));
+  const attached = async (path: string): Promise<string> =>
+    await client.attach((await targetAt(path)).targetId);
+  const protect = (at = page): void => browser.bed.local(browser.chromium.id).bridge.filled.add(at, [at], {});
+  /** What a client that evaluates is told, whether it throws or not. */
+  const told = async (expression: string, at: string): Promise<string> =>
+    JSON.stringify((await client.send("Runtime.evaluate", { expression }, at)).result);
+  const opens = (expression: string) =>
+    client.send("Runtime.evaluate", { expression, userGesture: true }, session);
+  const click = async (): Promise<void> => {
+    for (const type of ["mousePressed", "mouseReleased"])
+      await client.send(
+        "Input.dispatchMouseEvent",
+        { type, x: 100, y: 100, button: "left", clickCount: 1 },
+        session,
+      );
+  };
+
+  test("is not read by a page that it has opened, nor by what that has opened", async () => {
+    await opens(`self.popup = open("/popup", "one")`);
+    const popup = await attached("/popup");
+    expect(await told("opener.user.value", popup)).toContain("secret-1");
+    protect();
+    expect(await told("opener.user.value", popup)).toContain("protect_filled");
+    const { error } = await client.send("DOM.getDocument", {}, popup);
+    expect(error?.message).toContain("or in a page that this one reaches");
+    // What comes later is no other.
+    const { error: planted } = await client.send(
+      "Page.addScriptToEvaluateOnNewDocument",
+      { source: "leak(opener.user.value)" },
+      popup,
+    );
+    expect(planted?.message).toContain("protect_filled");
+    browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
+    expect(await told("1 + 1", popup)).toContain('"value":2');
+  });
+
+  test("is not read by a page that a click opens later, nor by one that has opened it", async () => {
+    await client.evaluate(`self.onclicked = () => open("/late", "late")`, session);
+    protect();
+    await click();
+    const late = await attached("/late");
+    expect(await told("opener.user.value", late)).toContain("protect_filled");
+    browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
+    const { targetId } = await targetAt("/late");
+    protect(targetId);
+    expect(await told("1 + 1", session)).toContain("protect_filled");
+    browser.bed.local(browser.chromium.id).bridge.filled.remove(targetId);
+  });
+
+  test("leaves all other pages as they are, also one that it has opened without a hold on it", async () => {
+    await opens(`open("/popup", "_blank", "noopener")`);
+    const popup = await attached("/popup");
+    await client.send("Target.createTarget", { url: `${site.here}/late` });
+    const other = await attached("/late");
+    protect();
+    for (const at of [popup, other]) expect(await told("1 + 1", at)).toContain('"value":2');
+  });
+
+  test("is not read by a frame of another site that came later, whoever attaches to it", async () => {
+    await client.evaluate(
+      `self.onclicked = () => {
+        const frame = document.createElement("iframe");
+        frame.src = "${site.other}/frame";
+        document.body.append(frame);
+      }`,
+      session,
+    );
+    protect();
+    await click();
+    await until("the frame", () => site.requests.includes("/frame"));
+    // In headless-shell it is in the page's own process, and has no target of its own.
+    const hasTarget = spec.engine === "chromium";
+    const frames = await until("its target", async () => {
+      const found = (await targets()).filter(({ type }) => type === "iframe");
+      return found.length > 0 || !hasTarget ? found : undefined;
+    });
+    expect(frames).toHaveLength(hasTarget ? 1 : 0);
+    for (const { targetId } of frames)
+      expect(await told("1 + 1", await client.attach(targetId))).toContain("protect_filled");
+  });
+
+  test("has no request of it answered by a client, nor sent elsewhere", async () => {
+    await client.send("Target.createTarget", { url: `${site.here}/late` });
+    const other = await attached("/late");
+    const answer = { requestId: "none", responseCode: 200 };
+    const elsewhere = { requestId: "none", url: `${site.here}/late` };
+    const { result } = await client.send("Target.attachToBrowserTarget");
+    const whole = String(result?.["sessionId"]);
+    protect();
+    for (const at of [session, whole, undefined]) {
+      for (const [method, params] of [
+        ["Fetch.fulfillRequest", answer],
+        ["Fetch.continueRequest", elsewhere],
+        ["Fetch.continueRequest", { ...elsewhere, url: `${site.here}/${"x".repeat(100_000)}` }],
+      ] as const)
+        expect((await client.send(method, params, at)).error?.message, method).toContain("protect_filled");
+      const { error } = await client.send("Fetch.continueRequest", { requestId: "none" }, at);
+      expect(error?.message).not.toContain("protect_filled");
+    }
+    // Another page's client answers its own.
+    expect((await client.send("Fetch.fulfillRequest", answer, other)).error?.message).not.toContain(
+      "protect_filled",
+    );
+  });
+});
