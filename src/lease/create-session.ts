@@ -14,7 +14,7 @@ import { idempotencyKeyOf } from "../pool/idempotency.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
 import { answerOf, noRoom, refusedLaunch, tooMany } from "./session-answers.js";
-import { lendStandby, sessionFactsOf, type StandbyPorts } from "./lend-standby.js";
+import { lendStandby, refilledAfter, sessionFactsOf, type StandbyPorts } from "./lend-standby.js";
 import {
   finalAnswer,
   isLaunchFailure,
@@ -109,7 +109,8 @@ async function lendLaunched(
 ): Promise<LendResult<Refusal>> {
   const reply = await claim(ports, attempt.request, template);
   if (reply.kind === "answered") return reply;
-  if (reply.kind === "granted") return await attempt.grant(reply);
+  if (reply.kind === "granted")
+    return refilledAfter(await attempt.grant(reply), ports, attempt.request.partition);
   const standing = attempt.standInLine(reply);
   let end = await attempt.nextEnd(ports.launchWaitMs);
   while (isLaunchFailure(end)) {

@@ -1,5 +1,7 @@
 import type { Partition } from "../base/ids.js";
 import type { LaunchFacts } from "../pool/browser.js";
+import type { SessionReader } from "../pool/launch-templates.js";
+import type { Granted } from "../pool/operations.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { CreateRequest, PoolStore } from "../pool/ports/pool-store.js";
 import type { CreateReply } from "../pool/ports/store-replies.js";
@@ -12,6 +14,7 @@ import type { LeaseRequest } from "./lease-request.js";
 export interface StandbyPorts {
   readonly poolStore: PoolStore;
   readonly nodes: NodeStore;
+  readonly sessionReader: SessionReader;
   /** Those of the project. */
   readonly standbyShapes: readonly StandbyShape[];
   /** Asks for others in the place of what was lent. */
@@ -23,7 +26,7 @@ export interface StandbyPorts {
  * start page and telemetry begin as those of an acquire do.
  */
 export async function lendStandby(
-  { poolStore, nodes, standbyShapes, fillStandby }: StandbyPorts,
+  { poolStore, nodes, sessionReader, standbyShapes }: StandbyPorts,
   { partition, waiter, keyed }: LeaseRequest,
   reserved: Pick<CreateRequest, "template" | "reservedUntil">,
 ): Promise<CreateReply | undefined> {
@@ -41,12 +44,26 @@ export async function lendStandby(
   });
   if (reply.kind === "none") return undefined;
   if (reply.kind === "granted" && reply.browser.lease.id === waiter.lease) {
-    const { id, node } = reply.browser;
-    fillStandby(partition);
-    await nodes.keepRoom(node, { id, bytes: memoryBytes(template.memory) });
+    const { id, node, config } = reply.browser;
+    sessionReader.keep(partition, config, template);
+    // Whoever is given its room before that finds that it is a session, and gives it back.
+    nodes.keepRoom(node, { id, bytes: memoryBytes(template.memory) }).catch(() => {});
   }
   return reply;
 }
+
+/** Another is launched in its place once its caller has the answer, which that would hold up. */
+export const refilledAfter = (
+  granted: Granted,
+  { fillStandby }: Pick<StandbyPorts, "fillStandby">,
+  partition: Partition,
+): Granted => ({
+  ...granted,
+  settle(outcome) {
+    granted.settle(outcome);
+    fillStandby(partition);
+  },
+});
 
 /** What the record of a session on demand repeats of its launch. */
 export function sessionFactsOf(template: LaunchTemplate): LaunchFacts {

@@ -15,6 +15,11 @@ export class LaunchTemplates {
 
   constructor(private readonly poolStore: Pick<PoolStore, "findTemplate">) {}
 
+  /** What was stored under a key just now need not be read. */
+  keep(partition: Partition, key: string, template: LaunchTemplate): void {
+    this.#kept.set(`${partition} ${key}`, template);
+  }
+
   async find(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
     const kept = this.#kept.get(`${partition} ${key}`);
     if (kept) return kept;
@@ -37,6 +42,10 @@ export class SessionReader {
 
   find(partition: Partition, key: string): Promise<LaunchTemplate | undefined> {
     return this.#launches.find(partition, key);
+  }
+
+  keep(partition: Partition, key: string, template: LaunchTemplate): void {
+    this.#launches.keep(partition, key, template);
   }
 
   /** The session object of a leased browser; undefined where it has ended since its record was read. */

@@ -29,23 +29,20 @@ export async function benchStandby({ runs }: { runs: number }): Promise<Report> 
   }
 }
 
-async function measureAll(daemon: Daemon, line: Line): Promise<readonly Pair[]> {
-  const ids: string[] = [];
-  const create = async (over: object): Promise<number> => {
-    const started = systemClock.monotonic();
-    const { status, body: text } = await line.post("/browsers", JSON.stringify({ ...body, ...over }));
-    const tookMs = systemClock.monotonic() - started;
-    if (status !== 200) throw new Error(`a session was answered ${status} ${text}`);
-    ids.push((JSON.parse(text) as { session_id: string }).session_id);
-    return tookMs;
-  };
-  const pairs = await inTurn(times(pairsPerRun), async () => {
-    await allStandBy(daemon, line);
-    const pair = { stood: await create({}), launched: await create({ stealth: true }) };
-    for (const id of ids.splice(0)) await line.delete(`/browsers/${id}`, "");
-    return pair;
-  });
-  return pairs;
+const measureAll = (daemon: Daemon, line: Line): Promise<readonly Pair[]> =>
+  inTurn(times(pairsPerRun), async () => ({
+    launched: await measure(daemon, line, { stealth: true }),
+    stood: await measure(daemon, line, {}),
+  }));
+
+async function measure(daemon: Daemon, line: Line, over: object): Promise<number> {
+  await allStandBy(daemon, line);
+  const started = systemClock.monotonic();
+  const { status, body: text } = await line.post("/browsers", JSON.stringify({ ...body, ...over }));
+  const tookMs = systemClock.monotonic() - started;
+  if (status !== 200) throw new Error(`a session was answered ${status} ${text}`);
+  await line.delete(`/browsers/${(JSON.parse(text) as { session_id: string }).session_id}`, "");
+  return tookMs;
 }
 
 /** Nothing is launched or ended meanwhile. */

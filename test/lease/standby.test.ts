@@ -92,7 +92,9 @@ test("a session of that shape is one that stood by, whatever only its lease says
   expect(session.pool).toBeUndefined();
   expect(await standing()).toHaveLength(2);
   // Nobody else is given its room from now on.
-  expect(await control.bed.nodes.occupancy(nodeA)).toMatchObject({ browsers: 1, standby: { browsers: 2 } });
+  await expect
+    .poll(() => control.bed.nodes.occupancy(nodeA))
+    .toMatchObject({ browsers: 1, standby: { browsers: 2 } });
 });
 
 const others: readonly SessionCreate[] = [

@@ -16,7 +16,7 @@ type Session = Record<string, unknown> & {
 const shape = { headless: true, count: 2 };
 const body = { headless: true, timeout_seconds: 90, tags: { team: "x" } };
 
-/** Its beats are seldom late, however busy the machine is: what stands by on a node that is late is not lent. */
+/** Its beats are seldom late, however busy the machine is: what a late node has is not lent. */
 const patient = { beat_period_ms: 10_000, lost_after_ms: 60_000 };
 
 /** Stopped with the test, which fails where anything of it is left. */
