@@ -247,7 +247,8 @@ describe("after a restart", () => {
   }
 
   test("on an append-only file nodes register too, and no lease is void", async () => {
-    const { pool, held, server } = await restarted([]);
+    // By default Redis puts a write off where the disk is slow, also behind its answer.
+    const { pool, held, server } = await restarted(["--appendfsync", "always"]);
     await server.restart();
     await answers(pool.bed);
     expect((await pool.ask()).reply.kind).toBe("waiting");
