@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { BrowserId, LeaseId } from "../../src/base/ids.js";
 import type { LeasedBrowser } from "../../src/pool/browser.js";
 import { until } from "../support/browser/chromium-until.js";
+import { indexFault } from "../support/store/index-check.js";
 import { type Held, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { startRedisFailover } from "../support/store/redis-failover.js";
 import { type RestartedRedis, startRestartedRedis } from "../support/store/restarted-redis.js";
@@ -125,6 +126,7 @@ describe("after a failover", () => {
       void: [],
     });
     expect(await pool.connect(first)).toEqual({ kind: "over", why: "released" });
+    expect(await indexFault(pool.bed, pool.partition, await pool.browsers())).toBeUndefined();
     expect(await pool.release(second)).toBe("released");
   });
 

@@ -23,7 +23,10 @@ local function isEarlier(lease) return lease.grantedAt < since end
 
 -- Brings the browser to where a lease can be recorded.
 local function makeIdle(browser)
-  if browser.lease then dropLease(browser, "unconfirmed") end
+  if browser.lease then
+    dropLease(browser, "unconfirmed")
+    if not browser.replaceable then redis.call("ZADD", K.leaseCountIndex, browser.served, browser.id) end
+  end
   if browser.state == "launching" then
     browser.waiter, browser.paid, browser.readyAt = nil, nil, now
   end
