@@ -3,6 +3,7 @@ import { kinds } from "../support/browser/chromium-kinds.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
+import { connectBidi } from "../support/gateway/raw-bidi.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
 interface Target {
@@ -150,5 +151,36 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     expect((await client.send("Fetch.fulfillRequest", answer, other)).error?.message).not.toContain(
       "protect_filled",
     );
+  });
+
+  const testOfChromium = spec.engine === "chromium" ? test : () => {};
+  testOfChromium("is no other for a client of BiDi", async () => {
+    await opens(`self.popup = open("/popup", "one")`);
+    await targetAt("/popup");
+    await client.evaluate(
+      `self.onclicked = () => fetch("/asked").then(({ status }) => { self.got = status; })`,
+      session,
+    );
+    const bidi = await connectBidi(browser.bidi());
+    await bidi.begin();
+    await bidi.send("session.subscribe", { events: ["network.beforeRequestSent"] });
+    await bidi.send("network.addIntercept", { phases: ["beforeRequestSent"] });
+    const { result } = await bidi.send("browsingContext.getTree");
+    const contexts = (result?.["contexts"] ?? []) as { readonly context: string; readonly url: string }[];
+    const context = contexts.find(({ url }) => url.endsWith("/popup"))?.context;
+    protect();
+    const read = { expression: "opener.user.value", target: { context }, awaitPromise: false };
+    expect(JSON.stringify(await bidi.send("script.evaluate", read))).toContain("protect_filled");
+    await click();
+    const { params } = await bidi.message(
+      ({ method, params: of }) =>
+        method === "network.beforeRequestSent" && JSON.stringify(of).includes("/asked"),
+    );
+    const { request } = (params?.["request"] ?? {}) as { readonly request?: string };
+    // The mapper does not tell that this was refused, and lets the request go on to the site.
+    await bidi.send("network.provideResponse", { request, statusCode: 299 });
+    browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
+    expect(await until("an answer", () => client.evaluate("self.got", session))).toBe(404);
+    bidi.close();
   });
 });

@@ -162,6 +162,47 @@ test("a key that may use browsers and not their vaults sees and fills none that 
   await daemon.call("DELETE /vaults/closed");
 });
 
+test("a vault of which a key's policy does not speak is answered as one that is not there, to the byte", async () => {
+  const [mine, theirs] = await Promise.all(
+    ["mine", "theirs"].map(async (name) => String((await daemon.call("POST /vaults", { name })).body.id)),
+  );
+  await daemon.call("PUT /vaults/theirs/items/shop", login);
+  const actions = ["vaults:read", "vaults:use", "vaults:write", "vaults:delete"];
+  const statements = actions.map((action) => ({ action, resource: `projects/default/vaults/${mine}` }));
+  const made = await daemon.call("POST /org/api_keys", { name: "of one vault", policy: { statements } });
+  const narrow = new DaemonClient(daemon.url, String(made.body.key));
+  expect((await narrow.call("GET /vaults")).body).toMatchObject([{ id: mine }]);
+  const fields = [{ field: "user", selector: "#user" }];
+  const fill = { type: "fill", browser_id: "b".repeat(24), fields };
+  const patch = { type: "credential", version: 1, spec: { description: "" } };
+  const unknown = theirs?.replaceAll(/./g, "0") ?? "";
+  for (const [operation, body] of [
+    ["GET /vaults/{}"],
+    ["GET /vaults/{}/encryption_key"],
+    ["GET /vaults/{}/items"],
+    ["GET /vaults/{}/items/shop"],
+    ["GET /vaults/{}/items/shop/events"],
+    ["PUT /vaults/{}/items/shop", login],
+    ["PATCH /vaults/{}/items/shop", patch],
+    ["POST /vaults/{}/items/shop/operations", fill],
+    ["DELETE /vaults/{}/items/shop"],
+    ["DELETE /vaults/{}"],
+  ] as const) {
+    const ask = async (ref: string) => {
+      const { status, text } = await narrow.call(operation.replace("{}", ref), body);
+      return { status, text };
+    };
+    const told = await Promise.all([theirs ?? "", "theirs", unknown, "nobodys"].map(ask));
+    for (const one of told) expect(one, operation).toEqual(told[0]);
+    expect(told[0]?.status, operation).toBe(404);
+  }
+  // Who may make no vault finds out no name by making one.
+  for (const name of ["theirs", "nobodys"])
+    expect(await narrow.call("POST /vaults", { name })).toMatchObject({ status: 403 });
+  expect((await daemon.call("GET /vaults/theirs/items/shop")).status).toBe(200);
+  for (const name of ["mine", "theirs"]) await daemon.call(`DELETE /vaults/${name}`);
+});
+
 test("a pool's vaults are those of its leases, and it keeps them from being deleted", async () => {
   const vault = String((await daemon.call("POST /vaults", { name: "pooled" })).body.id);
   const pool = await daemon.makePool({ name: "herd", vaults: [{ name: "pooled" }] });

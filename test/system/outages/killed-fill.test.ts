@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
+import { openRedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 
 const path = "/vaults/logins/items/shop";
@@ -35,8 +36,8 @@ const release = (): void => {
   for (const response of held.splice(0)) response.end();
 };
 
-async function start(role: "control" | "node"): Promise<DaemonProcess> {
-  const daemon = await spawnDaemon(new DaemonPlace({ role, redisUrl: redis.url }));
+async function start(role: "control" | "node", redisUrl = redis.url): Promise<DaemonProcess> {
+  const daemon = await spawnDaemon(new DaemonPlace({ role, redisUrl }));
   running.push(daemon);
   return daemon;
 }
@@ -157,3 +158,51 @@ test("Redis frozen amid a fill: each field is written once, and its caller is to
   expect(names.slice(0, 2)).toEqual(["credential.created", "credential.fill_started"]);
   await close();
 });
+
+test("Redis frozen before a fill has begun: nothing is written, also once Redis goes on", async () => {
+  const proxy = await openRedisProxy(redis.url);
+  const control = await start("control");
+  const frozen = await start("control", proxy.url);
+  await start("node");
+  const { id, page, close } = await opened(control);
+  const reached = proxy.freezeAt("credential.fill_started");
+  const filling = fill(frozen, id);
+  await reached;
+  redis.signal("SIGSTOP");
+  const thawed = proxy.thaw();
+  const refused = await filling;
+  redis.signal("SIGCONT");
+  expect(refused.status, refused.text).toBe(503);
+  expect(refused.text).not.toContain("This was done");
+  await thawed;
+  release();
+  await expect.poll(async () => (await control.call(`GET ${path}`)).status).toBe(200);
+  expect(await fill(control, id)).toMatchObject({ status: 200, body: { status: "completed" } });
+  expect(wrote).toEqual(["user", "password"]);
+  expect(await page.inputValue("#user")).toBe("secret of user");
+  await close();
+  await proxy.close();
+});
+
+for (const what of ["item", "vault"] as const)
+  test(`an ${what === "item" ? what : `item's ${what}`} that is deleted amid a fill: the fill ends as it was begun, and no other is`, async () => {
+    const control = await start("control");
+    await start("node");
+    const { id, page, close } = await opened(control);
+    const filling = fill(control, id);
+    await until("the first write", () => wrote.length === 1);
+    const removed = await control.call(`DELETE ${what === "item" ? path : "/vaults/logins"}`);
+    expect(removed.status).toBe(204);
+    release();
+    const filled = fields.map((_, index) => ({ index, status: "filled" }));
+    expect(await filling).toMatchObject({ status: 200, body: { status: "completed", fields: filled } });
+    expect(await page.inputValue("#password")).toBe("secret of password");
+    expect(await fill(control, id)).toMatchObject({ status: 404 });
+    expect(wrote).toEqual(["user", "password"]);
+    // What is noted of the end brings nothing back.
+    const client = redis.client();
+    const left = await client.keys("*:vault[IVEL]*");
+    client.disconnect();
+    expect(left).toEqual([]);
+    await close();
+  });
