@@ -47,7 +47,7 @@ const whole =
 /** `otherwise` says what null means. Null is the default unless another is given. */
 const wholeOr =
   (description: string, unit: string, range: Range) =>
-  (otherwise: string, value: number | null = null) =>
+  (otherwise: string, value: number | null = null, about: About = {}) =>
     Type.Unsafe<number | null>({
       type: ["integer", "null"],
       description,
@@ -56,6 +56,7 @@ const wholeOr =
       maximum: range[1],
       default: value,
       otherwise,
+      ...about,
     });
 
 /**

@@ -281,6 +281,7 @@ describe("schema", () => {
       "REMUDA_KMS_SECRET_ACCESS_KEY",
       "REMUDA_NAMESPACE",
       "REMUDA_NODE_ID",
+      "REMUDA_NODE_MEMORY_BYTES",
       "REMUDA_NODE_ZONE",
       "REMUDA_PORT",
       "REMUDA_PREVIOUS_ENCRYPTION_KEY",

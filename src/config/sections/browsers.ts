@@ -38,7 +38,9 @@ export const nodeSection = Type.Object({
   ),
   max_browsers: countOr("browsers at once", "browsers")("as many as memory admits"),
   overcommit: ratio("memory classes admitted, as a multiple of memory", [0.1, 64])(4),
-  memory_bytes: bytesOr("memory for browsers")("the machine's, or this container's limit"),
+  memory_bytes: bytesOr("memory for browsers")("the machine's, or this container's limit", null, {
+    env: "REMUDA_NODE_MEMORY_BYTES",
+  }),
   parallel_launches: countOr("launches at once", "launches", [1, 256])("number of cores"),
   launch_pickup_seconds: seconds("a launch whose job its node has not taken up is claimed anew after")(10),
   launch_limit_seconds: seconds("a launch has failed after")(30),

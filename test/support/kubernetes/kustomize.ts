@@ -15,7 +15,8 @@ export interface Manifest {
 type Mutable = Record<string, unknown>;
 
 interface Kustomization {
-  readonly resources: readonly string[];
+  readonly resources?: readonly string[];
+  readonly components?: readonly string[];
   readonly namespace?: string;
   readonly patches?: readonly { readonly target: { kind: string; name: string }; readonly path: string }[];
 }
@@ -28,7 +29,7 @@ interface Operation {
 /** These belong to no namespace. */
 const ofTheCluster = new Set(["Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"]);
 /** All that the renderer of the tests knows; a field beyond them would be passed over in silence. */
-const knownFields = new Set(["apiVersion", "kind", "resources", "namespace", "patches"]);
+const knownFields = new Set(["apiVersion", "kind", "resources", "components", "namespace", "patches"]);
 
 const documentsOf = async (file: string): Promise<Manifest[]> =>
   parseAllDocuments(await readFile(file, "utf8")).map((document) => document.toJS() as Manifest);
@@ -65,14 +66,21 @@ function moveTo(namespace: string, manifest: Manifest): void {
 
 /** Renders the part of kustomize that the overlays use, for machines without it. */
 export async function render(directory: string): Promise<Manifest[]> {
+  return await renderOver(directory, []);
+}
+
+/** A component is applied to what whoever names it has, before their own patches. */
+async function renderOver(directory: string, given: readonly Manifest[]): Promise<Manifest[]> {
   const text = await readFile(join(directory, "kustomization.yaml"), "utf8");
   const kustomization = parse(text) as Kustomization;
   const unknown = Object.keys(kustomization).filter((field) => !knownFields.has(field));
   if (unknown.length > 0) throw new Error(`${directory}: the tests' renderer lacks ${unknown.join(", ")}`);
-  const { resources, namespace, patches = [] } = kustomization;
+  const { resources = [], components = [], namespace, patches = [] } = kustomization;
   const read = (path: string): Promise<Manifest[]> =>
     statSync(path).isDirectory() ? render(path) : documentsOf(path);
-  const manifests = (await Promise.all(resources.map((name) => read(join(directory, name))))).flat();
+  let manifests = (await Promise.all(resources.map((name) => read(join(directory, name))))).flat();
+  manifests = [...given, ...manifests];
+  for (const name of components) manifests = await renderOver(join(directory, name), manifests);
   for (const { target, path } of patches) {
     const found = manifests.filter(
       ({ kind, metadata }) => kind === target.kind && metadata.name === target.name,
