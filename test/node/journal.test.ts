@@ -115,6 +115,17 @@ test("a lease goes on, with a client and without, and what the node has seen of 
   expect(await pool.release(held)).toBe("released");
 });
 
+test("a lease that was opened since the entry was written goes on too", async () => {
+  const { pool, slot, kept } = await keptPool();
+  const held = await pool.lend();
+  expect(await seatClient(node, slot, { lease: held.lease })).toBe(true);
+  await node.reconciler.look();
+  await forget();
+  await kept.recovery.check();
+  expect(await pool.record(held.id)).toMatchObject({ state: "leased", lease: { id: held.lease } });
+  expect(kept.counts).toEqual([{ pools: 1, browsers: 1, leases: 1 }]);
+});
+
 test("the look that misses a record has it restored before it would end the browser", async () => {
   const { pool, slot, kept } = await keptPool();
   node.recovers(() => kept.recovery.check());

@@ -1,6 +1,6 @@
 import { forEachConcurrently } from "../../base/concurrently.js";
 import { RemudaError } from "../../base/errors.js";
-import { type BrowserId, isOnDemand, type NodeId } from "../../base/ids.js";
+import { type BrowserId, isOnDemand, type NodeId, partitionOf } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import { type Browser, leaseOf } from "../../pool/browser.js";
 import type { Dataset, DatasetStore } from "../../pool/ports/dataset-store.js";
@@ -93,9 +93,10 @@ export class Recovery {
     this.#restored = { at: dataset.seenAt, ...counts };
   }
 
-  async #restore({ partition, pool, browsers }: JournalEntry, counts: RecoveryCounts): Promise<void> {
+  async #restore(entry: JournalEntry, counts: RecoveryCounts): Promise<void> {
     const { store, log } = this.ports;
-    const living = browsers.flatMap((record) => this.#asItIs(record) ?? []);
+    const { partition, pool } = entry;
+    const living = this.#recordsOf(entry).flatMap((record) => this.#asItIs(record) ?? []);
     if (isOnDemand(partition) && living.length === 0) return;
     const leased = living.filter((record) => leaseOf(record));
     const restored = await store.restorePool(partition, pool, leased.length > 0);
@@ -110,6 +111,16 @@ export class Recovery {
     const ids = new Set(await store.restoreBrowsers(partition, wanted));
     counts.browsers += ids.size;
     counts.leases += leased.filter(({ id }) => ids.has(id)).length;
+  }
+
+  /** A lease whose client has come since the entry was written is known from then. */
+  #recordsOf({ partition, browsers }: JournalEntry): readonly Browser[] {
+    const known = new Map(browsers.map((record) => [record.id, record]));
+    for (const { id, record, activity } of this.ports.slots.all()) {
+      if (partitionOf(id) !== partition || !record || record.lease.id !== activity.lease) continue;
+      if (leaseOf(known.get(id))?.id !== record.lease.id) known.set(id, record);
+    }
+    return [...known.values()];
   }
 
   /**
