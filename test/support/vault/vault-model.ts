@@ -18,8 +18,6 @@ interface ModelToken {
   readonly birth: number;
   readonly version: number;
   readonly state: "open" | "expired" | "used";
-  /** Used by a submission without a value: another one is the same bytes once more, and told the same. */
-  readonly isEmpty?: boolean;
 }
 
 /** What a step asks for. */
@@ -181,7 +179,6 @@ export class VaultModel {
     const state = this.#stateOf(token);
     const known = this.tokens.get(token);
     const item = known && this.items.get(known.key);
-    if (state === "used" && known?.isEmpty && Object.keys(values).length === 0) return "done";
     if (state !== "form" || !known || !item) return state;
     const shown = item.fields.filter(isOnForm);
     if (Object.keys(values).some((name) => !shown.some((field) => field.name === name))) return "invalid";
@@ -190,8 +187,7 @@ export class VaultModel {
     );
     if (fields.some((field) => field.required && isOnForm(field) && field.value === undefined))
       return "invalid";
-    const isEmpty = Object.keys(values).length === 0;
-    this.tokens.set(token, { ...known, state: "used", isEmpty });
+    this.tokens.set(token, { ...known, state: "used" });
     this.#write(known.key, { ...item, version: item.version + 1, fields });
     return "done";
   }
