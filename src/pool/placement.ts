@@ -212,7 +212,7 @@ interface PlacementRequest {
 /** Finds where browsers of one pool may be placed now, and reserves room before anyone claims a launch. */
 export class Placement {
   readonly #open: Set<NodeId>;
-  /** Those of the open ones that come first. */
+  /** Those of the open ones that come first, all of them well. */
   readonly #preferred: ReadonlySet<NodeId> | undefined;
   readonly #ofPool: Map<NodeId, number>;
   readonly #trying: ReadonlySet<NodeId>;
@@ -231,9 +231,9 @@ export class Placement {
     this.#open = new Set(able.map(({ id }) => id));
     this.#ofPool = new Map(request.ofPool);
     this.#trying = new Set(request.trying);
-    if (request.failedLately)
-      this.#preferred = new Set([...this.#open].filter((id) => !this.#trying.has(id)));
-    this.#isSomeWell = able.some(({ failing }) => !failing);
+    const well = able.filter(({ failing }) => !failing).map(({ id }) => id);
+    this.#isSomeWell = well.length > 0;
+    if (request.failedLately) this.#preferred = new Set(well.filter((id) => !this.#trying.has(id)));
   }
 
   /** A node with room for a browser of this size, reserved; undefined where no node has any. */

@@ -204,6 +204,19 @@ describe("a node that fails launches is given another trial at once", () => {
   });
 });
 
+test("a node that fails launches and is being tried is asked for room once by a pool whose own launch has just failed", async () => {
+  await bed.nodes.beat(nodeFacts(nodeA, { failing: { failures: 1, error: "no display" } }));
+  await bed.nodes.beat(nodeFacts(nodeB));
+  await fillWith(bed.poolStore)((await PoolBed.create(bed, { size: 1 })).partition);
+  const pool = await PoolBed.create(bed, { size: 1 });
+  const [failed] = await pool.claim(1, { node: nodeB });
+  if (!failed) throw new Error("nothing was claimed");
+  await bed.reports.launchFailed(failed.id, claimOf(failed), "no display");
+  await pool.age(2100);
+  await fillWith(bed.poolStore)(pool.partition);
+  expect([...(await bed.poolStore.spread(pool.partition)).ofNode.keys()]).toEqual([nodeB]);
+});
+
 test("however many ask for a fill while one is under way, one more follows it, and a failure keeps nobody from the next", async () => {
   const ends: ((error?: Error) => void)[] = [];
   const faults: unknown[] = [];
