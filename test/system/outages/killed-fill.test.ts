@@ -176,7 +176,7 @@ test("Redis frozen before a fill has begun: nothing is written, also once Redis 
   expect(refused.text).not.toContain("This was done");
   await thawed;
   release();
-  await expect.poll(async () => (await control.call(`GET ${path}`)).status).toBe(200);
+  await until("Redis back", async () => (await control.call(`GET ${path}`)).status === 200);
   expect(await fill(control, id)).toMatchObject({ status: 200, body: { status: "completed" } });
   expect(wrote).toEqual(["user", "password"]);
   expect(await page.inputValue("#user")).toBe("secret of user");
