@@ -229,6 +229,9 @@ test("more sessions or pools than the operator allows are refused", async () => 
     file: {
       ...standIn(fake),
       limits: { max_pools: 2, pooled_sessions: 3, max_pool_size: 2, max_sessions: 1 },
+      // A session that a starved machine ends would make room.
+      node: { lost_after_ms: 60_000 },
+      acquire: { provisional_seconds: 60 },
     },
   });
   const make = (name: string, size: number) =>
@@ -244,7 +247,8 @@ test("more sessions or pools than the operator allows are refused", async () => 
   });
   await limited.call("DELETE /browser_pools/a");
   expect((await limited.call("PATCH /browser_pools/b", { size: 2 })).status).toBe(200);
-  const { body } = await limited.call("POST /browsers", { headless: true });
+  const { status, body, text } = await limited.call("POST /browsers", { headless: true });
+  expect(status, text).toBe(200);
   const refused = await limited.call("POST /browsers", { headless: true });
   expect([refused.status, refused.headers.get("x-ratelimit-limit")]).toEqual([429, "1"]);
   await limited.call(`DELETE /browsers/${body.session_id}`);
