@@ -36,6 +36,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
     for (const { targetId, type } of await targets())
       if (type === "page" && targetId !== page) await client.send("Target.closeTarget", { targetId });
+    site.requests.splice(0);
     await client.send("Page.navigate", { url: `${site.here}/` }, session);
     await until("it is loaded", async () => {
       const at = await client.evaluate("document.readyState + location.href", session);
@@ -56,14 +57,17 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     JSON.stringify((await client.send("Runtime.evaluate", { expression }, at)).result);
   const opens = (expression: string) =>
     client.send("Runtime.evaluate", { expression, userGesture: true }, session);
-  const click = async (): Promise<void> => {
-    for (const type of ["mousePressed", "mouseReleased"])
-      await client.send(
-        "Input.dispatchMouseEvent",
-        { type, x: 100, y: 100, button: "left", clickCount: 1 },
-        session,
-      );
-  };
+  /** A click on a page that has not been painted yet is lost, so it is repeated until it has been seen. */
+  const clickUntil = (what: string, isSeen: () => boolean): Promise<boolean> =>
+    until(what, async () => {
+      for (const type of ["mousePressed", "mouseReleased"])
+        await client.send(
+          "Input.dispatchMouseEvent",
+          { type, x: 100, y: 100, button: "left", clickCount: 1 },
+          session,
+        );
+      return isSeen();
+    });
 
   test("is not read by a page that it has opened, nor by what that has opened", async () => {
     await opens(`self.popup = open("/popup", "one")`);
@@ -85,9 +89,9 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
   });
 
   test("is not read by a page that a click opens later, nor by one that has opened it", async () => {
-    await client.evaluate(`self.onclicked = () => open("/late", "late")`, session);
+    await client.evaluate(`self.onclicked = () => { self.late ??= open("/late", "late"); }`, session);
     protect();
-    await click();
+    await clickUntil("the page at /late", () => site.requests.includes("/late"));
     const late = await attached("/late");
     expect(await told("opener.user.value", late)).toContain("protect_filled");
     browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
@@ -108,16 +112,13 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
 
   test("is not read by a frame of another site that came later, whoever attaches to it", async () => {
     await client.evaluate(
-      `self.onclicked = () => {
-        const frame = document.createElement("iframe");
-        frame.src = "${site.other}/frame";
-        document.body.append(frame);
-      }`,
+      `const frame = document.createElement("iframe");
+      frame.src = "${site.other}/frame";
+      self.onclicked = () => frame.isConnected || document.body.append(frame);`,
       session,
     );
     protect();
-    await click();
-    await until("the frame", () => site.requests.includes("/frame"));
+    await clickUntil("the frame", () => site.requests.includes("/frame"));
     // In headless-shell it is in the page's own process, and has no target of its own.
     const hasTarget = spec.engine === "chromium";
     const frames = await until("its target", async () => {
@@ -158,9 +159,12 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     await opens(`self.popup = open("/popup", "one")`);
     await targetAt("/popup");
     await client.evaluate(
-      `self.onclicked = () => fetch("/asked").then(({ status }) => { self.got = status; })`,
+      `self.channel = new BroadcastChannel("asks");
+      channel.onmessage = () => fetch("/asked").then(({ status }) => { self.got = status; })`,
       session,
     );
+    await client.send("Target.createTarget", { url: `${site.here}/late` });
+    const other = await attached("/late");
     const bidi = await connectBidi(browser.bidi());
     await bidi.begin();
     await bidi.send("session.subscribe", { events: ["network.beforeRequestSent"] });
@@ -171,7 +175,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     protect();
     const read = { expression: "opener.user.value", target: { context }, awaitPromise: false };
     expect(JSON.stringify(await bidi.send("script.evaluate", read))).toContain("protect_filled");
-    await click();
+    await client.evaluate(`new BroadcastChannel("asks").postMessage("")`, other);
     const { params } = await bidi.message(
       ({ method, params: of }) =>
         method === "network.beforeRequestSent" && JSON.stringify(of).includes("/asked"),

@@ -225,12 +225,17 @@ async function race(
   ] as const;
   for (const [before, after, answeredBefore, answeredAfter] of orders) {
     const tried = model.copy();
-    const answers = [tried.take(before), tried.take(after)];
-    if (answers[0] !== answeredBefore || answers[1] !== answeredAfter) continue;
+    if (tried.take(before) !== answeredBefore) continue;
+    const modelled = tried.take(after);
+    if (modelled !== answeredAfter && !(areOneDeletion(before, after) && answeredAfter === "done")) continue;
     if (await isAs(vault, tried)) return tried;
   }
   throw new Error(`${JSON.stringify([step, rival])} raced and were answered ${first} and ${second}`);
 }
+
+/** Each of two that found the item is told that it is removed, as a repeat is whose answer was lost. */
+const areOneDeletion = (one: Step, other: Step): boolean =>
+  one.do === "delete" && other.do === "delete" && one.key === other.key;
 
 async function isAs(vault: Vault, model: VaultModel): Promise<boolean> {
   const shown = valueOf(await bed().items.list(vault.id));

@@ -1,6 +1,6 @@
 import type { Chromium } from "../../../src/browser/chromium.js";
 import { firstClientId, type Frame, summarize, wholeOf } from "../../../src/browser/cdp/frame.js";
-import { CdpFailure, until } from "./chromium-until.js";
+import { CdpFailure, heard, until } from "./chromium-until.js";
 
 interface Message {
   readonly id?: number;
@@ -40,7 +40,7 @@ export class PipeClient {
     const id = this.#lastId;
     const answer = new Promise<Message>((resolve) => this.#pending.set(id, resolve));
     this.chromium.pipe.send(JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) }));
-    const { result, error } = await answer;
+    const { result, error } = await heard(method, answer);
     if (error) throw new CdpFailure(`${method}: ${error.message}`);
     return result ?? {};
   }

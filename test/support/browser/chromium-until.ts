@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { systemClock } from "../../../src/base/clock.js";
+import { TimeLimitReached, within } from "../../../src/base/deadline.js";
 
 /** The error that a command of CDP was answered with. Where a page is just going it is another one soon. */
 export class CdpFailure extends Error {}
 
 /**
  * Polls until `holds` gives something truthy; throws after the limit, and at once what is no `CdpFailure`.
+ * A look that is not answered is followed by another.
  */
 export async function until<T>(
   what: string,
@@ -13,18 +16,35 @@ export async function until<T>(
 ): Promise<NonNullable<T>> {
   const deadline = performance.now() + limitMs;
   for (;;) {
-    const found = await look(holds);
+    const found = await look(holds, lookLimitMs(limitMs));
     if (found.value) return found.value;
     if (performance.now() > deadline) throw new Error(`${what}: not within ${limitMs} ms${found.why}`);
     await sleep(10);
   }
 }
 
-async function look<T>(holds: () => Promise<T> | T): Promise<{ readonly value?: T; readonly why: string }> {
+/** Shorter than a test may take, so that one which hangs tells for what it has waited. */
+const answerLimitMs = 100_000;
+
+/** Waits for what a browser is to say. Where nobody waits for it any more, its absence fails no run. */
+export function heard<T>(what: string, answer: Promise<T>, limitMs = answerLimitMs): Promise<T> {
+  const inTime = within(systemClock, { what, limitMs }, answer);
+  inTime.catch(() => {});
+  return inTime;
+}
+
+/** Chromium 156 leaves a command without an answer now and then whose document goes meanwhile. */
+const lookLimitMs = (limitMs: number): number => Math.max(5000, limitMs / 3);
+
+async function look<T>(
+  holds: () => Promise<T> | T,
+  limitMs: number,
+): Promise<{ readonly value?: T; readonly why: string }> {
   try {
-    return { value: await holds(), why: "" };
+    return { value: await heard("a look", Promise.resolve(holds()), limitMs), why: "" };
   } catch (error) {
-    if (error instanceof CdpFailure) return { why: `: ${error.message}` };
+    if (error instanceof CdpFailure || error instanceof TimeLimitReached)
+      return { why: `: ${error.message}` };
     throw error;
   }
 }

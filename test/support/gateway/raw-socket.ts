@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { WebSocket } from "ws";
+import { heard } from "../browser/chromium-until.js";
 
 /**
  * A client of nothing but a WebSocket whose messages are JSON and whose answers bear the id of their command.
@@ -9,8 +10,8 @@ export interface RawSocket<Message> {
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
   /** Sends a command under the next id; gives its answer. */
   ask(command: object): Promise<Message>;
-  /** The first message, seen or to come, that fits. */
-  message(fits: (message: Message) => boolean): Promise<Message>;
+  /** The first message, seen or to come, that fits; `what` is named where it does not come. */
+  message(fits: (message: Message) => boolean, what?: string): Promise<Message>;
   close(): Promise<void>;
 }
 
@@ -33,7 +34,7 @@ export async function openRawSocket<Message extends { readonly id?: number | nul
       last += 1;
       const id = last;
       socket.send(JSON.stringify({ id, ...command }));
-      return message((each) => each.id === id);
+      return message((each) => each.id === id, JSON.stringify(command).slice(0, 200));
     },
     async close() {
       socket.close();
@@ -50,10 +51,10 @@ function watchMessages<Message>(socket: WebSocket): RawSocket<Message>["message"
     seen.push(message);
     for (const watcher of watchers) watcher(message);
   });
-  return (fits) => {
+  return (fits, what = `a message that ${fits.toString().slice(0, 200)}`) => {
     const found = seen.find(fits);
     if (found) return Promise.resolve(found);
-    return new Promise((resolve) => {
+    const coming = new Promise<Message>((resolve) => {
       const watcher = (each: Message): void => {
         if (!fits(each)) return;
         watchers.delete(watcher);
@@ -61,5 +62,6 @@ function watchMessages<Message>(socket: WebSocket): RawSocket<Message>["message"
       };
       watchers.add(watcher);
     });
+    return heard(what, coming);
   };
 }
