@@ -2,6 +2,7 @@ import type { FastifyReply } from "fastify";
 import { seesLimits } from "../access/organization-limits.js";
 import type { Principal } from "../access/principal.js";
 import { bearerOf } from "../base/crypto/bearer.js";
+import { isExhausted } from "../base/errno.js";
 import { type Detail, type Done, errors, RemudaError, type Refusal, refusal } from "../base/errors.js";
 import type { Caller } from "../spec/caller.js";
 import { InvalidInput } from "./invalid-input.js";
@@ -122,7 +123,7 @@ export function refusalOfError(thrown: unknown): Refusal {
   const { code, statusCode } = partsOf(thrown);
   const known = typeof code === "string" ? frameworkErrors[code] : undefined;
   if (known) return known;
-  if (exhausted.has(String(code)))
+  if (isExhausted(thrown))
     return refusal("unavailable", {
       message: "This daemon has run out of disk space, descriptors or memory, or its disk fails",
     });
@@ -136,21 +137,6 @@ const isRepeatedByClients = (status: number): boolean => status === 409 || statu
 
 const partsOf = (thrown: unknown): { code?: unknown; statusCode?: unknown } =>
   typeof thrown === "object" && thrown !== null ? thrown : {};
-
-/**
- * What a machine lacks (errno(3)), whatever was asked: whoever comes again may find it mended, or another
- * daemon.
- */
-const exhausted: ReadonlySet<string> = new Set([
-  "ENOSPC",
-  "EDQUOT",
-  "EROFS",
-  "EIO",
-  "EMFILE",
-  "ENFILE",
-  "ENOMEM",
-  "ESTALE",
-]);
 
 const frameworkErrors: Readonly<Record<string, Refusal>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: refusal("unsupported_media_type", {

@@ -1,4 +1,13 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
@@ -242,4 +251,25 @@ test("the journal has no more bytes than it may, and says what it did not write"
   kept.journal.note(pool.partition);
   await until("word of it", () => kept.lines.some(({ message }) => message === "journal not written"));
   expect(readdirSync(directory)).toEqual(["dataset.sealed"]);
+});
+
+test("what the disk did not take is restored too, is said once, and is written when the disk takes it", async () => {
+  const { pool, slot } = await oneSlot(node);
+  const kept = await openJournal();
+  await kept.recovery.check();
+  const saying = (message: string): readonly LogLine[] =>
+    kept.lines.filter((line) => line.message === message);
+  renameSync(directory, `${directory}-away`);
+  for (const times of [1, 2]) {
+    kept.journal.note(pool.partition);
+    await until("word of it", () => saying("journal not written").length === times);
+  }
+  expect(saying("journal not written").map(({ level }) => level)).toEqual(["warn", "debug"]);
+  await forget();
+  await kept.recovery.check();
+  expect(await pool.state(slot.id)).toBe("idle");
+  renameSync(`${directory}-away`, directory);
+  await write(kept, pool);
+  expect(statSync(entry(pool)).size).toBeGreaterThan(0);
+  expect(saying("journal written again")).toHaveLength(1);
 });

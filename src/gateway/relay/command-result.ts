@@ -1,4 +1,5 @@
 import { type Static, Type } from "typebox";
+import { isExhausted } from "../../base/errno.js";
 import { type ErrorCode, errorCodes } from "../../base/errors.js";
 import { textOf } from "../../base/log.js";
 import { parserOf } from "../../base/parser.js";
@@ -42,5 +43,11 @@ export class CommandRefused extends Error {
   }
 }
 
-export const resultOfError = (error: unknown): CommandFailure =>
-  failed(textOf(error), error instanceof CommandRefused ? error.code : undefined);
+export function resultOfError(error: unknown): CommandFailure {
+  if (isExhausted(error)) return failed(nodeExhausted, "unavailable");
+  return failed(textOf(error), error instanceof CommandRefused ? error.code : undefined);
+}
+
+/** The system's own words would name paths of the node. */
+const nodeExhausted =
+  "The browser's node has run out of disk space, descriptors or memory, or its disk fails";

@@ -53,6 +53,8 @@ export class Journal {
   readonly #kept = new Map<Partition, JournalEntry>();
   readonly #asked = new Set<Partition>();
   readonly #working = new Map<Partition, Promise<void>>();
+  /** The disk may lack what is known of these: they are written at the next look, changed or not. */
+  readonly #unwritten = new Set<Partition>();
   readonly #closing = new AbortController();
   readonly #stopSweeps: () => void;
   #dataset: Dataset | undefined;
@@ -89,7 +91,7 @@ export class Journal {
     this.#dataset = dataset;
     this.#adopted = this.#adopted
       .then(() => files.write(datasetFile, { dataset, redis }))
-      .catch((error: unknown) => this.#missed(error));
+      .catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "journal not written"));
     return this.#adopted;
   }
 
@@ -119,12 +121,15 @@ export class Journal {
       await pause(clock, gatherMs, this.#closing.signal);
       this.#asked.delete(partition);
       if (this.#closing.signal.aborted) return;
-      await this.#look(partition).catch((error: unknown) => this.#missed(error, partition));
+      await this.#look(partition).catch((error: unknown) => this.#missed(partition, error));
     }
   }
 
-  #missed(error: unknown, partition?: Partition): void {
-    this.ports.log.warn({ ...(partition && { partition }), error: textOf(error) }, "journal not written");
+  /** A disk that is full stays so for long: it is said once, and not at each look. */
+  #missed(partition: Partition, error: unknown): void {
+    const level = this.#unwritten.has(partition) ? "debug" : "warn";
+    this.#unwritten.add(partition);
+    this.ports.log[level]({ partition, error: textOf(error) }, "journal not written");
   }
 
   async #look(partition: Partition): Promise<void> {
@@ -132,7 +137,8 @@ export class Journal {
     const kept = this.#kept.get(partition);
     const { browsers } = await poolStore.browsersOf(partition, node);
     const version = await store.poolVersion(partition);
-    if (kept?.version === version && kept.browsers === browsers) return;
+    const isChanged = kept?.version !== version || kept.browsers !== browsers;
+    if (!isChanged && !this.#unwritten.has(partition)) return;
     const configs = [...new Set(browsers.map(({ config }) => config))];
     const isPoolKept = kept?.version === version && configs.every((key) => key in kept.pool.templates);
     const pool = isPoolKept ? kept.pool : await store.readPool(partition, configs);
@@ -142,15 +148,18 @@ export class Journal {
     await (isOver ? this.#drop(partition) : this.#keep({ partition, version, pool, browsers }));
   }
 
+  /** It counts from now on, also where the disk has no room: Redis may be emptied before there is any. */
   async #keep(entry: JournalEntry): Promise<void> {
-    await this.ports.files.write(entry.partition, entry);
-    this.#kept.set(entry.partition, entry);
     const { partition, browsers } = entry;
+    this.#kept.set(partition, entry);
+    await this.ports.files.write(partition, entry);
+    if (this.#unwritten.delete(partition)) this.ports.log.info({ partition }, "journal written again");
     const leases = browsers.filter(({ state }) => state === "leased").length;
     this.ports.log.debug({ partition, browsers: browsers.length, leases }, "journal written");
   }
 
   async #drop(partition: Partition): Promise<void> {
+    this.#unwritten.delete(partition);
     if (this.#kept.delete(partition)) await this.ports.files.remove(partition);
   }
 

@@ -6,6 +6,7 @@ import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-pro
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { type FleetNetwork, type Machine, openFleetNetwork } from "./network.js";
+import { onSmallDisk } from "./small-disk.js";
 
 /** A daemon and its part of the network. */
 export interface Member {
@@ -16,6 +17,13 @@ export interface Member {
 export interface HeldLease extends Lease {
   readonly node: string;
   readonly client: RawCdp;
+}
+
+interface FleetOptions {
+  /** Settings of every daemon. */
+  readonly file?: Readonly<Record<string, object>>;
+  /** Nodes whose data are on a disk of their own, with its size in MiB. */
+  readonly disks?: Readonly<Record<string, number>>;
 }
 
 /** Browsers of the pool; two nodes of the three have room for all of them. */
@@ -34,21 +42,18 @@ export class FaultFleet {
   private constructor(
     readonly network: FleetNetwork,
     private readonly fake: FakeChromium,
+    private readonly options: FleetOptions,
   ) {}
 
-  static async open(openNetwork = openFleetNetwork): Promise<FaultFleet> {
-    const fleet = new FaultFleet(await openNetwork(), await makeFakeChromium());
+  static async open(openNetwork = openFleetNetwork, options: FleetOptions = {}): Promise<FaultFleet> {
+    const fleet = new FaultFleet(await openNetwork(), await makeFakeChromium(), options);
     for (let count = 0; count < 2; count += 1)
       fleet.controls.push(await fleet.#start("control", { node: direct }));
-    for (const id of ["a", "b", "c"])
-      fleet.nodes.set(
-        id,
-        await fleet.#start("node", {
-          ...standIn(fleet.fake),
-          drain: { limit_seconds: 0 },
-          node: { ...room, ...direct, id },
-        }),
-      );
+    for (const id of ["a", "b", "c"]) {
+      const file = { drain: { limit_seconds: 0 }, node: { ...room, ...direct, id } };
+      const started = fleet.#start("node", { ...standIn(fleet.fake), ...file }, options.disks?.[id]);
+      fleet.nodes.set(id, await started);
+    }
     await fleet.control.makePool({ name: "herd", size, timeout_seconds: 600 });
     return fleet;
   }
@@ -162,15 +167,20 @@ export class FaultFleet {
     await this.fake.remove();
   }
 
-  async #start(role: "control" | "node", file: Readonly<Record<string, object>>): Promise<Member> {
+  async #start(
+    role: "control" | "node",
+    file: Readonly<Record<string, object>>,
+    mebibytes?: number,
+  ): Promise<Member> {
     const machine = await this.network.join();
     const { server, node } = machine.settings;
     const place = new DaemonPlace({
       role,
       redisUrl: machine.redisUrl,
       ...(machine.port !== undefined && { port: machine.port }),
-      file: { ...file, server, node: { ...file["node"], ...node } },
+      file: { ...this.options.file, ...file, server, node: { ...file["node"], ...node } },
     });
-    return { machine, daemon: await spawnDaemon(place, machine.through) };
+    const disk = mebibytes === undefined ? [] : onSmallDisk(place, mebibytes);
+    return { machine, daemon: await spawnDaemon(place, [...machine.through, ...disk]) };
   }
 }

@@ -1,6 +1,7 @@
 import type { TestRedis } from "../../support/store/redis.js";
-import { canHaveNamespaces, openNamespaceNetwork } from "./namespace-network.js";
+import { openNamespaceNetwork } from "./namespace-network.js";
 import { openProxiedNetwork } from "./proxied-network.js";
+import { canHaveNamespaces } from "./switch.js";
 
 /** Where one daemon runs: its part of a network that a test takes from it. */
 export interface Machine {
@@ -16,12 +17,14 @@ export interface Machine {
   restore(): Promise<void>;
   /** Everything that it sends takes so much longer. */
   delay(ms: number): Promise<void>;
+  /** To the other side of a network that is parted, with all others that are moved; and back. */
+  move?(side: "this" | "other"): void;
 }
 
 /** Several machines and one Redis on this one. */
 export interface FleetNetwork {
   /** Told in each row of the table: what was really cut. */
-  readonly kind: "network namespaces" | "proxies on loopback";
+  readonly kind: "network namespaces" | "proxies on loopback" | "processes on loopback";
   readonly redis: RestartableRedis;
   join(): Promise<Machine>;
   close(): Promise<void>;

@@ -10,14 +10,19 @@ interface Place {
   readonly through: readonly string[];
   readonly host: string;
   readonly port: number;
+  /** Further settings, as `--replicaof …`. */
+  readonly more?: readonly string[];
+}
+
+/** What a test does to it besides. */
+export interface PlacedRedis extends RestartableRedis {
+  readonly url: string;
+  signal(signal: NodeJS.Signals): void;
+  close(): Promise<void>;
 }
 
 /** Writes are on its disk before they are answered, so that a kill takes none of them. */
-export async function openRestartableRedis({
-  through,
-  host,
-  port,
-}: Place): Promise<RestartableRedis & { readonly url: string; close(): Promise<void> }> {
+export async function openRestartableRedis({ through, host, port, more = [] }: Place): Promise<PlacedRedis> {
   const folder = newDirectory("redis");
   const settings = [
     "--bind",
@@ -38,13 +43,14 @@ export async function openRestartableRedis({
     url: `redis://${host}:${port}`,
     client,
     async start() {
-      const [program = "", ...args] = [...through, ...redisServer(...settings, ...kept)];
+      const [program = "", ...args] = [...through, ...redisServer(...settings, ...kept, ...more)];
       child = spawn(program, args, { stdio: "ignore" });
       const asking = client();
       asking.on("error", () => {});
       await asking.ping();
       asking.disconnect();
     },
+    signal: (signal: NodeJS.Signals) => void child?.kill(signal),
     async kill() {
       const ending = child;
       child = undefined;
