@@ -9,12 +9,13 @@ export type NamedKind =
   | "profiles"
   | "otlpDestinations"
   | "vaults"
+  | "vaultItems"
   | "projects";
 
 /** A request to delete something. */
 export interface Removal {
   readonly kind: NamedKind;
-  /** An id or a name. */
+  /** An id or a name; of an item of a vault, `itemRef` of its vault and its key. */
   readonly ref: string;
   readonly principal: Principal;
   /** Whether the request says that it repeats an earlier one. */
@@ -26,6 +27,9 @@ export interface RemovalNotes {
   note(about: string, id: string): Promise<void>;
   find(about: string): Promise<string | undefined>;
 }
+
+/** A vault is named without a slash, so that the first one ends it. */
+export const itemRef = (vault: string, key: string): string => `${vault}/${key}`;
 
 interface FirstRemovalPorts {
   readonly notes: RemovalNotes;

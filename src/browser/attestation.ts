@@ -108,7 +108,7 @@ export async function attest(
     return { at: timestampOf(clock.now()), denied: true, ...(reached && { allowed: true }) };
   } finally {
     canaryPath.close();
-    await cdp.send("Target.detachFromTarget", { sessionId: session }, { limitMs }).catch(() => {});
+    await cdp.leave(session, { limitMs }).catch(() => {});
   }
 }
 

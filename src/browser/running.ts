@@ -149,7 +149,7 @@ export class RunningChromium implements Chromium {
     const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
     cdp
       .send("Page.navigate", { url }, { session })
-      .finally(() => cdp.send("Target.detachFromTarget", { sessionId: session }))
+      .finally(() => cdp.leave(session))
       .catch(() => {});
   }
 
@@ -173,10 +173,18 @@ export class RunningChromium implements Chromium {
     credential: PasskeyCredential | undefined,
     added: (made: PasskeyCredential) => void = () => {},
   ): Promise<() => Promise<void>> {
-    const { cdp, clock, log } = this.launched;
+    const { cdp, clock, log, pipe } = this.launched;
     const authenticators = new PageAuthenticators({ cdp, clock, log, credential, added });
-    await authenticators.open();
-    return () => authenticators.close();
+    const release = pipe.lateDetaches.hold();
+    const disarm = async (): Promise<void> => {
+      await authenticators.close();
+      await release();
+    };
+    await authenticators.open().catch(async (error: unknown) => {
+      await disarm();
+      throw error;
+    });
+    return disarm;
   }
 
   get extensions(): readonly ExtensionDirectory[] {

@@ -22,6 +22,7 @@ export function makeItemOperations(ports: VaultPorts): ItemOperations {
     list: makeList(ports),
     get,
     update: makeUpdate(ports),
+    identify: makeIdentify(ports),
     remove: makeRemove(ports),
     events: makeEvents(ports, takeSeat),
     operate: makeOperate(ports),
@@ -88,11 +89,21 @@ function whyStale(
   return version === item.version ? undefined : refusal("stale_version");
 }
 
-const makeRemove =
-  (ports: VaultPorts): ItemOperations["remove"] =>
+const makeIdentify =
+  (ports: VaultPorts): ItemOperations["identify"] =>
   async (ref, key) => {
     const vault = await getVault(ports, ref);
     if (vault.kind === "refused") return vault;
-    const removed = await ports.store.removeItem(vault.value.id, key);
+    const item = await ports.store.findItem(vault.value.id, key);
+    return item ? done(item.id) : refusal("vault_item_not_found");
+  };
+
+const makeRemove =
+  (ports: VaultPorts): ItemOperations["remove"] =>
+  async (ref, key, expected) => {
+    const vault = await getVault(ports, ref);
+    if (vault.kind === "refused") return vault;
+    const removed = await ports.store.removeItem(vault.value.id, key, expected);
+    if (removed === "other") return refusal("item_mismatch");
     return removed === "removed" ? done(null) : refusal("vault_item_not_found");
   };

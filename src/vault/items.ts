@@ -1,6 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import type { Done, Refusal } from "../base/errors.js";
-import type { RequestId } from "../base/ids.js";
+import type { RequestId, VaultItemId } from "../base/ids.js";
 import type { FillOutcome } from "./fill.js";
 import type { ItemCreate, ItemOperation, ItemPatch } from "./item-bodies.js";
 import type { ItemEvent } from "./item.js";
@@ -34,7 +34,10 @@ export interface ItemOperations {
     asked: Waiting & { readonly expand?: boolean },
   ): Promise<Done<ShownItem> | Refusal>;
   update(vault: string, key: string, sent: Sent<ItemPatch>): Promise<Done<ShownItem> | Refusal>;
-  remove(vault: string, key: string): Promise<Done<null> | Refusal>;
+  /** What the key stands for now: the id of its item. It renews no link. */
+  identify(vault: string, key: string): Promise<Done<VaultItemId> | Refusal>;
+  /** `expected`: the id of the item that is meant; `item_mismatch` where the key has another. */
+  remove(vault: string, key: string, expected?: string): Promise<Done<null> | Refusal>;
   /** Waits for an event where there is none. */
   events(
     vault: string,

@@ -47,6 +47,8 @@ export interface OfferedLink {
 }
 
 /** An item that is to be kept, of the version after the one that was read. */
+export type ItemRemoval = "removed" | "missing" | "other";
+
 export interface ItemWrite {
   readonly id: VaultItemId;
   readonly key: string;
@@ -103,8 +105,8 @@ export interface VaultStore {
   findItem(vault: VaultId, key: string): Promise<VaultItem | undefined>;
   /** In the order in which they were made, read one after the other: all values of all may be much. */
   items(vault: VaultId): AsyncIterable<VaultItem>;
-  /** `missing`: there was none when it was asked for. */
-  removeItem(vault: VaultId, key: string): Promise<"removed" | "missing">;
+  /** `missing`: there was none when it was asked for; `other`: the key's is not the one that was expected. */
+  removeItem(vault: VaultId, key: string, expected?: string): Promise<ItemRemoval>;
 
   /** Gives the item the link, or the one that it has and that holds; undefined: it has changed. */
   renewLink(

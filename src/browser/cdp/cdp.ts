@@ -95,6 +95,19 @@ export class Cdp {
     return within(this.clock, limit, reply as Promise<Reply<M>>).finally(() => this.#pending.delete(id));
   }
 
+  /** Ends a session on a page, or has it ended once no passkey is armed (late-detaches.ts). */
+  async leave(id: string, to: { limitMs?: Millis } = {}): Promise<void> {
+    const detach = async (): Promise<void> => {
+      await this.send("Target.detachFromTarget", { sessionId: id }, to);
+    };
+    const left = {
+      sessions: [{ id, hasPages: false }],
+      ask: (method: string, params: object) => this.send(method as Method, params as never, { session: id }),
+      detach,
+    };
+    if (!this.pipe.lateDetaches.takes(left)) await detach();
+  }
+
   /**
    * Listens to an event of the given session, or of the browser's root session. Each event has one listener.
    * The returned function stops listening.

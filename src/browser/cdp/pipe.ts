@@ -3,6 +3,7 @@ import type { Millis } from "../../base/clock.js";
 import { type FairTurn, turns } from "../../base/fair-turns.js";
 import type { Frame } from "./frame.js";
 import { type FrameBudget, FrameAssembler } from "./frame-assembly.js";
+import { LateDetaches } from "./late-detaches.js";
 
 /** Raw CDP over the two pipes of `--remote-debugging-pipe`: NUL-terminated JSON messages. */
 export interface Pipe {
@@ -28,6 +29,8 @@ export interface Pipe {
    */
   hold(): void;
   resume(): void;
+  /** Whoever leaves a session on a page asks there first. */
+  readonly lateDetaches: LateDetaches;
 }
 
 /**
@@ -171,5 +174,6 @@ export function openPipe(
       return () => input.off("drain", listener);
     },
     ...holds,
+    lateDetaches: new LateDetaches(),
   };
 }

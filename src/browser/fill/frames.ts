@@ -64,9 +64,7 @@ export class PageFrames {
     const [page] = this.#sessions;
     if (page === undefined) return;
     // Those of the frames go with it.
-    await this.calls.cdp
-      .send("Target.detachFromTarget", { sessionId: page }, { limitMs: detachLimitMs })
-      .catch(() => {});
+    await this.calls.cdp.leave(page, { limitMs: detachLimitMs }).catch(() => {});
   }
 
   async #follow(target: string, session: string): Promise<void> {

@@ -27,7 +27,7 @@ export async function watchNavigation(
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
   const end = (): void => {
     for (const stop of stops) stop();
-    cdp.send("Target.detachFromTarget", { sessionId: session }).catch(() => {});
+    cdp.leave(session).catch(() => {});
   };
   let isClearing = false;
   let isBack = false;

@@ -52,7 +52,8 @@ const options = {
 /**
  * A passkey on every page of a browser, new ones and popups before their scripts run, by virtual
  * authenticators. Chromium 156 destroys those of a page whenever any session on that page ends, whoever had
- * it, so they are looked for again and again, and made anew.
+ * it. So such ends are put off (late-detaches.ts); since some come all the same, the authenticators are
+ * looked for again and again, and made anew.
  */
 export class PageAuthenticators {
   readonly #pages = new Map<string, ArmedPage>();
@@ -121,8 +122,10 @@ export class PageAuthenticators {
 
   async #arm(session: string): Promise<string> {
     const { cdp } = this.parts;
-    await cdp.send("WebAuthn.enable", { enableUI: false }, { session });
-    const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", { options }, { session });
+    // They are written at once: a page that asks in between is never answered.
+    const enabling = cdp.send("WebAuthn.enable", { enableUI: false }, { session });
+    const adding = cdp.send("WebAuthn.addVirtualAuthenticator", { options }, { session });
+    const [{ authenticatorId }] = await Promise.all([adding, enabling]);
     await this.#give(session, authenticatorId);
     return authenticatorId;
   }
@@ -160,10 +163,9 @@ export class PageAuthenticators {
     const credentialId = this.#credential?.credentialId ?? "";
     for (const { session, authenticator: authenticatorId } of this.#pages.values()) {
       if (session === from) continue;
-      this.parts.cdp
-        .send("WebAuthn.removeCredential", { authenticatorId, credentialId }, { session })
-        .then(() => this.#give(session, authenticatorId))
-        .catch(() => {});
+      const old = { authenticatorId, credentialId };
+      const removing = this.parts.cdp.send("WebAuthn.removeCredential", old, { session });
+      Promise.all([removing, this.#give(session, authenticatorId)]).catch(() => {});
     }
   }
 
@@ -187,8 +189,9 @@ export class PageAuthenticators {
     } catch (error) {
       if (!(error instanceof CdpRefused)) throw error;
       // What is left of it is in the way of another.
-      await this.parts.cdp.send("WebAuthn.disable", {}, { session }).catch(ignoreRefusal);
+      const clearing = this.parts.cdp.send("WebAuthn.disable", {}, { session }).catch(ignoreRefusal);
       if (this.#pages.has(session)) page.authenticator = await this.#arm(session);
+      await clearing;
     }
   }
 }

@@ -81,6 +81,10 @@ const named: Readonly<Record<Exclude<NamedKind, "projects">, FindNamed>> = {
   profiles: async ({ profiles }, ref) => idIn(await profiles.get(ref)),
   otlpDestinations: async ({ otlpDestinations }, ref) => idIn(await otlpDestinations.get(ref)),
   vaults: async ({ vaults }, ref) => idIn(await vaults.get(ref)),
+  vaultItems({ vaultItems }, ref) {
+    const end = ref.indexOf("/");
+    return vaultItems.identify(ref.slice(0, end), ref.slice(end + 1));
+  },
   async browsers({ sessions }, ref) {
     const got = await sessions.get(ref, { includeDeleted: false });
     if (got.kind === "refused" || got.value.kind !== "session") return refusal("browser_not_found");

@@ -3,9 +3,10 @@ import { firstClientId, type Frame, summarize } from "../../browser/cdp/frame.js
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import { PendingCalls } from "./pending-calls.js";
 import { ClosedTargets } from "./closed-targets.js";
+import { bindsContext, LeftSessions } from "./left-sessions.js";
 import { ProtectedTargets, refusalOf } from "./protected-targets.js";
 import { TargetHolds } from "./target-holds.js";
-import { codes, type Command, errorReply } from "./command.js";
+import { codes, type Command, errorReply, resultReply } from "./command.js";
 import { written } from "../gates/judge.js";
 import { CommandWriter, whyTooLong } from "./command-writer.js";
 import { ControlSession, type BridgeCommand } from "./control-session.js";
@@ -29,6 +30,8 @@ interface ClientCall {
   readonly session: CdpSession<BridgeClient>;
   readonly id: number;
   readonly method: string;
+  /** What it creates is a context that goes with the session. */
+  readonly bindsContext: boolean;
 }
 
 /** Is told of what happens on the pipe; it has to be as good as nothing, for it runs with each command. */
@@ -59,10 +62,16 @@ export class Bridge {
   readonly #closed = new ClosedTargets();
   readonly #stops: (() => void)[];
   readonly #control: ControlSession;
+  readonly #left: LeftSessions<BridgeClient>;
   readonly #recorder: BridgeRecorder | undefined;
 
   constructor(pipe: Pipe, clock: Clock, { sessions = usualSessions, recorder }: BridgeOptions = {}) {
     this.#control = new ControlSession(pipe, clock, this.#calls);
+    this.#left = new LeftSessions({
+      late: pipe.lateDetaches,
+      control: this.#control,
+      isPage: (target) => this.filled.isPage(target),
+    });
     this.#shares = new SessionQuotas(this.#sessions, sessions);
     this.#writer = new CommandWriter(pipe);
     this.#recorder = recorder;
@@ -116,7 +125,7 @@ export class Bridge {
     this.#shares.forget(root.owner);
     this.#writer.forget(root.owner);
     this.holds.forget(root.owner);
-    await this.#control.detach(root.id);
+    await this.#left.end(root, gone);
   }
 
   #send(root: CdpSession<BridgeClient>, command: Command): boolean {
@@ -138,12 +147,27 @@ export class Bridge {
       root.owner.deliver(refusalOf(command, refused));
       return false;
     }
+    const left = this.#left.find(session, command);
+    if (left) return this.#leave(left, session, command);
     this.#beforeClose(session, command);
-    const id = this.#calls.add({ kind: "client", session, id: command.id, method: command.method });
+    const { id: asked, method } = command;
+    const call = { session, id: asked, method, bindsContext: bindsContext(command) };
+    const id = this.#calls.add({ kind: "client", ...call });
     session.calls.add(id);
-    this.#shares.asked(root.owner, command.method);
+    this.#shares.asked(root.owner, method);
     this.#writer.write(body, { id, session: session.id, owner: root.owner });
-    this.#recorder?.sent(command.method);
+    this.#recorder?.sent(method);
+    return true;
+  }
+
+  /** Tells a client that a session has ended, as Chromium would. */
+  #leave(left: CdpSession<BridgeClient>, from: CdpSession<BridgeClient>, { id }: Command): boolean {
+    const params = { sessionId: left.id, targetId: left.target };
+    const to = from.isRoot ? {} : { sessionId: from.id };
+    from.owner.deliver(JSON.stringify({ method: "Target.detachedFromTarget", params, ...to }));
+    const gone = this.#detached(left.id);
+    from.owner.deliver(resultReply({ id, ...(from.isRoot ? {} : { session: from.id }) }, {}));
+    this.#left.end(left, gone).catch(() => {});
     return true;
   }
 
@@ -172,6 +196,7 @@ export class Bridge {
     if (call === undefined) return;
     const { session } = call;
     this.#answered(call, id);
+    if (call.bindsContext) this.#left.created(session, readReply(frame));
     session.owner.deliver(session.isRoot ? rootReply(frame, call.id, session.id) : withId(frame, call.id));
   }
 
@@ -195,7 +220,7 @@ export class Bridge {
   }
 
   #controlEvent(frame: Frame, method: string): void {
-    if (method === "Target.detachedFromTarget") return this.#detached(findDetachedSession(frame));
+    if (method === "Target.detachedFromTarget") return void this.#detached(findDetachedSession(frame));
     if (method === "Target.targetDestroyed") return this.#destroyed(findDestroyedTarget(frame) ?? "");
     if (method === "Target.targetCrashed") {
       this.#recorder?.state("page_crashed");
@@ -242,13 +267,14 @@ export class Bridge {
       .catch(() => this.#detached(session));
   }
 
-  #detached(id: string | undefined): void {
+  #detached(id: string | undefined): ReadonlySet<CdpSession<BridgeClient>> {
     const session = id === undefined ? undefined : this.#sessions.find(id);
-    if (!session) return;
+    if (!session) return new Set();
     const gone = this.#sessions.remove(session);
     this.#failCalls(gone, "Session was detached");
     for (const { owner, id: over } of gone) owner.detached(over);
     if (session.isRoot) session.owner.ended("target_closed");
+    return gone;
   }
 
   #failCalls(sessions: ReadonlySet<CdpSession<BridgeClient>>, message: string): void {

@@ -114,9 +114,9 @@ export class ControlSession {
     }
   }
 
-  /** Resolves when it is detached, whoever did it. */
-  async detach(session: string): Promise<void> {
-    await this.ask("Target.detachFromTarget", { sessionId: session }).catch((error: unknown) => {
+  /** Resolves when it is detached, whoever did it. `parent`: the session that it hangs below, or this one. */
+  async detach(session: string, parent?: string): Promise<void> {
+    await this.ask("Target.detachFromTarget", { sessionId: session }, parent).catch((error: unknown) => {
       // Detached already, or gone with the browser: either is what was wanted.
       if (!(error instanceof ChromiumRefused) && !this.#isClosed) throw error;
     });

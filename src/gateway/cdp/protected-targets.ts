@@ -61,6 +61,11 @@ export class ProtectedTargets {
     if (this.#pages.size === 0) this.#lateFrames.clear();
   }
 
+  /** Whether a target is a page, and no frame or worker. */
+  isPage(target: string): boolean {
+    return this.#groups.has(target);
+  }
+
   /** The browser has told of a target, whoever is attached to it. */
   created(info: TargetInfo): void {
     this.#groups.created(info);

@@ -1,8 +1,11 @@
 import { ItemCreate, ItemOperation, ItemPatch } from "../../vault/item-bodies.js";
 import type { WireNames } from "../../vault/wire-names.js";
+import { itemRef } from "../../access/first-removals.js";
+import { refusal } from "../../base/errors.js";
 import type { App } from "../bare-app.js";
+import type { HttpDeps } from "../deps.js";
 import { recordedFirst } from "../audit.js";
-import { callerOf, type InProject } from "../admission/caller.js";
+import { callerOf, type InProject, principalOf } from "../admission/caller.js";
 import { sendRefusal, sendRemoved } from "../errors.js";
 import { parseVaultRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
@@ -10,6 +13,7 @@ import {
   NoFields,
   VaultEventsQuery,
   VaultItemQuery,
+  VaultItemRemovalQuery,
   VaultItemRefParams,
   VaultRefParams,
 } from "../schemas/requests.js";
@@ -19,6 +23,7 @@ interface Deps {
   readonly inProject: InProject;
   /** Which of the two sets of names is answered. */
   readonly wireNames: WireNames;
+  readonly findRemoved: HttpDeps["findRemoved"];
 }
 const path = "/vaults/:id_or_name/items";
 const params = VaultItemRefParams;
@@ -27,6 +32,7 @@ const params = VaultItemRefParams;
 export function addVaultItems(app: App, deps: Deps): void {
   addReads(app, deps);
   addWrites(app, deps);
+  addRemoval(app, deps);
   addOperate(app, deps);
 }
 
@@ -90,16 +96,30 @@ function addWrites(app: App, { inProject, wireNames }: Deps): void {
       return got.kind === "refused" ? sendRefusal(reply, got) : reply.send(itemView(got.value, wireNames));
     },
   );
+}
 
-  app.delete(
-    `${path}/:key`,
-    { ...recordedFirst, schema: { ...operations.deleteVaultItem, params, body: NoFields } },
-    async (request, reply) => {
-      const { key } = request.params;
-      const got = await inProject(request).vaultItems.remove(parseVaultRef(request.params), key);
-      return sendRemoved(reply, got, callerOf(request, reply));
-    },
-  );
+/** The repeat of a request means the item that the first attempt meant, whatever has its key by now. */
+function addRemoval(app: App, { inProject, findRemoved }: Deps): void {
+  const schema = {
+    ...operations.deleteVaultItem,
+    params,
+    querystring: VaultItemRemovalQuery,
+    body: NoFields,
+  };
+  app.delete(`${path}/:key`, { ...recordedFirst, schema }, async (request, reply) => {
+    const { key } = request.params;
+    const vault = parseVaultRef(request.params);
+    const caller = callerOf(request, reply);
+    const { expected_item_id: expected } = request.query;
+    const ref = itemRef(vault, key);
+    const isRepeat = caller.retryCount > 0;
+    const meant =
+      expected ?? (await findRemoved({ kind: "vaultItems", ref, principal: principalOf(request), isRepeat }));
+    const { vaultItems } = inProject(request);
+    const got = await vaultItems.remove(vault, key, meant === ref ? undefined : meant);
+    const isGone = got.kind === "refused" && got.code === "item_mismatch" && expected === undefined;
+    return sendRemoved(reply, isGone ? refusal("vault_item_not_found") : got, caller);
+  });
 }
 
 function addOperate(app: App, { inProject, wireNames }: Deps): void {

@@ -192,6 +192,9 @@ const wait = Type.Optional(
   Type.Integer({ minimum: 0, maximum: 60, default: 0, description: "Seconds that the answer may wait" }),
 );
 export const VaultItemQuery = Type.Object({ expand: Type.Optional(Type.Enum(["payment_methods"])), wait });
+export const VaultItemRemovalQuery = Type.Object({
+  expected_item_id: text("The id of the item that is meant; 409 where the key has another by now"),
+});
 export const VaultEventsQuery = Type.Object({ after: text("The id of the last event that is known"), wait });
 const words = Type.String({ pattern: "^\\w{1,64}(,\\w{1,64})*$", maxLength: 4096 });
 const names = (description: string) =>

@@ -85,7 +85,7 @@ export const vaultOperations = {
     summary: "Delete an item and its values",
     takesBody: true,
     success: noContent("It is deleted"),
-    failures: [...ofItem, "audit_unavailable"],
+    failures: [...ofItem, "item_mismatch", "audit_unavailable"],
   },
   listVaultItemEvents: {
     tag: vaults,

@@ -6,6 +6,7 @@ import {
   type KnownLink,
   type ItemAdded,
   type ItemChanged,
+  type ItemRemoval,
   type ItemWrite,
   type NewItemEvent,
   type OfferedLink,
@@ -155,9 +156,10 @@ export class RedisVaultStore implements VaultStore {
       .toSorted((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1));
   }
 
-  async removeItem(vault: VaultId, key: string): Promise<"removed" | "missing"> {
+  async removeItem(vault: VaultId, key: string, expected?: string): Promise<ItemRemoval> {
     const item = await this.findItem(vault, key);
     if (!item) return "missing";
+    if (expected !== undefined && item.id !== expected) return "other";
     // One that is gone by then was removed by the first try of this, whose answer was lost, or by another.
     await this.#run("remove-vault-item", { vault, item: item.id }, { vault, id: item.id, key });
     return "removed";

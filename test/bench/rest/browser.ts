@@ -1,4 +1,5 @@
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
+import { LateDetaches } from "../../../src/browser/cdp/late-detaches.js";
 import type { Pipe } from "../../../src/browser/cdp/pipe.js";
 import type { Listener } from "../../../src/egress/parts.js";
 
@@ -11,6 +12,7 @@ const pipe: Pipe = {
   onDrained: () => () => {},
   hold() {},
   resume() {},
+  lateDetaches: new LateDetaches(),
 };
 const directories = {
   root: "",

@@ -111,6 +111,57 @@ test.each(rules)("an update: %s", async (_, keeps, breaks) => {
   expect(calls()).toHaveLength(keeps.length);
 });
 
+test("wallets cannot be updated: no update is of that type, nor of an account", async () => {
+  for (const type of ["wallet", "credential_account"])
+    expect(await call("PATCH", path, update({ description: "" }, { type }))).toMatchObject({
+      status: 400,
+      body: { code: "bad_request" },
+    });
+  expect(calls()).toEqual([]);
+});
+
+test("a card's update may leave its type out, and is told what the stored item is", async () => {
+  server().operations.answer("vaultItems.update", refusal("item_mismatch"));
+  for (const over of [{}, { type: "card" }])
+    expect(await call("PATCH", path, { spec: { provider: "issuer_b" }, ...over })).toMatchObject({
+      status: 409,
+      body: { code: "item_mismatch" },
+    });
+});
+
+const created = (fields: readonly object[]): object => ({
+  type: "credential",
+  spec: { provider: "native", fields },
+});
+/** The bounds of an update's definitions hold where an item is made, too. */
+const bounds: readonly (readonly [bound: string, keeps: readonly object[], breaks: readonly object[]])[] = [
+  [
+    "1 to 32 fields",
+    [created(many(1).map((name) => field(name))), created(many(32).map((name) => field(name)))],
+    [created([]), created(many(33).map((name) => field(name)))],
+  ],
+  [
+    "names of a letter and up to 63 letters, digits and underscores",
+    [created([field(`f${"x".repeat(63)}`)])],
+    ["", "9f", "a-b", `f${"x".repeat(64)}`].map((name) => created([field(name)])),
+  ],
+  [
+    "labels of 1 to 128 characters",
+    [created([field("f", { label: "l".repeat(128) })])],
+    ["", "l".repeat(129)].map((label) => created([field("f", { label })])),
+  ],
+  [
+    "values that are no null, not empty and of at most 16384 characters",
+    [created([field("f", { value: "x".repeat(16_384) })])],
+    ["", null, "x".repeat(16_385)].map((value) => created([field("f", { value })])),
+  ],
+];
+test.each(bounds)("a new item has %s", async (_, keeps, breaks) => {
+  for (const body of keeps) expect((await call("PUT", path, body)).status).toBe(200);
+  for (const body of breaks) expect((await call("PUT", path, body)).status).toBe(400);
+  expect(calls()).toHaveLength(keeps.length);
+});
+
 test("a key may have 255 characters, whichever these are", async () => {
   for (const name of ["k", "k".repeat(255), "é ü/?#%"]) {
     const got = await call("GET", `/vaults/logins/items/${encodeURIComponent(name)}`);

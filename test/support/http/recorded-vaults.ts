@@ -59,6 +59,7 @@ export const recordedVaultItems = (run: Run): ItemOperations => ({
   list: (...args) => run("vaultItems.list", args, done([shownItem])),
   get: (...args) => run("vaultItems.get", args, done(shownItem)),
   update: (...args) => run("vaultItems.update", args, done(shownItem)),
+  identify: (...args) => run("vaultItems.identify", args, done(shownItem.item.id)),
   remove: (...args) => run("vaultItems.remove", args, done(null)),
   events: (...args) =>
     run(
