@@ -2,6 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
+import { Cdp } from "../../src/browser/cdp/cdp.js";
+import { targetInfoOf } from "../../src/browser/cdp/target-event.js";
+import { within } from "../../src/base/deadline.js";
 import { openTestHost } from "../support/browser/chromium-host.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
 import { type Bare, bareCommand, spawnBare } from "./bare.js";
@@ -24,6 +27,10 @@ export async function benchLaunches({ runs }: { runs: number }): Promise<Report>
       await inRuns(runs, async (run) => ({
         unwalled: await spawnAll(await Promise.all(times(perRun).map(() => unwalledCommand(scratch)))),
         walled: await spawnAll(await Promise.all(times(perRun).map(() => walledCommand("chromium", host)))),
+        withPage: await spawnAll(
+          await Promise.all(times(perRun).map(() => walledCommand("chromium", host))),
+          seeFirstPage,
+        ),
         daemon: await fillPool(daemon, run),
       })),
     );
@@ -52,14 +59,20 @@ async function unwalledCommand(scratch: string): Promise<Walled> {
   return { ...(await bareCommand("chromium", profile)), discard };
 }
 
-async function spawnAll(commands: readonly Walled[]): Promise<number> {
+async function spawnAll(
+  commands: readonly Walled[],
+  isUp: (bare: Bare) => Promise<void> = async () => {},
+): Promise<number> {
   const left = [...commands];
   const bares: Bare[] = [];
   const started = systemClock.monotonic();
   await Promise.all(
     times(availableParallelism()).map(async () => {
-      for (let next = left.pop(); next; next = left.pop())
-        bares.push(await spawnBare(next.executable, next.switches, next.walls));
+      for (let next = left.pop(); next; next = left.pop()) {
+        const bare = await spawnBare(next.executable, next.switches, next.walls);
+        bares.push(bare);
+        await isUp(bare);
+      }
     }),
   );
   const tookMs = systemClock.monotonic() - started;
@@ -68,14 +81,27 @@ async function spawnAll(commands: readonly Walled[]): Promise<number> {
   return perMinute(tookMs);
 }
 
+/** The page that Chromium starts with, without which nobody can use it. */
+async function seeFirstPage({ pipe }: Bare): Promise<void> {
+  const cdp = new Cdp(pipe, systemClock);
+  const page = new Promise<void>((resolve) => {
+    cdp.on("Target.targetCreated", ({ targetInfo }) => {
+      if (targetInfoOf(targetInfo)?.type === "page") resolve();
+    });
+  });
+  await cdp.send("Target.setDiscoverTargets", { discover: true });
+  await within(systemClock, { what: "the first page", limitMs: 30_000 }, page);
+}
+
 interface Found {
   readonly daemon: number;
   readonly walled: number;
+  readonly withPage: number;
   readonly unwalled: number;
 }
 
 function report(found: readonly Found[]): Report {
-  const part = (beside: "walled" | "unwalled"): number =>
+  const part = (beside: "walled" | "withPage" | "unwalled"): number =>
     median(found.map((each) => each.daemon / each[beside]));
   const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
   const row = (what: string, key: keyof Found, share: number): string[] => [
@@ -94,6 +120,7 @@ function report(found: readonly Found[]): Report {
     rows: [
       row("the daemon", "daemon", 1),
       row("spawned, the same command line", "walled", part("walled")),
+      row("spawned, the same, until its first page is open", "withPage", part("withPage")),
       row("spawned, the switches alone", "unwalled", part("unwalled")),
     ],
     bars: [

@@ -49,7 +49,7 @@ export interface Tried {
   ms?: number;
 }
 
-/** The second of two tries counts, unless the first got out. */
+/** The last of several tries counts, unless one before got out. */
 export function outcomesOf(tried: readonly Tried[], proving: Proving): ReadonlyMap<Attempt, Outcome> {
   const outcomes = new Map<Attempt, Outcome>();
   for (const each of tried) {

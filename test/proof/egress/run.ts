@@ -22,6 +22,8 @@ import {
 const parallel = 4;
 /** So many attempts that have a browser of their own run beside the others. */
 const parallelAlone = 2;
+/** What is unsure is tried so often again. */
+const moreTries = 2;
 /** An attempt ends by itself: only what hangs takes so long. */
 const attemptLimitMs = 90_000;
 /** A control ends with what it has got out: only one that fails takes so long, and is begun once more. */
@@ -127,55 +129,67 @@ function has(need: Need, { source, world, dns }: Proving): boolean {
   return need === "privileged-cdp" || world[need] !== undefined;
 }
 
-async function shareAccess(
-  reach: Reach,
-  attempts: readonly Attempt[],
-  { proving, tried }: Trying,
-): Promise<void> {
-  if (attempts.length === 0 || proving.signal.aborted) return;
-  const accesses = [await proving.source.open(reach)];
-  // An attempt may take the browser with it, others' too: whatever is unsure is tried once more, on another
-  // one.
-  const renew = async (broken: ClientAccess | undefined): Promise<void> => {
-    if (accesses.at(-1) === broken) accesses.push(await proving.source.open(reach));
+/**
+ * Several at once in one browser. One that ends the browser, as some of headless-shell beneath BiDi do, takes
+ * others' attempts with it: what is unsure is tried again at the end, in browsers of its own.
+ */
+async function shareAccess(reach: Reach, attempts: readonly Attempt[], trying: Trying): Promise<void> {
+  const { source, signal } = trying.proving;
+  if (attempts.length === 0 || signal.aborted) return;
+  const accesses = [await source.open(reach)];
+  const renew = async (broken: ClientAccess): Promise<void> => {
+    if (accesses.at(-1) === broken) accesses.push(await source.open(reach));
   };
-  const left = attempts.map((attempt) => ({ attempt, isLast: false }));
-  const work = async (): Promise<void> => {
-    for (let next = left.shift(); next && !proving.signal.aborted; next = left.shift()) {
-      const each: Tried = {
-        attempt: next.attempt,
-        sink: await openSink(),
-        nonce: `n${randomBytes(6).toString("hex")}`,
-      };
+  const left = [...attempts];
+  const unsure: Attempt[] = [];
+  const lane = async (): Promise<void> => {
+    for (let next = left.shift(); next && !signal.aborted; next = left.shift()) {
       const access = accesses.at(-1);
-      tried.push(each);
-      const startedAt = performance.now();
-      if (access)
-        await tryOne(each, access, { ...proving, sinks: tried.map(({ sink }) => sink.port) }).catch(
-          (error: Error) => (each.unsure = error.message),
-        );
-      each.ms = Math.round(performance.now() - startedAt);
-      const outcome = outcomeOf(each, proving);
-      if (!needsAnother(outcome, next.attempt, proving) || next.isLast) {
-        proving.onOutcome?.(outcome);
-        continue;
-      }
-      left.push({ attempt: next.attempt, isLast: true });
+      if (!access || !(await needsAnother(next, access, trying))) continue;
+      unsure.push(next);
       await renew(access);
     }
   };
+  const isOneByOne = reach === "opened" || attempts[0]?.isAlone !== undefined;
   try {
-    await Promise.all(
-      Array.from({ length: reach === "opened" || attempts[0]?.isAlone ? 1 : parallel }, work),
-    );
+    await Promise.all(Array.from({ length: isOneByOne ? 1 : parallel }, lane));
   } finally {
     await Promise.all(accesses.map((access) => access.close()));
   }
+  for (const attempt of unsure) await tryAgain(reach, attempt, trying);
 }
 
-/** What is unsure, and a control that failed. */
-const needsAnother = ({ verdict }: Outcome, attempt: Attempt, proving: Proving): boolean =>
-  verdict === "unsure" || (verdict === "held" && isControl(attempt, proving));
+async function tryAgain(reach: Reach, attempt: Attempt, trying: Trying): Promise<void> {
+  for (let tries = 1; tries <= moreTries && !trying.proving.signal.aborted; tries += 1) {
+    const access = await trying.proving.source.open(reach);
+    try {
+      if (!(await needsAnother(attempt, access, trying, tries === moreTries))) return;
+    } finally {
+      await access.close();
+    }
+  }
+}
+
+/** Tries it; true where it is unsure, or a control that failed, unless that was the last try. */
+async function needsAnother(
+  attempt: Attempt,
+  access: ClientAccess,
+  { proving, tried }: Trying,
+  isLast = false,
+): Promise<boolean> {
+  const each: Tried = { attempt, sink: await openSink(), nonce: `n${randomBytes(6).toString("hex")}` };
+  tried.push(each);
+  const startedAt = performance.now();
+  await tryOne(each, access, { ...proving, sinks: tried.map(({ sink }) => sink.port) }).catch(
+    (error: Error) => (each.unsure = error.message),
+  );
+  each.ms = Math.round(performance.now() - startedAt);
+  const outcome = outcomeOf(each, proving);
+  const { verdict } = outcome;
+  const isOver = verdict !== "unsure" && !(verdict === "held" && isControl(attempt, proving));
+  if (isOver || isLast) proving.onOutcome?.(outcome);
+  return !isOver;
+}
 
 /** Does the attempt have to get out there? */
 const isControl = ({ reachesPlain }: Attempt, { isPlain }: Proving): boolean =>
