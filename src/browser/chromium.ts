@@ -102,10 +102,7 @@ export interface Directories {
   /** Files for `DOM.setFileInputFiles` may lie in this directory. */
   readonly uploads: string;
   readonly temporary: string;
-  /** XDG_CACHE_HOME, XDG_CONFIG_HOME, the parent of XDG_DATA_HOME, and where NSS keeps certificates. */
-  readonly cache: string;
-  readonly configuration: string;
-  readonly data: string;
+  /** Where NSS keeps certificates. */
   readonly keys: string;
   /** The X server makes its socket here, beside the file that lets clients in. */
   readonly display: string;

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { chmod, chown, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
+import { chmod, chown, lchown, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf } from "../base/errno.js";
 import type { Directories } from "./chromium.js";
@@ -17,21 +17,20 @@ export const isWorkspaceName = (name: string): boolean => /^b-[0-9a-f]{12}$/.tes
 /**
  * Names the directories of one browser under `scratch`. `root` is the browser's HOME. `downloads` is the
  * place that Chromium itself would choose under it, so that a download lands there even where no CDP command
- * names a place.
+ * names a place. What only Chromium uses lies in the temporary directory, so that a private root needs no
+ * mount for it (DECISIONS.md 120).
  */
 export function directoriesOf(scratch: string, name: string): Directories {
   const root = join(scratch, name);
+  const temporary = join(root, "tmp");
   return {
     root,
     profile: join(root, "profile"),
     extensions: join(root, "extensions"),
     downloads: join(root, "Downloads"),
     uploads: join(root, "uploads"),
-    temporary: join(root, "tmp"),
-    cache: join(root, ".cache"),
-    configuration: join(root, ".config"),
-    data: join(root, ".local"),
-    keys: join(root, ".pki"),
+    temporary,
+    keys: join(temporary, "keys"),
     display: join(root, "display"),
     authority: join(root, "xauthority"),
   };
@@ -52,10 +51,11 @@ export async function makeDirectories(
   uid: number | null,
   sizedScratch?: SizedScratch,
 ): Promise<void> {
-  const { root, extensions: _, authority: __, ...inner } = directories;
+  const { root, extensions: _, authority: __, keys, ...inner } = directories;
   await makeRoot(root, uid, sizedScratch);
   await makeExtensionDirectory(directories);
   await Promise.all(Object.values(inner).map((path: string) => makeOwned(path, uid)));
+  await makeOwned(keys, uid);
 }
 
 async function makeRoot(path: string, uid: number | null, sizedScratch?: SizedScratch): Promise<void> {
@@ -73,7 +73,7 @@ export async function makeExtensionDirectory({ extensions }: Directories): Promi
 /** Makes one directory for its owner alone. */
 export async function makeOwned(path: string, uid: number | null): Promise<void> {
   await mkdir(path, { mode: 0o700 });
-  if (uid !== null) await chown(path, uid, uid);
+  if (uid !== null) await lchown(path, uid, uid);
 }
 
 /** A process that is just ending may still write, so the removal is repeated. */

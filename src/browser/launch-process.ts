@@ -51,20 +51,14 @@ export function spawnChromium(
 }
 
 /** The whole environment of a browser: nothing of the daemon's own gets in. */
-const environmentOf = ({
-  root,
-  temporary,
-  cache,
-  configuration,
-  data,
-}: Directories): Record<string, string> => ({
+const environmentOf = ({ root, temporary }: Directories): Record<string, string> => ({
   // Chromium starts programs of a desktop by their names, such as xdg-open; here it finds none.
   PATH: "/nonexistent",
   HOME: root,
   TMPDIR: temporary,
-  XDG_CONFIG_HOME: configuration,
-  XDG_CACHE_HOME: cache,
-  XDG_DATA_HOME: `${data}/share`,
+  XDG_CONFIG_HOME: `${temporary}/config`,
+  XDG_CACHE_HOME: `${temporary}/cache`,
+  XDG_DATA_HOME: `${temporary}/data`,
   XDG_RUNTIME_DIR: temporary,
   LANG: "C.UTF-8",
   // There is no desktop to talk to. Chromium finds out faster that a named bus is missing than that it has to

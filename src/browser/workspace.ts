@@ -7,6 +7,7 @@ import {
   emptyDirectory,
   makeDirectories,
   makeExtensionDirectory,
+  makeOwned,
   newWorkspaceName,
   removeRoot,
 } from "./directories.js";
@@ -46,17 +47,18 @@ export async function makeWorkspace(
  * Makes what an ended browser has left ready for its next start. Its root belongs to the browser, which may
  * have replaced our entries there, with a link that we would write through, for instance.
  */
-export async function repairWorkspace({ directories }: Workspace): Promise<void> {
-  const { root, extensions, authority: _, ...inner } = directories;
+export async function repairWorkspace({ directories, uid }: Workspace): Promise<void> {
+  const { root, extensions, authority: _, keys, ...inner } = directories;
   const { temporary } = directories;
   await Promise.all([
     rm(join(root, "policy"), { recursive: true, force: true }),
     ...Object.values(inner).map(checkDirectory),
   ]);
-  if (await isOurs(extensions)) return await emptyDirectory(temporary);
+  await emptyDirectory(temporary);
+  await makeOwned(keys, uid);
+  if (await isOurs(extensions)) return;
   await rm(extensions, { recursive: true, force: true });
   await makeExtensionDirectory(directories);
-  await emptyDirectory(temporary);
 }
 
 async function checkDirectory(path: string): Promise<void> {

@@ -67,6 +67,7 @@ function withoutRoot(host: BrowserHost): BrowserHost {
       sandbox: walls.sandbox,
       tools,
       system: [],
+      desktop: [],
       libraries: [],
       programs: [],
       policies: "",

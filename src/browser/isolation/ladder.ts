@@ -9,7 +9,7 @@ import { findTool } from "../executable.js";
 import { type Rung, rungsFrom } from "./rungs.js";
 import { findSandbox, sandboxTrial, trialPrograms } from "./sandbox.js";
 import { makeFilter, startWalled } from "./syscall-filter.js";
-import { directoryOf, findLibraries, findSystemFiles, makeEtc } from "./system-files.js";
+import { directoryOf, findDesktopFiles, findLibraries, findSystemFiles, makeEtc } from "./system-files.js";
 import { type IsolationTools, makeWalls, type Walls, type WallParts } from "./walls.js";
 
 interface LadderSettings {
@@ -81,14 +81,16 @@ function formsOf({ forms }: Rung, uid: number | null): readonly (WallParts["form
 async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "rung" | "sandbox" | "form">> {
   const { executables, prlimit, readable, scratch, tools, xvfb, policies } = settings;
   const places = await Promise.all(executables.map(directoryOf));
-  const [system, libraries, xkbcomp, shell] = await Promise.all([
+  const [system, desktop, libraries, xkbcomp, shell] = await Promise.all([
     findSystemFiles([...new Set([...places, ...readable])]),
+    findDesktopFiles(),
     findLibraries(readable),
     findTool("xkbcomp"),
     realpath("/bin/sh").catch(() => undefined),
   ]);
   return {
     system,
+    desktop,
     libraries,
     tools,
     policies,

@@ -12,6 +12,8 @@ export interface PrivateRoot {
   readonly closesUserNamespaces: boolean;
   /** The host's files that all browsers see alike (`findSystemFiles`). */
   readonly system: readonly string[];
+  /** What those with a display see besides. */
+  readonly desktop: readonly string[];
   /** What every program needs (`findLibraries`). */
   readonly libraries: readonly string[];
   /** The directory with its /etc (`makeEtc`). */
@@ -67,13 +69,23 @@ const scratch = (path: string): string[] => ["--size", `${scratchBytes}`, "--per
 const procOptions = (proc: PrivateRoot["proc"]): string[] =>
   proc === "own" ? ["--proc", "/proc"] : ["--bind", "/proc", "/proc"];
 
+/** What Chromium opens in /dev, and /dev/zero. `--dev` would make four mounts more, one for terminals. */
+const devices = ["null", "zero", "random", "urandom"].flatMap((name) => [
+  "--dev-bind",
+  `/dev/${name}`,
+  `/dev/${name}`,
+]);
+
 /**
  * These are mounted before what lies below them; `closing` makes them read-only after all mounts are made.
  */
 const base = (proc: PrivateRoot["proc"]): string[] => [
   ...procOptions(proc),
-  "--dev",
+  "--perms",
+  "0755",
+  "--tmpfs",
   "/dev",
+  ...devices,
   ...scratch("/dev/shm"),
   ...scratch("/tmp"),
 ];
@@ -87,19 +99,16 @@ const ownDirectories = ({
   temporary,
   extensions,
   uploads,
-  cache,
-  configuration,
-  data,
   keys,
+  root,
 }: Directories): string[] => [
   ...passable([profile]),
   // Chromium writes the index of an extension's rules beside its files, which are the daemon's.
-  ...[profile, downloads, temporary, extensions, cache, configuration, data, keys].flatMap((path) => [
-    "--bind",
-    path,
-    path,
-  ]),
+  ...[profile, downloads, temporary, extensions].flatMap((path) => ["--bind", path, path]),
   ...shown([uploads]),
+  "--symlink",
+  keys,
+  join(root, ".pki"),
 ];
 
 /** The directory of displays' sockets, outside and inside. */
@@ -107,8 +116,8 @@ const displaySockets = "/tmp/.X11-unix";
 
 /** The options of bwrap(1), to be followed by the command. */
 export function privateRoot(wanted: PrivateRoot): string[] {
-  const { form, proc, system, etc, directories, programs, policies, filter, hasDisplay, resolvesNames } =
-    wanted;
+  const { form, proc, system, desktop, etc, directories, programs, policies, filter } = wanted;
+  const { hasDisplay, resolvesNames } = wanted;
   const display = [...shown([directories.authority]), "--ro-bind", directories.display, displaySockets];
   return [
     ...userNamespace(wanted),
@@ -117,6 +126,7 @@ export function privateRoot(wanted: PrivateRoot): string[] {
     ...(form === "root" ? rightsToGiveUpRights : []),
     ...base(proc),
     ...system,
+    ...(hasDisplay ? desktop : []),
     ...etcOptions(etc),
     ...(resolvesNames ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"] : []),
     ...(policies === undefined
@@ -165,7 +175,7 @@ export interface DisplayPrograms {
  * without a network.
  */
 export function displayRoot(wanted: PrivateRoot, { xvfb, xkbcomp, shell }: DisplayPrograms): string[] {
-  const { form, proc, system, etc, directories, programs, filter } = wanted;
+  const { form, proc, system, desktop, etc, directories, programs, filter } = wanted;
   return [
     ...userNamespace({ ...wanted, closesUserNamespaces: false }),
     ...namespaces,
@@ -174,6 +184,7 @@ export function displayRoot(wanted: PrivateRoot, { xvfb, xkbcomp, shell }: Displ
     ...(form === "root" ? rightsToGiveUpRights : []),
     ...base(proc),
     ...system,
+    ...desktop,
     ...etcOptions(etc),
     ...shown([...programs, xvfb, xkbcomp]),
     "--ro-bind",

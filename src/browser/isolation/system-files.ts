@@ -10,9 +10,7 @@ const readable = [
   "/usr/lib",
   "/usr/lib64",
   "/usr/lib32",
-  ...["fonts", "fontconfig", "zoneinfo", "ca-certificates", "X11", "mime", "glib-2.0", "icons"].map(
-    (name) => `/usr/share/${name}`,
-  ),
+  ...["fonts", "fontconfig", "zoneinfo", "ca-certificates", "mime"].map((name) => `/usr/share/${name}`),
   "/usr/local/share/fonts",
   "/var/cache/fontconfig",
   "/etc/fonts",
@@ -20,6 +18,9 @@ const readable = [
   "/etc/pki",
   "/etc/ld.so.cache",
 ];
+
+/** What GTK and the X server's keyboard read; without a display nobody does. */
+const ofDisplays = ["X11", "glib-2.0", "icons"].map((name) => `/usr/share/${name}`);
 
 /** Where /usr is merged these are links; otherwise they are directories that hold the libraries. */
 const libraries = ["/lib", "/lib64", "/lib32"];
@@ -60,6 +61,10 @@ export async function findSystemFiles(extra: readonly string[]): Promise<readonl
 }
 
 const isInUsrLib = (path: string): boolean => path.startsWith("/usr/lib/") || path.startsWith("/usr/lib64/");
+
+/** What a browser with a display, and its X server, need besides. */
+export const findDesktopFiles = async (): Promise<readonly string[]> =>
+  (await Promise.all(ofDisplays.map(optionsFor))).flat();
 
 /** What a program needs to be started at all: the system's libraries, and each `extra` path. */
 export async function findLibraries(extra: readonly string[]): Promise<readonly string[]> {

@@ -53,6 +53,7 @@ export interface WallParts {
   readonly form?: PrivateRoot["form"];
   readonly tools: IsolationTools;
   readonly system: readonly string[];
+  readonly desktop: readonly string[];
   readonly libraries: readonly string[];
   readonly displayPrograms?: DisplayPrograms;
   /** Programs that browsers get to see, since they are started before Chromium. */
@@ -111,7 +112,7 @@ function displayOf(parts: WallParts, inside: WalledIn, command: readonly string[
 }
 
 function rootOf(
-  { form, rung, system, libraries, programs, policies, filter, etcOf, tools }: WallParts,
+  { form, rung, system, desktop, libraries, programs, policies, filter, etcOf, tools }: WallParts,
   inside: WalledIn,
 ): PrivateRoot | undefined {
   if (form === undefined) return undefined;
@@ -123,6 +124,7 @@ function rootOf(
     proc: rung.proc ?? "own",
     closesUserNamespaces: !rung.hasSandbox && form === "user-namespace",
     system,
+    desktop,
     libraries,
     programs: givesUpRights ? [tools.setpriv, ...programs] : programs,
     etc: etcOf(own),

@@ -105,6 +105,8 @@ function grouped(
 interface Trying {
   readonly proving: Proving;
   readonly tried: Tried[];
+  /** No further try follows. */
+  readonly isLast?: boolean;
 }
 
 async function shareAccesses(groups: readonly Group[], trying: Trying): Promise<void> {
@@ -160,13 +162,16 @@ async function shareAccess(reach: Reach, attempts: readonly Attempt[], trying: T
 }
 
 async function tryAgain(reach: Reach, attempt: Attempt, trying: Trying): Promise<void> {
-  for (let tries = 1; tries <= moreTries && !trying.proving.signal.aborted; tries += 1) {
-    const access = await trying.proving.source.open(reach);
-    try {
-      if (!(await needsAnother(attempt, access, trying, tries === moreTries))) return;
-    } finally {
-      await access.close();
-    }
+  for (let tries = 1; tries <= moreTries && !trying.proving.signal.aborted; tries += 1)
+    if (!(await needsAnotherAlone(reach, attempt, { ...trying, isLast: tries === moreTries }))) return;
+}
+
+async function needsAnotherAlone(reach: Reach, attempt: Attempt, trying: Trying): Promise<boolean> {
+  const access = await trying.proving.source.open(reach);
+  try {
+    return await needsAnother(attempt, access, trying);
+  } finally {
+    await access.close();
   }
 }
 
@@ -174,8 +179,7 @@ async function tryAgain(reach: Reach, attempt: Attempt, trying: Trying): Promise
 async function needsAnother(
   attempt: Attempt,
   access: ClientAccess,
-  { proving, tried }: Trying,
-  isLast = false,
+  { proving, tried, isLast = false }: Trying,
 ): Promise<boolean> {
   const each: Tried = { attempt, sink: await openSink(), nonce: `n${randomBytes(6).toString("hex")}` };
   tried.push(each);

@@ -10,6 +10,7 @@ export function withoutPrivateRoot(host: BrowserHost): BrowserHost {
     sandbox: "namespace",
     tools: host.tools,
     system: [],
+    desktop: [],
     libraries: [],
     programs: [],
     policies: "/none",
