@@ -204,6 +204,17 @@ export class Slot implements LocalBrowser {
     }
   }
 
+  /**
+   * Whether what is lent here may live longer than a drain of that limit, or has a profile that is saved at
+   * its end, also while that is under way.
+   */
+  mayOutlast(drainLimitMs: Millis): boolean {
+    const { lease } = this.activity;
+    if (this.profile?.isSaved && (lease !== undefined || this.isEnding)) return true;
+    const held = this.record?.lease;
+    return lease !== undefined && held?.id === lease && held.timeoutSeconds * 1000 > drainLimitMs;
+  }
+
   /** Whether its end was decided here; its exit is then no crash. */
   get isEnding(): boolean {
     return this.#ending.signal.aborted;

@@ -22,6 +22,8 @@ export interface NodePod {
 
 const costAnnotation = "controller.kubernetes.io/pod-deletion-cost";
 const fieldManager = "remuda-operator";
+/** The server is asked to end each watch then. */
+const watchMs: Millis = 240_000;
 
 const poolParser = parserOf("a BrowserPool", BrowserPool);
 const listParser = parserOf(
@@ -94,29 +96,39 @@ export class Cluster {
 
   /**
    * Tells the names of resources that change, from that version on. It ends with the connection, in whatever
-   * way that ends.
+   * way that ends, and where the server has neither begun nor ended it in time: one that is stopped, or a
+   * load balancer before one that is gone, may keep a connection open for ever.
    */
   async watch(version: string, onChange: (name: string) => void): Promise<void> {
     const { group, version: apiVersion, plural, namespace } = this.#where;
     const path = `/apis/${group}/${apiVersion}/namespaces/${namespace}/${plural}`;
-    const query = { resourceVersion: version, timeoutSeconds: 240, allowWatchBookmarks: true };
-    const { stopping } = this.options;
+    const query = { resourceVersion: version, timeoutSeconds: watchMs / 1000, allowWatchBookmarks: true };
+    const { stopping, clock, limitMs } = this.options;
     const told = (_phase: string, object: { metadata?: { name?: string } } | undefined): void => {
       if (object?.metadata?.name) onChange(object.metadata.name);
     };
     let end = (): void => {};
     const over = new AbortController();
+    let cancel = (): void => {};
     try {
       await new Promise<void>((resolve, reject) => {
+        const endIn = (ms: Millis, what: string): void => {
+          cancel();
+          cancel = clock.after(ms, () => reject(new Error(`a watch was not ${what} in ${ms} ms`)));
+        };
         const done = (error: unknown): void => (error ? reject(error as Error) : resolve());
         stopping.addEventListener("abort", () => resolve(), { once: true, signal: over.signal });
+        endIn(limitMs, "begun");
         void this.#watch.watch(path, query, told, done).then((controller) => {
           end = () => controller.abort();
-          if (stopping.aborted) end();
+          // One that is begun too late is nobody's.
+          if (over.signal.aborted) end();
+          else endIn(watchMs + limitMs, "ended");
         }, done);
       });
     } finally {
       over.abort();
+      cancel();
       end();
     }
   }

@@ -16,6 +16,13 @@ export interface RemotePool {
   readonly fill?: { readonly reason: string; readonly lastError?: string };
 }
 
+/** What is lent on one node. */
+export interface NodeLeases {
+  readonly leased: number;
+  /** Its drain may not see the end of some of it. */
+  readonly outlastsDrain: boolean;
+}
+
 /** The API's own word and sentence for a refusal. */
 export class ApiRefusal extends Error {
   constructor(
@@ -29,6 +36,14 @@ export class ApiRefusal extends Error {
   /** The request itself is wrong: it fails for as long as the resource says what it says. */
   get isOfRequest(): boolean {
     return this.status === 400 || this.status === 409 || this.status === 422;
+  }
+}
+
+/** It did not answer in time, or not as the API does. */
+export class ApiUnavailable extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : "the API could not be asked", { cause });
+    this.name = "ApiUnavailable";
   }
 }
 
@@ -52,7 +67,12 @@ const refusalParser = parserOf(
 );
 const scalingParser = parserOf(
   "what the API tells of nodes",
-  Type.Object({ by_node: Type.Array(Type.Object({ id: Type.String(), leased: Count })) }),
+  Type.Object({
+    by_node: Type.Array(
+      // Controls of an earlier release do not tell the last.
+      Type.Object({ id: Type.String(), leased: Count, outlasts_drain: Type.Optional(Type.Boolean()) }),
+    ),
+  }),
 );
 
 function remotePool(given: unknown): RemotePool {
@@ -95,61 +115,76 @@ interface Request {
 export class PoolApi {
   constructor(private readonly options: ApiOptions) {}
 
-  async find(name: string): Promise<RemotePool | undefined> {
-    const got = await this.#ask({ method: "GET", path: `/browser_pools/${encodeURIComponent(name)}` });
-    return got === undefined ? undefined : remotePool(got);
+  /** `pool`: its name or its id. */
+  async find(pool: string): Promise<RemotePool | undefined> {
+    return await this.#ask({ method: "GET", path: pathOf(pool) }, ifThere(remotePool));
   }
 
   /** Many operators that create the same pool get the same one, by the resource's own id as the key. */
   async create(body: { name: string; size: number }, key: string): Promise<RemotePool> {
-    return remotePool(await this.#ask({ method: "POST", path: "/browser_pools", body, key }));
+    return await this.#ask({ method: "POST", path: "/browser_pools", body, key }, remotePool);
   }
 
-  async update(name: string, body: object): Promise<RemotePool | undefined> {
-    const path = `/browser_pools/${encodeURIComponent(name)}`;
-    const got = await this.#ask({ method: "PATCH", path, body });
-    return got === undefined ? undefined : remotePool(got);
+  async update(pool: string, body: object): Promise<RemotePool | undefined> {
+    return await this.#ask({ method: "PATCH", path: pathOf(pool), body }, ifThere(remotePool));
   }
 
   /** One that is not there is deleted. */
-  async remove(name: string, isForced: boolean): Promise<void> {
-    const path = `/browser_pools/${encodeURIComponent(name)}`;
-    await this.#ask({ method: "DELETE", path, body: { force: isForced } });
+  async remove(pool: string, isForced: boolean): Promise<void> {
+    await this.#ask({ method: "DELETE", path: pathOf(pool), body: { force: isForced } }, () => undefined);
   }
 
-  /** How many leases each node has. */
-  async leasesByNode(): Promise<ReadonlyMap<string, number>> {
-    const got = scalingParser.value(await this.#ask({ method: "GET", path: "/scaling" }));
-    return new Map(got.by_node.map(({ id, leased }) => [id, leased]));
+  async leasesByNode(): Promise<ReadonlyMap<string, NodeLeases>> {
+    return await this.#ask({ method: "GET", path: "/scaling" }, leasesByNode);
   }
 
-  /** Undefined where there is no such thing. */
-  async #ask({ method, path, body, key }: Request): Promise<unknown> {
-    const { url, key: apiKey, clock, limitMs, stopping } = this.options;
+  /** `read` is given undefined where there is no such thing. */
+  async #ask<Answer>(request: Request, read: (answer: unknown) => Answer): Promise<Answer> {
+    const { clock, limitMs, stopping } = this.options;
     const late = new AbortController();
     const cancel = clock.after(limitMs, () =>
       late.abort(new Error(`the API did not answer in ${limitMs} ms`)),
     );
     try {
-      const response = await fetch(new URL(path, url), {
-        method,
-        redirect: "error",
-        signal: AbortSignal.any([late.signal, stopping]),
-        headers: {
-          authorization: `Bearer ${apiKey.reveal()}`,
-          ...(body && { "content-type": "application/json" }),
-          ...(key !== undefined && { "idempotency-key": key }),
-        },
-        ...(body && { body: JSON.stringify(body) }),
-      });
-      const text = await response.text();
-      if (response.status === 404) return undefined;
-      if (response.ok) return text === "" ? undefined : (JSON.parse(text) as unknown);
-      throw refusalOf(response.status, text);
+      return read(await this.#send(request, AbortSignal.any([late.signal, stopping])));
+    } catch (error) {
+      throw error instanceof ApiRefusal ? error : new ApiUnavailable(error);
     } finally {
       cancel();
     }
   }
+
+  async #send({ method, path, body, key }: Request, signal: AbortSignal): Promise<unknown> {
+    const response = await fetch(new URL(path, this.options.url), {
+      method,
+      redirect: "error",
+      signal,
+      headers: {
+        authorization: `Bearer ${this.options.key.reveal()}`,
+        ...(body && { "content-type": "application/json" }),
+        ...(key !== undefined && { "idempotency-key": key }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (response.status === 404) return undefined;
+    if (response.ok) return text === "" ? undefined : (JSON.parse(text) as unknown);
+    throw refusalOf(response.status, text);
+  }
+}
+
+const pathOf = (pool: string): string => `/browser_pools/${encodeURIComponent(pool)}`;
+
+const ifThere =
+  <Thing>(read: (answer: unknown) => Thing) =>
+  (answer: unknown): Thing | undefined =>
+    answer === undefined ? undefined : read(answer);
+
+function leasesByNode(answer: unknown): ReadonlyMap<string, NodeLeases> {
+  const { by_node: nodes } = scalingParser.value(answer);
+  return new Map(
+    nodes.map(({ id, leased, outlasts_drain: outlastsDrain = false }) => [id, { leased, outlastsDrain }]),
+  );
 }
 
 /** What stands before the API answers in words of its own, which are not repeated. */

@@ -17,6 +17,8 @@ export interface NodeLoad {
   readonly maxBrowsers: number;
   readonly held: { readonly browsers: number; readonly bytes: number };
   readonly leased: number;
+  /** Its drain may not see the end of what is lent there. */
+  readonly outlastsDrain: boolean;
 }
 
 /** A pool as a scaler sees it; `browserBytes` is the memory class of its browsers. */
@@ -148,7 +150,7 @@ async function loadOfPool(
 
 async function loadOfNode(
   { nodes, overcommit }: ScalingPorts,
-  { id, isDraining, isLate, canLaunch, memoryBytes: bytes, maxBrowsers }: LivingNode,
+  { id, isDraining, isLate, canLaunch, memoryBytes: bytes, maxBrowsers, outlastsDrain }: LivingNode,
   leased: ReadonlyMap<NodeId, number>,
 ): Promise<NodeLoad> {
   return {
@@ -159,5 +161,6 @@ async function loadOfNode(
     maxBrowsers,
     held: await nodes.occupancy(id),
     leased: leased.get(id) ?? 0,
+    outlastsDrain: outlastsDrain === true,
   };
 }

@@ -1,6 +1,6 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@prometheus-io/lezer-promql";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
@@ -11,7 +11,7 @@ import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.j
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { makeLogBook, send } from "../support/http/http-server.js";
 import { evaluate, matchersOf, type Scrapes } from "../support/observe/promql.js";
-import { samplesIn } from "../support/observe/series.js";
+import { samplesIn, seriesIn } from "../support/observe/series.js";
 
 interface Panel {
   readonly title: string;
@@ -23,7 +23,8 @@ interface Dashboard {
   readonly templating: { readonly list: readonly { readonly name: string; readonly definition?: string }[] };
 }
 
-const file = join(import.meta.dirname, "../../k8s/grafana-dashboard.json");
+const root = join(import.meta.dirname, "../..");
+const file = join(root, "k8s/grafana-dashboard.json");
 const dashboard = JSON.parse(readFileSync(file, "utf8")) as Dashboard;
 const panels = dashboard.panels.filter(({ targets }) => targets !== undefined);
 const queries = panels.flatMap(({ title, targets = [] }) => targets.map((target) => ({ title, ...target })));
@@ -67,19 +68,6 @@ function groupingsAround(node: SyntaxNode): readonly SyntaxNode[] {
   for (let at = node.parent; at; at = at.parent)
     found.push(...(at.getChild("AggregateModifier")?.getChildren("GroupingLabels") ?? []));
   return found;
-}
-
-/** The labels of each series in Prometheus's text format; none where there was nothing to count yet. */
-function seriesIn(text: string): ReadonlyMap<string, ReadonlySet<string>> {
-  const series = new Map<string, Set<string>>();
-  for (const line of text.split("\n")) {
-    const [, described, type] = /^# TYPE (\S+) (\S+)/.exec(line) ?? [];
-    const parts = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
-    for (const part of described === undefined ? [] : parts) series.set(`${described}${part}`, new Set());
-    const [, name = "", labels = ""] = /^(\w+)(?:\{(.*)\})? /.exec(line) ?? [];
-    for (const [, label = ""] of labels.matchAll(/(\w+)="/g)) series.get(name)?.add(label);
-  }
-  return series;
 }
 
 /** A `Metrics` that counts nothing yet, and how everything is counted there once. */
@@ -197,6 +185,26 @@ test("a legend names nothing but labels that its query leaves", () => {
       .map(([text]) => `${title}: ${text}`);
   });
   expect(unknown).toEqual([]);
+});
+
+/** What pages and examples tell an operator to watch: a metric, and labels by which it is chosen. */
+const documented = ["docs", "k8s/examples"].flatMap((folder) =>
+  readdirSync(join(root, folder)).flatMap((name) =>
+    [
+      ...readFileSync(join(root, folder, name), "utf8").matchAll(/\b(remuda_[a-z_]+)(?:\{(\w+)="(\w+)"\})?/g),
+    ].map(([, metric = "", label, word]) => ({ name, metric, label, word })),
+  ),
+);
+
+test("each metric that a page or an example names is in a daemon's /metrics, with the label that it is chosen by", () => {
+  expect(documented.length).toBeGreaterThan(30);
+  const isShown = (metric: string): boolean => shown.has(metric) || shown.has(`${metric}_bucket`);
+  expect(documented.filter(({ metric }) => !isShown(metric))).toEqual([]);
+  const chosen = documented.filter(({ label }) => label !== undefined);
+  expect(chosen.length).toBeGreaterThan(0);
+  const isWord = ({ metric, label = "", word }: (typeof documented)[number]): boolean =>
+    driven.later.some((sample) => sample.metric === metric && sample.labels.get(label) === word);
+  expect(chosen.filter((each) => !isWord(each))).toEqual([]);
 });
 
 test("every metric of /metrics is in a panel, or left out for a reason", () => {

@@ -10,7 +10,8 @@ let operators: RunningOperator[];
 
 beforeEach(async () => {
   cluster = await TestCluster.open();
-  daemon = await startDaemon({ file: { node: { id: "remuda-node-x" }, projects: { enabled: true } } });
+  const file = { node: { id: "remuda-node-x" }, projects: { enabled: true }, drain: { limit_seconds: 600 } };
+  daemon = await startDaemon({ file });
   operators = [];
 });
 afterEach(async () => {

@@ -97,6 +97,16 @@ describe("a resource", () => {
     await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));
   });
 
+  test("has its pool made again where somebody has deleted that", async () => {
+    cluster.put("agents", { replicas: 3 });
+    await operate();
+    for (const id of ["id-of-agents", "id-of-agents-2", "id-of-agents-3"]) {
+      await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 3, poolId: id }));
+      pools.pools.clear();
+    }
+    await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));
+  });
+
   test("is Unknown while the API is away", async () => {
     pools.refuse = { status: 503, code: "store_unavailable", message: "Redis does not answer" };
     cluster.put("agents", { replicas: 3 });
@@ -215,6 +225,36 @@ describe("costs of pods", () => {
     expect(["idle", "one", "five", "unknown"].map(cost)).toEqual([undefined, "10", "100", "7"]);
     pools.leases.set("many", 0);
     await eventually(() => expect(cost("many")).toBe("0"));
+  });
+  test("are above those of all others where a node's drain may not see the end of what is lent there", async () => {
+    for (const [name, count] of Object.entries({ many: 100, long: 1, longer: 6 })) {
+      cluster.addPod(name);
+      pools.leases.set(name, count);
+    }
+    pools.outlasting.add("long").add("longer");
+    await operate();
+    await eventually(() =>
+      expect(["many", "long", "longer"].map(cost)).toEqual(["1000", "1000010", "1000100"]),
+    );
+    pools.outlasting.delete("long");
+    await eventually(() => expect(cost("long")).toBe("10"));
+  });
+  test("are written of all other pods where one cannot be written to", async () => {
+    for (const name of ["a", "b", "c"]) {
+      cluster.addPod(name);
+      pools.leases.set(name, 1);
+    }
+    cluster.interfere = ({ method, path }) =>
+      method === "PATCH" && path.endsWith("/pods/a") ? 500 : undefined;
+    await operate();
+    await eventually(() => expect(["a", "b", "c"].map(cost)).toEqual([undefined, "10", "10"]));
+  });
+  test("are those of a control that does not tell how long leases last", async () => {
+    cluster.addPod("node");
+    pools.leases.set("node", 2);
+    pools.isEarlier = true;
+    await operate();
+    await eventually(() => expect(cost("node")).toBe("10"));
   });
   test("are written when a step is passed, not with each lease", async () => {
     cluster.addPod("node");

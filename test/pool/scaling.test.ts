@@ -11,6 +11,7 @@ const node = (id: string, more: Partial<NodeLoad> = {}): NodeLoad => ({
   maxBrowsers: 100,
   held: { browsers: 0, bytes: 0 },
   leased: 0,
+  outlastsDrain: false,
   ...more,
 });
 const counts = { launching: 0, idle: 0, leased: 0, resetting: 0, stale: 0, waiting: 0 };

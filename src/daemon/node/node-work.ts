@@ -190,6 +190,7 @@ interface FactSources {
   readonly stopping: AbortSignal;
   readonly health: LaunchHealth;
   readonly recovery: Pick<Recovery, "restored">;
+  readonly slots: Pick<Slots, "all">;
   readonly host: BrowserHost;
   readonly egress: EgressPart;
 }
@@ -199,8 +200,9 @@ const labelsIn = (labels: readonly string[]): Record<string, string> =>
 
 /** What a beat says of this node. */
 export function beatFactsOf({ node, origin, run, config, address, ...sources }: FactSources): NodeFacts {
-  const { stopping, health, recovery, host, egress } = sources;
+  const { stopping, health, recovery, slots, host, egress } = sources;
   const obstacle = whyNot(host, config, egress);
+  const outlastsDrain = slots.all().some((slot) => slot.mayOutlast(config.drain.limitMs));
   return {
     id: node,
     origin,
@@ -215,6 +217,7 @@ export function beatFactsOf({ node, origin, run, config, address, ...sources }: 
     ...(config.node.labels.length > 0 && { labels: labelsIn(config.node.labels) }),
     ...(obstacle !== undefined && { obstacle }),
     ...(recovery.restored && { restored: recovery.restored }),
+    ...(outlastsDrain && { outlastsDrain }),
     ...(health.failing && { failing: health.failing }),
   };
 }

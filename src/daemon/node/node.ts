@@ -103,7 +103,7 @@ export async function openNode(shared: DaemonParts, { identity, unreachable }: N
     await endpoints.refresh();
     const { recovery } = kept;
     const facts = () =>
-      beatFactsOf({ ...identity, run, config, address, stopping, health, recovery, host, egress });
+      beatFactsOf({ ...identity, run, config, address, stopping, health, recovery, slots, host, egress });
     beatSoon = await beginNodeWork(shared, { node, slots, gateway, facts, ...leaseWork }, stops);
   };
   const receive = leaseWork.leaseCommands.receiveDirectly.bind(leaseWork.leaseCommands);

@@ -29,10 +29,11 @@ const view = (scaling: Scaling): ScalingReply => ({
     leased: scaling.leased,
   },
   waiting: scaling.waiting,
-  by_node: scaling.nodes.map(({ id, isDraining, isServing, held, leased }) => ({
+  by_node: scaling.nodes.map(({ id, isDraining, isServing, held, leased, outlastsDrain }) => ({
     id,
     state: isDraining ? "draining" : isServing ? "serving" : "unready",
     browsers: held.browsers,
     leased,
+    outlasts_drain: outlastsDrain,
   })),
 });

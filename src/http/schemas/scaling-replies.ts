@@ -15,6 +15,10 @@ export const ScalingReply = Type.Object(
         state: Type.Enum(["serving", "draining", "unready"]),
         browsers: Count,
         leased: Count,
+        outlasts_drain: Type.Boolean({
+          description:
+            "Something is lent there whose timeout is longer than the node's drain, or whose profile is saved at its end",
+        }),
       }),
     ),
   },

@@ -31,6 +31,8 @@ export const NodeFacts = Type.Object({
   restored: Type.Optional(
     Type.Object({ at: Type.Number(), pools: Type.Number(), browsers: Type.Number(), leases: Type.Number() }),
   ),
+  /** Set while something is lent there that its drain may not see the end of (Slot.mayOutlast). */
+  outlastsDrain: Type.Optional(Type.Literal(true)),
   /** Set while its last launches have all failed. */
   failing: Type.Optional(Type.Object({ failures: Type.Number(), error: Type.String() })),
 });

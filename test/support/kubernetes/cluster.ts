@@ -37,9 +37,17 @@ export class TestCluster {
   readonly asked: Asked[] = [];
   readonly resources = new Map<string, Resource>();
   readonly pods = new Map<string, Pod>();
-  /** Answers instead of the cluster; a request that it answers with "hang" is never answered. */
-  interfere: (asked: Asked) => number | "hang" | undefined = () => undefined;
+  /**
+   * Answers instead of the cluster; a request that it answers with "hang" is never answered. One that it
+   * answers with "lost" is done, and its connection breaks before it is answered.
+   */
+  interfere: (asked: Asked) => number | "hang" | "lost" | undefined = () => undefined;
   #version = 1;
+  #made = 0;
+  #port = 0;
+  /** Settled while the server answers. */
+  #running: Promise<void> = Promise.resolve();
+  readonly #lost = new WeakSet<ServerResponse>();
   #watchers = new Set<ServerResponse>();
 
   private constructor(private readonly server: ReturnType<typeof createServer>) {}
@@ -48,15 +56,34 @@ export class TestCluster {
     const server = createServer();
     const cluster = new TestCluster(server);
     server.on("request", (request, response) => void cluster.#answer(request, response));
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    await cluster.revive();
     return cluster;
   }
 
+  /** As it is killed: its connections break, and nobody listens. What it has stored stays. */
+  async kill(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    this.server.closeAllConnections();
+    await closed;
+  }
+
+  /** Starts it again, where it was. */
+  async revive(): Promise<void> {
+    await new Promise<void>((resolve) => this.server.listen(this.#port, "127.0.0.1", resolve));
+    this.#port = (this.server.address() as AddressInfo).port;
+  }
+
+  /** Answers nobody and tells nobody anything until the result is called, as a server that is stopped. */
+  hang(): () => void {
+    let goOn = (): void => {};
+    this.#running = new Promise((resolve) => (goOn = resolve));
+    return goOn;
+  }
+
   get kubeConfig(): KubeConfig {
-    const { port } = this.server.address() as AddressInfo;
     const kubeConfig = new KubeConfig();
     kubeConfig.loadFromClusterAndUser(
-      { name: "test", server: `http://127.0.0.1:${port}`, skipTLSVerify: true },
+      { name: "test", server: `http://127.0.0.1:${this.#port}`, skipTLSVerify: true },
       { name: "operator", token: "token" },
     );
     return kubeConfig;
@@ -64,10 +91,12 @@ export class TestCluster {
 
   put(name: string, spec: Resource["spec"]): Resource {
     const before = this.resources.get(name);
+    if (!before) this.#made += 1;
+    const uid = this.#made > 1 ? `uid-of-${name}-${this.#made}` : `uid-of-${name}`;
     const resource: Resource = {
       ...before,
       metadata: {
-        ...(before?.metadata ?? { name, uid: `uid-of-${name}` }),
+        ...(before?.metadata ?? { name, uid }),
         generation: (before?.metadata.generation ?? 0) + 1,
         resourceVersion: this.#next(),
       },
@@ -83,6 +112,7 @@ export class TestCluster {
     const resource = this.resources.get(name);
     if (!resource) return;
     resource.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+    resource.metadata.generation += 1;
     this.#changed(resource);
   }
 
@@ -132,7 +162,9 @@ export class TestCluster {
   }
 
   #tell(type: string, object: object): void {
-    for (const watcher of this.#watchers) watcher.write(`${JSON.stringify({ type, object })}\n`);
+    const line = `${JSON.stringify({ type, object })}\n`;
+    const told = [...this.#watchers];
+    void this.#running.then(() => told.forEach((watcher) => watcher.write(line)));
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -147,14 +179,17 @@ export class TestCluster {
       body: text === "" ? undefined : (JSON.parse(text) as Json),
     };
     this.asked.push(asked);
+    await this.#running;
     const interference = this.interfere(asked);
-    if (interference === "hang") return;
-    if (interference !== undefined) return this.#fail(response, interference, "Interference");
+    if (interference === "hang" || response.destroyed) return;
+    if (interference === "lost") this.#lost.add(response);
+    else if (interference !== undefined) return this.#fail(response, interference, "Interference");
     if (pathname === pools && searchParams.get("watch") === "true") return this.#watch(response);
     this.#act(asked, response);
   }
 
   #watch(response: ServerResponse): void {
+    if (this.#lost.has(response)) return void response.destroy();
     response.writeHead(200, { "content-type": "application/json" });
     response.flushHeaders();
     this.#watchers.add(response);
@@ -206,10 +241,12 @@ export class TestCluster {
   }
 
   #fail(response: ServerResponse, code: number, reason: string): void {
+    if (this.#lost.has(response)) return void response.destroy();
     response.writeHead(code, { "content-type": "application/json" });
     response.end(JSON.stringify({ kind: "Status", status: "Failure", code, reason, message: reason }));
   }
   #send(response: ServerResponse, value: object): void {
+    if (this.#lost.has(response)) return void response.destroy();
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify(value));
   }

@@ -10,6 +10,8 @@ import type { TestCluster } from "./cluster.js";
 export interface RunningOperator {
   /** The lines of its log that have this message. */
   said(message: string): readonly object[];
+  /** What its readiness probe is answered. */
+  readiness(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -47,8 +49,11 @@ export async function startOperator(options: OperatorOptions): Promise<RunningOp
     },
   };
   const stops = await operatorRole(opened.config, context, cluster.kubeConfig);
+  const said = (message: string) => book.lines.filter((line) => line.message === message);
+  const port = said("operating BrowserPools")[0]?.fields["port"];
   return {
-    said: (message) => book.lines.filter((line) => line.message === message),
+    said,
+    readiness: async () => (await fetch(`http://127.0.0.1:${String(port)}/readyz`)).status,
     async stop() {
       stopping.abort();
       await stops.run();

@@ -2,16 +2,35 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 
 interface Kept {
+  readonly id: string;
   size: number;
   leased: number;
   body: Record<string, unknown>;
+}
+
+interface AskedOfPools {
+  readonly method: string;
+  readonly url: string;
+  readonly body: Record<string, unknown>;
+  readonly key: string;
 }
 
 /** Remuda's API, as far as the operator asks: pools in memory, whose browsers are there at once. */
 export class TestPools {
   readonly pools = new Map<string, Kept>();
   readonly asked: string[] = [];
+  /** The sizes that pools were given by changes. */
+  readonly sizes: number[] = [];
   readonly leases = new Map<string, number>();
+  /** Nodes on which something is lent that may outlast their drain. */
+  readonly outlasting = new Set<string>();
+  /** It is of the release that does not tell these. */
+  isEarlier = false;
+  /** What an operation, such as `DELETE /browser_pools/x`, waits for before it is done. */
+  before: (asked: string) => Promise<void> | undefined = () => undefined;
+  #made = 0;
+  /** The pools that were made under keys. */
+  readonly #keys = new Map<string, string>();
   /** Answers instead of it. */
   refuse: { status: number; code: string; message: string } | undefined;
 
@@ -41,24 +60,51 @@ export class TestPools {
     const body = text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
     const { method = "", url = "" } = request;
     this.asked.push(`${method} ${url}`);
-    const [status, answer] = this.#act(method, url, body);
+    await this.before(`${method} ${url}`);
+    const key = String(request.headers["idempotency-key"]);
+    const [status, answer] = this.#act({ method, url, body, key });
     response.writeHead(status, { "content-type": "application/json" });
     response.end(answer && JSON.stringify(answer));
   }
 
-  #act(method: string, url: string, body: Record<string, unknown>): readonly [number, object?] {
+  #act({ method, url, body, key }: AskedOfPools): readonly [number, object?] {
     if (this.refuse) return [this.refuse.status, this.refuse];
     if (url === "/scaling")
-      return [200, { by_node: [...this.leases].map(([id, leased]) => ({ id, leased })) }];
-    const name = method === "POST" ? String(body["name"]) : (url.split("/")[2] ?? "");
+      return [200, { by_node: [...this.leases].map(([id, leased]) => this.#node(id, leased)) }];
+    if (method === "POST") return this.#create(String(body["name"]), body, key);
+    const name = this.#nameOf(url.split("/")[2] ?? "");
     const found = this.pools.get(name);
-    if (method === "POST" && !found) this.pools.set(name, { size: Number(body["size"]), leased: 0, body });
     if (method === "PATCH" && found) {
       found.size = Number(body["size"]);
+      this.sizes.push(found.size);
       found.body = { ...found.body, ...body };
     }
     if (method === "DELETE" && found) return this.#remove(name, found, body);
     return this.#view(name);
+  }
+
+  /** A key stands for the pool that was made under it, also when that is gone. */
+  #create(name: string, body: Record<string, unknown>, key: string): readonly [number, object] {
+    const earlier = this.#keys.get(key);
+    if (earlier !== undefined) return this.#view(this.#nameOf(earlier));
+    if (!this.pools.has(name)) this.#make(name, body);
+    this.#keys.set(key, this.pools.get(name)?.id ?? "");
+    return this.#view(name);
+  }
+
+  #make(name: string, body: Record<string, unknown>): void {
+    this.#made += 1;
+    const id = this.#made > 1 ? `id-of-${name}-${this.#made}` : `id-of-${name}`;
+    this.pools.set(name, { id, size: Number(body["size"]), leased: 0, body });
+  }
+
+  #node(id: string, leased: number): object {
+    return { id, leased, ...(!this.isEarlier && { outlasts_drain: this.outlasting.has(id) }) };
+  }
+
+  /** Pools are asked for by name or id. */
+  #nameOf(ref: string): string {
+    return [...this.pools].find(([, { id }]) => id === ref)?.[0] ?? ref;
   }
 
   #remove(name: string, found: Kept, body: Record<string, unknown>): readonly [number, object?] {
@@ -74,7 +120,7 @@ export class TestPools {
     return [
       200,
       {
-        id: `id-of-${name}`,
+        id: pool.id,
         acquired_count: pool.leased,
         available_count: pool.size - pool.leased,
         launching_count: 0,

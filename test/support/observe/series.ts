@@ -24,3 +24,16 @@ export function samplesIn(text: string): readonly Sample[] {
 }
 
 const numberOf = (text: string): number => Number(text.replace(/Inf$/, "Infinity").replace("Nan", "NaN"));
+
+/** The labels of each series in Prometheus's text format; none where there was nothing to count yet. */
+export function seriesIn(text: string): ReadonlyMap<string, ReadonlySet<string>> {
+  const series = new Map<string, Set<string>>();
+  for (const line of text.split("\n")) {
+    const [, described, type] = /^# TYPE (\S+) (\S+)/.exec(line) ?? [];
+    const parts = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
+    for (const part of described === undefined ? [] : parts) series.set(`${described}${part}`, new Set());
+    const [, name = "", labels = ""] = /^(\w+)(?:\{(.*)\})? /.exec(line) ?? [];
+    for (const [, label = ""] of labels.matchAll(/(\w+)="/g)) series.get(name)?.add(label);
+  }
+  return series;
+}

@@ -1,0 +1,196 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { TestCluster } from "../support/kubernetes/cluster.js";
+import { type RunningOperator, startOperator } from "../support/kubernetes/operator.js";
+import { TestPools } from "../support/kubernetes/pools.js";
+
+let cluster: TestCluster;
+let pools: TestPools;
+let opened: (() => Promise<void>)[];
+
+beforeEach(async () => {
+  opened = [];
+  ({ cluster, pools } = await open());
+});
+afterEach(async () => {
+  for (const close of opened.toReversed()) await close();
+});
+
+interface Place {
+  readonly cluster: TestCluster;
+  readonly pools: TestPools;
+}
+async function open(): Promise<Place> {
+  const place = { cluster: await TestCluster.open(), pools: await TestPools.open() };
+  opened.push(
+    () => place.cluster.close(),
+    () => place.pools.close(),
+  );
+  return place;
+}
+
+async function operate(settings: object = {}, place: Place = { cluster, pools }): Promise<RunningOperator> {
+  const operator = await startOperator({
+    cluster: place.cluster,
+    apiUrl: place.pools.url,
+    apiKey: "a-key-of-the-organization",
+    settings: { period_seconds: 1, request_limit_seconds: 1, ...settings },
+  });
+  opened.push(() => operator.stop());
+  return operator;
+}
+
+const eventually = (what: () => void | Promise<void>): Promise<void> =>
+  vi.waitFor(what, { timeout: 60_000, interval: 20 });
+const statusOf = (name: string) => cluster.resources.get(name)?.status;
+const deletions = (): readonly string[] => pools.asked.filter((each) => each.startsWith("DELETE"));
+const isReady = (operator: RunningOperator, status: number): Promise<void> =>
+  eventually(async () => expect(await operator.readiness()).toBe(status));
+
+/** Two resources whose pools are there. */
+async function makeTwo(): Promise<void> {
+  cluster.put("agents", { replicas: 3 });
+  cluster.put("crawlers", { replicas: 2 });
+  await eventually(() => {
+    expect(statusOf("agents")).toMatchObject({ replicas: 3, idle: 3 });
+    expect(statusOf("crawlers")).toMatchObject({ replicas: 2, idle: 2 });
+  });
+}
+
+describe("an API server of Kubernetes", () => {
+  const ends: Readonly<Record<string, () => Promise<() => void>>> = {
+    async killed() {
+      await cluster.kill();
+      return () => void cluster.revive();
+    },
+    stopped: async () => cluster.hang(),
+  };
+  test.each(Object.keys(ends))(
+    "that is %s amid a run, and goes on: every pool is there, what was lent meanwhile is told, and what comes then is done",
+    async (how) => {
+      const operator = await operate();
+      await makeTwo();
+      await eventually(() => expect(cluster.watching).toBe(1));
+      await isReady(operator, 200);
+      const goOn = await ends[how]?.();
+      await isReady(operator, 503);
+      const lent = pools.pools.get("crawlers");
+      if (lent) lent.leased = 1;
+      goOn?.();
+      cluster.put("agents", { replicas: 7 });
+      await eventually(() => {
+        expect(statusOf("agents")).toMatchObject({ replicas: 7, idle: 7, appliedGeneration: 2 });
+        expect(statusOf("crawlers")).toMatchObject({ replicas: 2, idle: 1, leased: 1 });
+      });
+      await isReady(operator, 200);
+      await eventually(() => expect(cluster.watching).toBe(1));
+      expect(deletions()).toEqual([]);
+      expect([...pools.pools.keys()]).toEqual(["agents", "crawlers"]);
+    },
+  );
+
+  test("that lists nothing for a while costs no pool", async () => {
+    await operate();
+    await makeTwo();
+    const kept = [...cluster.resources];
+    cluster.resources.clear();
+    const lists = (): number => cluster.asked.filter(({ path }) => path.endsWith("/browserpools")).length;
+    const before = lists();
+    await eventually(() => expect(lists()).toBeGreaterThan(before + 2));
+    for (const [name, resource] of kept) cluster.resources.set(name, resource);
+    cluster.put("agents", { replicas: 4 });
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 4 }));
+    expect(deletions()).toEqual([]);
+    expect(pools.pools.get("crawlers")?.size).toBe(2);
+  });
+
+  /** A pool is made, resized and deleted, while one of the requests of that ends as `end` has it. */
+  async function liveOn(place: Place, at: number, end: "lost" | "killed"): Promise<void> {
+    let count = 0;
+    const status = () => place.cluster.resources.get("agents")?.status;
+    place.cluster.interfere = () => {
+      count += 1;
+      if (count !== at) return undefined;
+      if (end === "lost") return "lost";
+      void place.cluster.kill().then(() => place.cluster.revive());
+      return "hang";
+    };
+    place.cluster.put("agents", { replicas: 3 });
+    await operate({}, place);
+    await eventually(() => expect(status()).toMatchObject({ replicas: 3, appliedGeneration: 1 }));
+    place.cluster.put("agents", { replicas: 5 });
+    await eventually(() => expect(status()).toMatchObject({ replicas: 5, appliedGeneration: 2 }));
+    await eventually(() => expect(count).toBeGreaterThanOrEqual(at));
+    expect(place.pools.asked.filter((each) => each.startsWith("DELETE"))).toEqual([]);
+    place.cluster.remove("agents");
+    await eventually(() => expect(place.cluster.resources.size).toBe(0));
+    expect(place.pools.pools.size).toBe(0);
+  }
+  test.each(["lost", "killed"] as const)(
+    "whose answer is lost, or that is killed (%s), at whichever request: what comes of a resource is the same",
+    async (end) => {
+      const places = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12];
+      await Promise.all(places.map(async (at) => await liveOn(await open(), at, end)));
+    },
+  );
+});
+
+describe("an operator that is late", () => {
+  /** Holds up what the operator asks of Remuda's API until the result is called. */
+  function holdUp(what: (asked: string) => boolean): { reached: Promise<void>; goOn: () => void } {
+    let goOn = (): void => {};
+    let reach = (): void => {};
+    const reached = new Promise<void>((resolve) => (reach = resolve));
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    pools.before = (asked) => {
+      if (!what(asked)) return undefined;
+      pools.before = () => undefined;
+      reach();
+      return held;
+    };
+    return { reached, goOn };
+  }
+  const unhurried = { request_limit_seconds: 30 };
+
+  test("with a resource as it was listed does not undo what it was scaled to since", async () => {
+    await operate(unhurried);
+    await makeTwo();
+    const { reached, goOn } = holdUp((asked) => asked === "GET /browser_pools/agents");
+    await reached;
+    // Another operator has seen it, and was faster.
+    cluster.put("agents", { replicas: 50 });
+    const pool = pools.pools.get("agents");
+    if (pool) pool.size = 50;
+    goOn();
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 50, appliedGeneration: 2 }));
+    expect(pools.sizes).not.toContain(3);
+  });
+
+  test("with a deletion leaves a pool of the same name that has been made for another resource since", async () => {
+    await operate(unhurried);
+    await makeTwo();
+    const { reached, goOn } = holdUp((asked) => asked.startsWith("DELETE"));
+    cluster.remove("agents");
+    await reached;
+    pools.pools.delete("agents");
+    cluster.resources.delete("agents");
+    await operate(unhurried);
+    cluster.put("agents", { replicas: 6 });
+    await eventually(() => expect(pools.pools.get("agents")?.size).toBe(6));
+    const { id } = pools.pools.get("agents") ?? {};
+    goOn();
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 6, poolId: id }));
+    expect(deletions()).toHaveLength(1);
+    expect(pools.pools.get("agents")?.id).toBe(id);
+  });
+
+  test("with a creation leaves no pool of a resource that was deleted meanwhile", async () => {
+    await operate(unhurried);
+    const { reached, goOn } = holdUp((asked) => asked.startsWith("POST"));
+    cluster.put("agents", { replicas: 3 });
+    await reached;
+    cluster.resources.delete("agents");
+    goOn();
+    await eventually(() => expect(deletions()).toEqual(["DELETE /browser_pools/id-of-agents"]));
+    await eventually(() => expect(pools.pools.size).toBe(0));
+  });
+});
