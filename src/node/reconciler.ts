@@ -1,7 +1,14 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { groupBy } from "../base/group-by.js";
-import { type BrowserId, type LeaseId, type Partition, partitionOf, type NodeId } from "../base/ids.js";
+import {
+  type BrowserId,
+  isOnDemand,
+  type LeaseId,
+  type NodeId,
+  type Partition,
+  partitionOf,
+} from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import { type Browser, leaseOf, type LeasedBrowser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
@@ -26,6 +33,8 @@ interface ReconcilerPorts {
   readonly handover: LeaseHandover;
   /** Resolves when what Redis may have forgotten by now is written again (journal/recovery.ts). */
   recover(): Promise<void>;
+  /** A pool that is here is on no list of its project: it comes back there, unless it is being deleted. */
+  listAgain(partition: Partition): Promise<boolean>;
   /** A partition was read: what has changed is to be journalled. */
   noteRead(partition: Partition): void;
   readonly clock: Clock;
@@ -113,12 +122,27 @@ export class Reconciler {
    */
   async #othersWith(known: ReadonlySet<Partition>): Promise<readonly Partition[]> {
     const { poolStore, projects, node } = this.ports;
-    if (this.#others.length === 0) this.#others = [...(await projects.partitions())];
+    if (this.#others.length === 0) {
+      this.#others = [...(await projects.partitions())];
+      await this.#listAgain(known);
+    }
     const next = this.#others.splice(0, othersPerLook);
     return await poolStore.partitionsOf(
       node,
       next.filter((partition) => !known.has(partition)),
     );
+  }
+
+  /**
+   * In a Cluster the list of pools fails over apart from them: one that is on no list would be neither filled
+   * nor found.
+   */
+  async #listAgain(own: ReadonlySet<Partition>): Promise<void> {
+    const listed = new Set(this.#others);
+    for (const partition of own) {
+      if (isOnDemand(partition) || listed.has(partition)) continue;
+      if (await this.ports.listAgain(partition)) this.ports.log.warn({ partition }, "pool listed again");
+    }
   }
 
   async #keepPartition(partition: Partition, slots: readonly Slot[]): Promise<void> {

@@ -93,6 +93,14 @@ export class RedisDatasetStore implements DatasetStore {
     return { kind, isRemnant };
   }
 
+  async listAgain(partition: Partition): Promise<boolean> {
+    const pool = await this.readPool(partition, []);
+    if (!pool || !(await this.#isKnown(partition))) return false;
+    await this.#hasItsName(partition, pool);
+    await this.#open(partition, pool);
+    return true;
+  }
+
   /** Nobody can be let into a project that Redis has forgotten. */
   async #isKnown(partition: Partition): Promise<boolean> {
     const project = projectNamedByPartition(partition);

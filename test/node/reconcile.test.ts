@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type LeaseId, newBrowserId, newLeaseId } from "../../src/base/ids.js";
 import { LeaseHandover } from "../../src/node/lease-handover.js";
 import type { Slot } from "../../src/node/slot.js";
+import { partitionKey, projectKey } from "../../src/store/redis/keys.js";
 import { until } from "../support/browser/chromium-until.js";
 import { isLiving } from "../support/living.js";
 import { makeLogBook } from "../support/http/http-server.js";
@@ -46,6 +47,24 @@ test.each(["idle", "leased", "resetting"] as const)(
     expect(await pool.claim(1)).toHaveLength(1);
   },
 );
+
+test("a pool that a failover has taken from the lists is on them again, with its name; one that is deleted is not", async () => {
+  const { pool } = await one({ name: "herd" });
+  const { projects, project, redis } = node.bed;
+  const lists = (["pools", "poolOrder", "names"] as const).map((part) => projectKey(project, part));
+  const look = async () => {
+    await redis.del(...lists);
+    await node.reconciler.look();
+    return {
+      isKept: (await projects.partitions()).includes(pool.partition),
+      shown: await projects.newestPools(0, 10),
+      named: (await projects.findName("pool", "herd"))?.owner,
+    };
+  };
+  expect(await look()).toEqual({ isKept: true, shown: [pool.id], named: pool.id });
+  await redis.hset(partitionKey(project, pool.partition, "pool"), "state", "deleting");
+  expect(await look()).toEqual({ isKept: false, shown: [], named: undefined });
+});
 
 test("a client that comes for a browser which is not here has its record ended at once", async () => {
   const pool = await PoolBed.create(node.bed, { size: 1 });

@@ -95,11 +95,12 @@ export function openReconciler(
     nameOwnership: Pick<NameOwnership, "holds">;
   },
 ): Reconciler {
-  const { poolStore, reports, projects, nodes } = stores;
+  const { poolStore, reports, projects, nodes, dataset } = stores;
   const { expirePeriodMs, probePeriodMs, probeLimitMs } = config.node;
   return new Reconciler({
     ...parts,
     recover: () => recovery.check(),
+    listAgain: (partition) => dataset.listAgain(partition),
     noteRead: (partition) => journal.note(partition),
     nodes,
     poolStore,

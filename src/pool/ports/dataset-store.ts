@@ -44,6 +44,11 @@ export interface DatasetStore {
   poolVersion(partition: Partition): Promise<string>;
   /** Undefined where there is no open pool. `configs`: templates that sessions on demand were made from. */
   readPool(partition: Partition, configs: readonly string[]): Promise<PoolRecord | undefined>;
+  /**
+   * Puts an open pool on the list of its project again, with its name where that is free. False where there
+   * is none.
+   */
+  listAgain(partition: Partition): Promise<boolean>;
   restorePool(partition: Partition, pool: PoolRecord, hasLeases: boolean): Promise<RestoredPool>;
   /** Gives those that were not there. */
   restoreBrowsers(partition: Partition, browsers: readonly Browser[]): Promise<readonly BrowserId[]>;

@@ -245,6 +245,7 @@ export async function openNodeBed(
     reports,
     handover,
     recover: () => recover(),
+    listAgain: (partition) => bed.dataset.listAgain(partition),
     noteRead: () => {},
     clock,
     log: silentLog,

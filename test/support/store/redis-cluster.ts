@@ -20,6 +20,14 @@ export interface RedisCluster {
   stop(): Promise<void>;
 }
 
+/** A cluster in which one master has a replica. */
+export interface ReplicatedCluster extends RedisCluster {
+  /** What that master acknowledges from now on will be lost. */
+  detach(): Promise<void>;
+  /** It ends by SIGKILL. Resolves when the replica has taken its place. */
+  failOver(): Promise<void>;
+}
+
 interface Member {
   readonly port: number;
   readonly bus: number;
@@ -66,6 +74,72 @@ async function startMember(folder: string, more: readonly string[]): Promise<Mem
 /** `more`: further settings of each, as `--user …`. */
 export async function startRedisCluster(more: readonly string[] = []): Promise<RedisCluster> {
   const folder = await mkdtemp(join(tmpdir(), "remuda-cluster-"));
+  const all = await startMasters(folder, more);
+  for (const { client } of all) client.disconnect();
+  return clusterOf(all, folder);
+}
+
+/** A replica takes over that long after its master has fallen silent, and a little more. */
+const nodeTimeoutMs = 2000;
+
+export async function startReplicatedCluster(master: number): Promise<ReplicatedCluster> {
+  const folder = await mkdtemp(join(tmpdir(), "remuda-cluster-"));
+  // One that has lost its master for long is to take over as well.
+  const more = ["--cluster-node-timeout", `${nodeTimeoutMs}`, "--cluster-replica-validity-factor", "0"];
+  const all = await startMasters(folder, more);
+  const [first, failing] = [all[0], all[master]];
+  if (!first || !failing) throw new Error(`there is no master ${master}`);
+  const replica = await startMember(folder, more);
+  await replica.client.call("CLUSTER", "MEET", "127.0.0.1", `${first.port}`, `${first.bus}`);
+  const id = String(await failing.client.call("CLUSTER", "MYID"));
+  const isDone = (asked: Promise<unknown>): Promise<boolean> =>
+    asked.then(
+      () => true,
+      () => false,
+    );
+  await until("a replica", () => isDone(replica.client.call("CLUSTER", "REPLICATE", id)));
+  await until("replication", async () =>
+    (await replica.client.info("replication")).includes("master_link_status:up"),
+  );
+  for (const { client } of all) if (client !== failing.client) client.disconnect();
+  const cluster = clusterOf([...all, replica], folder);
+  return {
+    ...cluster,
+    async detach() {
+      const written = await offsetOf(failing.client, "master_repl_offset");
+      await until(
+        "the replica caught up",
+        async () => (await offsetOf(replica.client, "slave_repl_offset")) >= written,
+      );
+      // A master that asks for no password refuses who gives one.
+      await replica.client.config("SET", "masterauth", "not-asked-for");
+      await failing.client.call("CLIENT", "KILL", "TYPE", "replica");
+      await until("the replica cut off", async () =>
+        (await replica.client.info("replication")).includes("master_link_status:down"),
+      );
+    },
+    async failOver() {
+      failing.client.disconnect();
+      failing.child.kill("SIGKILL");
+      await until("the replica in its place", async () => {
+        const [info, role] = await Promise.all([
+          replica.client.call("CLUSTER", "INFO"),
+          replica.client.info("replication"),
+        ]);
+        return String(info).includes("cluster_state:ok") && role.includes("role:master");
+      });
+    },
+    async stop() {
+      for (const { client } of [failing, replica]) client.disconnect();
+      await cluster.stop();
+    },
+  };
+}
+
+const offsetOf = async (redis: Redis, name: string): Promise<number> =>
+  Number(new RegExp(`${name}:(\\d+)`).exec(await redis.info("replication"))?.[1]);
+
+async function startMasters(folder: string, more: readonly string[]): Promise<readonly Member[]> {
   const all = await Promise.all(Array.from({ length: members }, () => startMember(folder, more)));
   const share = Math.ceil(slots / members);
   for (const [at, { client, port, bus }] of all.entries()) {
@@ -92,7 +166,10 @@ export async function startRedisCluster(more: readonly string[] = []): Promise<R
     },
     60_000,
   );
-  for (const { client } of all) client.disconnect();
+  return all;
+}
+
+function clusterOf(all: readonly Member[], folder: string): RedisCluster {
   const [first] = all;
   return {
     url: first?.proxy.url ?? "",

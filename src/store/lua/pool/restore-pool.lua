@@ -8,7 +8,7 @@
 -- What tells of the moment, of nodes as they were then, and of the Redis that there was.
 local passing = {
   "closed", "failing", "hold", "obstacle", "asked", "lastError", "refreshedTo", "boundFrom",
-  "replicationId", "run", "epochCheckedAt",
+  "replicationId", "run", "serverCheckedAt",
 }
 
 local given = cjson.decode(A.fields)
