@@ -88,6 +88,9 @@ export const launchClaimMs = ({ launchLimitMs }: Config["node"]): Millis => laun
 export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis =>
   Math.min(Math.max(3 * beatPeriodMs, 2000), lostAfterMs / 2);
 
+/** Some tens of microseconds each, and more for those that are leased. */
+const retiredAtOnce = 50;
+
 const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones, vault }: Config): StoreLimits => ({
   maxWaiters: acquire.maxWaiters,
   requestsPerMinute: limits.requestsPerMinute,
@@ -104,6 +107,7 @@ const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones, vault }: C
   provisionalMs: acquire.provisionalMs,
   retryWindowMs: acquire.retryWindowMs,
   maxLeases: recycle.maxLeases,
+  retiredAtOnce,
   eventsKept: limits.eventsKept,
   eventsKeptInAll: limits.eventsKeptInAll,
   nodeLostMs: node.lostAfterMs,

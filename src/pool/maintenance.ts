@@ -146,9 +146,13 @@ async function reapPartition(
   { poolStore, projects, jobs }: MaintenancePorts,
   partition: Partition,
 ): Promise<void> {
-  const { launch, isOpen } = await poolStore.reap(partition);
-  await jobs.add(launch.map(launchJob));
-  if (!isOpen && !isOnDemand(partition)) await projects.settlePartition(partition);
+  for (let piece = 0; piece < mostPieces; piece += 1) {
+    const { launch, isOpen, isMore } = await poolStore.reap(partition);
+    await jobs.add(launch.map(launchJob));
+    if (isMore) continue;
+    if (!isOpen && !isOnDemand(partition)) await projects.settlePartition(partition);
+    return;
+  }
 }
 
 /**

@@ -1,5 +1,13 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { findPoolId, findPoolIdIn, partitionOf, newPoolId, newRequestId, type PoolId } from "../base/ids.js";
+import {
+  findPoolId,
+  findPoolIdIn,
+  newPoolId,
+  newRequestId,
+  type Partition,
+  partitionOf,
+  type PoolId,
+} from "../base/ids.js";
 import type { PoolCreate } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
 import { idempotencyKeyOf } from "./idempotency.js";
@@ -186,6 +194,25 @@ export const makeGetPool =
   (ref: string): Promise<Done<Pool> | Refusal> =>
     findOne(ports, ref);
 
+/** More than these pieces are left to the ticks; they are some 100,000 browsers. */
+const mostRetiring = 2000;
+
+/**
+ * Retires what a pool is rid of, in pieces between which others are served: what was discarded, what is above
+ * its size (`isToSize`: after it has shrunk), or all of a deleted one. None of what was discarded is lent
+ * meanwhile, and what a control that dies leaves is retired by the reap of any other.
+ */
+export async function retireLeft(
+  poolStore: Pick<PoolStore, "retireLeft">,
+  partition: Partition,
+  { isToSize = false }: { readonly isToSize?: boolean } = {},
+): Promise<void> {
+  for (let piece = 0; piece < mostRetiring; piece += 1) {
+    const left = await poolStore.retireLeft(partition, { isToSize, request: newRequestId() });
+    if (left === "rid") return;
+  }
+}
+
 /** DELETE /browser_pools/{x}: its name is free at the reply. */
 export const makeRemovePool =
   (ports: PoolPorts) =>
@@ -198,6 +225,7 @@ export const makeRemovePool =
     });
     if (deleted === "leased") return refusal("pool_in_use");
     if (deleted === "missing") return refusal("pool_not_found");
+    await retireLeft(ports.poolStore, partitionOf(pool.id));
     await ports.projects.dropPool(pool.id, pool.name);
     return done(null);
   };
@@ -205,12 +233,19 @@ export const makeRemovePool =
 /**
  * What the first attempt at a removal has left undone, where that was cut off; whether there was something.
  */
-async function finishRemoval({ projects }: PoolPorts, ref: string): Promise<boolean> {
+async function finishRemoval({ projects, poolStore }: PoolPorts, ref: string): Promise<boolean> {
+  const finish = async (pool: PoolId): Promise<boolean> => {
+    await retireLeft(poolStore, partitionOf(pool));
+    return await projects.settlePool(pool);
+  };
   const id = findPoolIdIn(projects.project, ref);
-  if (id && (await projects.settlePool(id))) return true;
+  if (id && (await finish(id))) return true;
   const owner = findPoolId((await projects.findName("pool", ref))?.owner ?? "");
-  return owner !== undefined && (await projects.settlePool(owner));
+  return owner !== undefined && (await finish(owner));
 }
+
+/** Each finds what another flush or change has discarded since the one before has retired all that was. */
+const flushTries = 10;
 
 /** POST /browser_pools/{x}/flush: idle browsers only; replaced at the fill rate. */
 export const makeFlushPool =
@@ -218,10 +253,16 @@ export const makeFlushPool =
   async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
     const pool = await findPool(ports, ref);
     if (!pool) return refusal("pool_not_found");
-    const flushed = await ports.poolStore.flush(partitionOf(pool.id), caller.request);
-    if (flushed === "missing") return refusal("pool_not_found");
-    ports.kick(pool.id);
-    return done(null);
+    const partition = partitionOf(pool.id);
+    for (let tries = 0; tries < flushTries; tries += 1) {
+      const flushed = await ports.poolStore.flush(partition, caller.request);
+      if (flushed === "missing") return refusal("pool_not_found");
+      await retireLeft(ports.poolStore, partition);
+      if (flushed === "busy") continue;
+      ports.kick(pool.id);
+      return done(null);
+    }
+    return refusal("conflict");
   };
 
 /** GET /browser_pools/{x}/browsers: every browser of the pool, oldest first. */

@@ -1,5 +1,6 @@
+import type { Millis } from "../base/clock.js";
 import { type Partition, partitionOf, newRequestId, type ProfileId } from "../base/ids.js";
-import type { PoolStore } from "./ports/pool-store.js";
+import type { PoolStore, RefreshPlace } from "./ports/pool-store.js";
 import type { ProjectStore } from "./ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
 
@@ -36,7 +37,19 @@ async function refresh(
   const follows = await followedBy(poolStore, partition);
   if (!follows || (saved && saved !== follows)) return;
   const savedAt = (await profiles.find(follows))?.archive?.savedAt;
-  if (savedAt !== undefined) await poolStore.flush(partition, newRequestId(), savedAt);
+  if (savedAt !== undefined) await refreshAll(poolStore, partition, savedAt);
+}
+
+/** One script looks at 200 browsers; the rest of a larger pool than this many is left to the next tick. */
+const mostPieces = 1000;
+
+async function refreshAll(poolStore: PoolStore, partition: Partition, before: Millis): Promise<void> {
+  let after: RefreshPlace | undefined;
+  for (let piece = 0; piece < mostPieces; piece += 1) {
+    const request = newRequestId();
+    after = await poolStore.refresh(partition, { before, ...(after && { after }), request });
+    if (after.from === undefined) return;
+  }
 }
 
 /** The record says it in one field where it can, else the configuration does. */

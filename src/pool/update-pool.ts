@@ -8,7 +8,7 @@ import type { Caller } from "../spec/caller.js";
 import { findPool } from "./lookup.js";
 import { mergePoolSpec } from "./merge-spec.js";
 import type { Pool } from "./pool.js";
-import { findOne, type PoolPorts, reserveSize, sizeRefusal, writeOf } from "./pool-operations.js";
+import { findOne, type PoolPorts, reserveSize, retireLeft, sizeRefusal, writeOf } from "./pool-operations.js";
 import type { Reservation, ReservedSize } from "./ports/project-store.js";
 import { changesLaunch, changesNetwork, isExpectedNetwork, startsRefresh } from "./spec-changes.js";
 
@@ -75,8 +75,11 @@ async function updateOnce(
   });
   const after = merged.value;
   await giveBackName(ports, pool, { ...reserved, after, isWritten: written === "updated" });
+  if (written !== "missing" && written !== "changed")
+    await retireLeft(ports.poolStore, partitionOf(pool.id), { isToSize: after.size < pool.spec.size });
   // Where another change came before, its reservation is in this one: the next try settles both, or the tick.
-  if (reserved.size && written !== "changed") await ports.projects.settleSize(pool.id, reserved.size);
+  const isAgain = written === "changed" || written === "busy";
+  if (reserved.size && !isAgain) await ports.projects.settleSize(pool.id, reserved.size);
   if (written === "missing") return refusal("pool_not_found");
   if (written === "updated") ports.kick(pool.id);
   return written === "updated" ? "written" : "changed";

@@ -18,6 +18,8 @@ export interface StoreLimits {
   readonly retryWindowMs: Millis;
   /** A browser that has served so many leases is to be replaced; null without a limit. */
   readonly maxLeases: number | null;
+  /** One script retires no more browsers than this where many are over, so that nobody waits long for it. */
+  readonly retiredAtOnce: number;
   /** Moves kept in the stream of a partition. */
   readonly eventsKept: number;
   /** The same of all partitions together. */

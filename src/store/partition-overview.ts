@@ -97,15 +97,16 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   async lackOf(partition: Partition): Promise<Lack> {
     const { scripts } = this;
-    const [[size, state, hold, obstacle], replaceable, all, retiring] = await Promise.all([
+    const [[size, state, hold, obstacle, discards], replaceable, all, retiring] = await Promise.all([
       scripts.ask((redis) =>
-        redis.hmget(scripts.keyOf(partition, "pool"), "size", "state", "hold", "obstacle"),
+        redis.hmget(scripts.keyOf(partition, "pool"), "size", "state", "hold", "obstacle", "discards"),
       ),
       scripts.ask((redis) => redis.scard(scripts.keyOf(partition, "replaceable"))),
       scripts.ask((redis) => redis.hlen(scripts.keyOf(partition, "browsers"))),
       scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "retiring"))),
     ]);
-    const isShort = all - retiring < Number(size) + replaceable;
+    // How many of those that are there were discarded is not looked at: a fill finds out.
+    const isShort = typeof discards === "string" || all - retiring < Number(size) + replaceable;
     if (state !== "open" || (!isShort && hold === "")) return "nothing";
     return isShort && hold === "capacity" && !obstacle ? "room" : "something";
   }

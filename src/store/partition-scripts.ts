@@ -168,6 +168,7 @@ const limitArgs = (limits: StoreLimits): ScriptArgs => ({
   initialMs: limits.backoffInitialMs,
   maxMs: limits.backoffMaxMs,
   earlyMs: limits.earlyDeathMs,
+  atOnce: limits.retiredAtOnce,
   eventsKept: limits.eventsKept,
   nodeLostMs: limits.nodeLostMs,
 });

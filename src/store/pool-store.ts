@@ -13,7 +13,13 @@ import { parserOf } from "../base/parser.js";
 import { type Browser, browserParser, LaunchingBrowser, type RetireReason } from "../pool/browser.js";
 import type { BrowserCounts, Pool } from "../pool/pool.js";
 import type { BrowsersRead, Lack, ListedSession, PoolSummary } from "../pool/ports/partition-overview.js";
-import type { LaunchCandidate, LaunchDemand, PoolStore, PoolWrite } from "../pool/ports/pool-store.js";
+import type {
+  LaunchCandidate,
+  LaunchDemand,
+  PoolStore,
+  PoolWrite,
+  RefreshPlace,
+} from "../pool/ports/pool-store.js";
 import { namedBy } from "../registry/references.js";
 import { LaunchTemplate, resetModeOf } from "../spec/launch-template.js";
 import { RedisLeaseStore } from "./lease-store.js";
@@ -22,7 +28,6 @@ import { flag, type PartitionScripts } from "./partition-scripts.js";
 import { luaList, parsePool, poolFields, readPoolParser } from "./records.js";
 import type { ScriptArgs } from "./redis/script-call.js";
 
-const textsParser = parserOf("a reply of read-browsers", luaList(Type.String()));
 const templateParser = parserOf("a launch configuration", LaunchTemplate);
 const demandParser = parserOf(
   "a reply of launch-demand",
@@ -36,8 +41,21 @@ const demandParser = parserOf(
 const claimedParser = parserOf("a reply of claim-launches", Type.Array(LaunchingBrowser));
 const reapedParser = parserOf(
   "a reply of reap",
-  Type.Object({ launch: luaList(LaunchingBrowser), state: Type.String() }),
+  Type.Object({ launch: luaList(LaunchingBrowser), state: Type.String(), isMore: Type.Boolean() }),
 );
+const refreshedParser = parserOf(
+  "a reply of refresh",
+  Type.Object({ from: Type.Optional(Type.String()), isClean: Type.Boolean() }),
+);
+const clearedParser = parserOf(
+  "a reply of clear-node",
+  Type.Object({ count: Type.Number(), isMore: Type.Boolean() }),
+);
+
+/** All records of a partition are read in pieces of about so many, between which Redis serves others. */
+const scannedAtOnce = 500;
+/** A node has fewer browsers than this many pieces. */
+const mostPieces = 200;
 
 /**
  * Partitions, each in a slot of its own: what their leases do, and what their pools do.
@@ -63,7 +81,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
   async updatePool(
     partition: Partition,
     ask: Parameters<PoolStore["updatePool"]>[1],
-  ): Promise<"updated" | "changed" | "missing"> {
+  ): ReturnType<PoolStore["updatePool"]> {
     const reply = await this.scripts.run({ partition, request: ask.request }, "update-pool", {
       ...writeArgs(ask.write, ask.revision + 1),
       revision: String(ask.revision),
@@ -86,12 +104,26 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     return reply.kind;
   }
 
-  async flush(partition: Partition, request: RequestId, before?: number): Promise<"flushed" | "missing"> {
-    const reply = await this.scripts.run({ partition, request }, "flush", {
-      why: "flushed",
-      before: before ?? "",
+  async flush(partition: Partition, request: RequestId): ReturnType<PoolStore["flush"]> {
+    return (await this.scripts.run({ partition, request }, "flush", {})).kind;
+  }
+
+  async refresh(partition: Partition, ask: Parameters<PoolStore["refresh"]>[1]): Promise<RefreshPlace> {
+    const { before, after, request } = ask;
+    const reply = await this.scripts.run({ partition, request }, "refresh", {
+      before,
+      from: after?.from ?? "",
+      isClean: flag(after?.isClean ?? true),
     });
-    return reply.kind;
+    return reply.kind === "missing" ? { isClean: true } : refreshedParser.json(reply.payload);
+  }
+
+  async retireLeft(
+    partition: Partition,
+    { isToSize, request }: { isToSize: boolean; request: RequestId },
+  ): Promise<"more" | "rid"> {
+    const args = { isToSize: flag(isToSize) };
+    return (await this.scripts.run({ partition, request }, "retire-left", args)).kind;
   }
 
   async findPool(partition: Partition): Promise<Pool | undefined> {
@@ -108,8 +140,17 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
   }
 
   async browsers(partition: Partition): Promise<{ browsers: readonly Browser[]; at: number }> {
-    const reply = await this.scripts.run({ partition }, "read-browsers", {});
-    return { browsers: Object.values(textsParser.json(reply.payload)).map(browserParser.json), at: reply.at };
+    const key = this.scripts.keyOf(partition, "browsers");
+    const texts = new Map<string, string>();
+    let cursor = "0";
+    do {
+      const from = cursor;
+      const [next, found] = await this.scripts.ask((redis) => redis.hscan(key, from, "COUNT", scannedAtOnce));
+      for (let place = 0; place < found.length; place += 2)
+        texts.set(found[place] ?? "", found[place + 1] ?? "");
+      cursor = next;
+    } while (cursor !== "0");
+    return { browsers: [...texts.values()].map(browserParser.json), at: await this.now() };
   }
 
   browsersOf = (partition: Partition, node: NodeId): Promise<BrowsersRead> =>
@@ -160,11 +201,11 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     return reply.kind === "claimed" ? claimedParser.json(reply.payload) : [];
   }
 
-  async reap(partition: Partition): Promise<{ launch: readonly LaunchingBrowser[]; isOpen: boolean }> {
+  async reap(partition: Partition): ReturnType<PoolStore["reap"]> {
     const reply = await this.scripts.run({ partition }, "reap", {});
-    if (reply.kind === "missing") return { launch: [], isOpen: false };
-    const { launch, state } = reapedParser.json(reply.payload);
-    return { launch: Object.values(launch), isOpen: state === "open" };
+    if (reply.kind === "missing") return { launch: [], isOpen: false, isMore: false };
+    const { launch, state, isMore } = reapedParser.json(reply.payload);
+    return { launch: Object.values(launch), isOpen: state === "open", isMore };
   }
 
   async recycle(partition: Partition, ask: Parameters<PoolStore["recycle"]>[1]): Promise<number> {
@@ -185,10 +226,18 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     partition: Partition,
     ask: { node: NodeId; why: RetireReason; which: "idle" | "all" | "lost"; request: RequestId },
   ): Promise<number> {
-    const { node, why, which, request } = ask;
-    return Number(
-      (await this.scripts.run({ partition, request }, "clear-node", { node, why, which })).payload,
-    );
+    const { node, why, which } = ask;
+    const args = { node, why, which };
+    let [request, total] = [ask.request, 0];
+    // Records of a lost node are gone after each piece, others are counted anew by the next.
+    for (let piece = 0; piece < mostPieces; piece += 1) {
+      const reply = await this.scripts.run({ partition, request }, "clear-node", args);
+      const { count, isMore } = clearedParser.json(reply.payload);
+      total = which === "lost" ? total + count : count;
+      if (!isMore) break;
+      request = newRequestId();
+    }
+    return total;
   }
 }
 

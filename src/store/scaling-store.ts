@@ -15,16 +15,17 @@ export class RedisScalingStore implements ScalingStore {
   async findDemand(partition: Partition): Promise<PoolDemand | undefined> {
     if (isOnDemand(partition)) return undefined;
     const { scripts } = this;
-    const [[size, state, hold, generation, keptKey], all, retiring] = await Promise.all([
+    const [[size, state, hold, generation, keptKey], all, retiring, discarded] = await Promise.all([
       scripts.ask((redis) =>
         redis.hmget(scripts.keyOf(partition, "pool"), "size", "state", "hold", "generation", "configKey"),
       ),
       scripts.ask((redis) => redis.hlen(scripts.keyOf(partition, "browsers"))),
       scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "retiring"))),
+      scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "discarded"))),
     ]);
     if (state !== "open") return undefined;
     return {
-      lacking: Math.max(0, Number(size) - (all - retiring)),
+      lacking: Math.max(0, Number(size) - (all - retiring - discarded)),
       isHeldUp: hold === "capacity",
       templateKey: templateKeyOf(generation ?? "", keptKey),
     };

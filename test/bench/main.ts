@@ -15,6 +15,7 @@ import { benchRest } from "./rest.js";
 import { type Report, textOf } from "./support/report.js";
 import { stopRuns } from "./support/runs.js";
 import { benchScale } from "./scale.js";
+import { benchScripts } from "./scripts.js";
 import { benchSession } from "./session.js";
 import { benchStandby } from "./standby.js";
 import { benchTelemetry } from "./telemetry.js";
@@ -43,6 +44,7 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   vault: () => benchVault({ runs: 31, sampleMs: 500 }),
   rest: () => benchRest({ forMs: 30_000 }),
   scale: () => benchScale(),
+  scripts: () => benchScripts(),
 };
 
 async function main(asked: readonly string[]): Promise<void> {

@@ -100,21 +100,23 @@ test("what a save has flushed is not looked through again, but for browsers that
   const held = await other.lend();
   const [newest] = await other.browsers();
   const savedAt = (newest?.createdAt ?? 0) - 1;
-  const flush = (): Promise<unknown> => poolStore.flush(other.partition, request(), savedAt + 2);
+  const refresh = (): Promise<void> => other.refresh(savedAt + 2);
   const idle = async (): Promise<number> => (await other.counts()).idle;
-  expect(await poolStore.flush(other.partition, request(), savedAt)).toBe("flushed");
+  await other.refresh(savedAt);
   expect(await idle()).toBe(98);
-  expect(await cost(() => poolStore.flush(other.partition, request(), savedAt))).toMatchObject({
+  const again = { before: savedAt, request: request() };
+  expect(await cost(() => poolStore.refresh(other.partition, again))).toMatchObject({
     ...cheap,
+    reads: 0,
     wholeReads: 0,
   });
-  await flush();
+  await refresh();
   expect(await idle()).toBe(0);
   await other.connect(held);
   await other.release(held);
   await other.freed(held.id);
   expect(await idle()).toBe(1);
-  await flush();
+  await refresh();
   expect(await idle()).toBe(0);
 });
 

@@ -56,6 +56,7 @@ const actions: readonly (readonly [number, Act])[] = [
   [10, (world) => upkeep.planFill(world, world.pool?.partition)],
   [9, upkeep.claimPlanned],
   [6, (world) => upkeep.reapPartition(world, anyPartition(world))],
+  [6, (world) => upkeep.retireLeft(world, anyPartition(world))],
   [2, upkeep.reapNode],
   [0.7, upkeep.sweep],
   [1, upkeep.recycle],

@@ -20,22 +20,28 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
     redis.hgetall(key("leases")),
     redis.hkeys(key("waiterRecords")),
     Promise.all(
-      [...browserStates, "provisional", "waitQueue"].map((part) =>
+      [...browserStates, "discarded", "provisional", "waitQueue"].map((part) =>
         redis.zrange(key(part as PartitionPart), "0", "-1"),
       ),
     ),
     redis.hkeys(key("templates")),
-    redis.hmget(key("pool"), "state", "networkGeneration", "kind"),
+    redis.hmget(key("pool"), "networkGeneration", "kind"),
   ]);
   const replaceable = await redis.smembers(key("replaceable"));
   const browsers = new Map<BrowserId, AnyRecord>(
     texts.map(browserParser.json).map((browser) => [browser.id, browser]),
   );
-  const [state, network, kind] = pool;
+  const [network, kind] = pool;
   for (const browser of browsers.values()) {
+    const isDiscarded = sets[browserStates.length]?.includes(browser.id);
     const holding = browserStates.filter((_, index) => sets[index]?.includes(browser.id));
+    if (isDiscarded)
+      hold(
+        holding.length === 0 && browser.state === "idle",
+        () => `${browser.id} was discarded, is ${browser.state} and stands in ${holding.join()}`,
+      );
     hold(
-      holding.length === 1 && holding[0] === browser.state,
+      isDiscarded || (holding.length === 1 && holding[0] === browser.state),
       () => `${browser.id} is ${browser.state} and stands in ${holding.join()}`,
     );
     checkRecord(browser, leases);
@@ -43,7 +49,7 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
       browser.state === "retiring" || templateKeys.includes(browser.config),
       () => `the configuration of ${browser.id} is gone`,
     );
-    if (browser.state === "idle")
+    if (browser.state === "idle" && !isDiscarded)
       hold(
         browser.networkGeneration === Number(network),
         () => `${browser.id} is idle under an older network`,
@@ -69,7 +75,6 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
       waiters.every((id) => waiting.includes(id)),
       () => "somebody in the queue is not remembered",
     );
-  if (kind === "pool" && state !== "open") hold(waiters.length === 0, () => "a deleted pool has waiters");
   const shadows = [...world.shadow.leases.values()].filter((lease) => lease.partition === partition);
   for (const lease of shadows)
     hold(leases[lease.id] === lease.browser, () => `${lease.id} was granted and is not noted`);

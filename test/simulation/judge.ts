@@ -1,3 +1,4 @@
+import { onDemandPartition, type Partition } from "../../src/base/ids.js";
 import { judgeLending } from "./closing.js";
 import { judgeEpoch, mayVoid } from "./epochs.js";
 import { hold, type ShadowLease } from "./shadow.js";
@@ -13,10 +14,15 @@ export function judgeGrant(world: World, lease: ShadowLease, why: string): void 
   );
   hold(sockets.length === 0, () => `${lease.browser} went to ${lease.id} with sockets of ${sockets.join()}`);
   // One that its node has brought back is not lent anew.
-  if (why === "registered") return;
+  const browser = world.shadow.browsers.get(lease.browser);
+  if (why === "registered") return void (browser && (browser.isDiscarded = false));
+  hold(browser?.isDiscarded !== true, () => `${lease.browser} was discarded and went to ${lease.id}`);
   judgeLending(world, lease, world.now);
   judgeEpoch(world, lease);
 }
+
+export const isDeleted = ({ pool }: World, partition: Partition): boolean =>
+  partition !== onDemandPartition && partition !== pool?.partition;
 
 export function mayEnd(world: World, lease: ShadowLease, why: string): boolean {
   const { cause } = world;
@@ -38,6 +44,7 @@ export function mayEnd(world: World, lease: ShadowLease, why: string): boolean {
     case "delete":
       return cause.partition === lease.partition && why === "pool_deleted";
     case "reap":
+      if (why === "pool_deleted") return isDeleted(world, lease.partition);
       return !lease.isOpened && !lease.isConfirmed && (lease.isDoubtful || !isClaimed(world, lease));
   }
 }

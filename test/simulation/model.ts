@@ -12,12 +12,23 @@ import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import type { Slot } from "./begin.js";
 
+/** A piece is smaller than most pools, so that everything else happens between two of them. */
+export const simulatedLimits = {
+  maxWaiters: 6,
+  retiredAtOnce: 2,
+  backoffInitialMs: 200,
+  backoffMaxMs: 3000,
+  earlyDeathMs: 5000,
+};
+
 export interface PoolModel {
   readonly id: PoolId;
   readonly partition: Partition;
   readonly name: string;
   spec: PoolSpec;
   revision: number;
+  /** It has shrunk, and what is above its size is not all retired yet. */
+  mayExceed?: boolean;
 }
 
 export interface Control {

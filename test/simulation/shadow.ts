@@ -35,6 +35,8 @@ export interface ShadowBrowser {
   readonly node: NodeId;
   state: BrowserState;
   lease?: LeaseId;
+  /** By a flush or a change: it is not lent again. */
+  isDiscarded?: boolean;
 }
 
 export interface Move {
@@ -108,14 +110,15 @@ export class Shadow {
   }
 
   /**
-   * The partition's keys are gone, so no lease may be left there; browsers that were retiring go with the
-   * keys.
+   * The keys of a deleted pool are gone, and with them the moves of what went last. A lease among that has to
+   * be one that the step may end.
    */
   clear(partition: Partition): void {
     for (const browser of this.browsers.values()) {
       if (browser.partition !== partition) continue;
-      hold(browser.state === "retiring", () => `${browser.id} vanished while ${browser.state}`);
-      this.browsers.delete(browser.id);
+      const { id, state, lease } = browser;
+      if (lease) this.#end({ browser: id, lease, from: state, to: "retiring", why: "pool_deleted" });
+      this.browsers.delete(id);
     }
     this.#counts.delete(partition);
   }

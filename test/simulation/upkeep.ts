@@ -1,6 +1,7 @@
 import { launchFacts } from "../support/store/store-bed.js";
 import {
   type BrowserId,
+  onDemandPartition,
   type Partition,
   partitionOf,
   newRequestId,
@@ -11,7 +12,8 @@ import { launchJob } from "../../src/pool/fill.js";
 import { NodeCapacities, Placement } from "../../src/pool/placement.js";
 import type { LaunchCandidate } from "../../src/pool/ports/pool-store.js";
 import { poolConfig, writeOf } from "../support/store/store-bed.js";
-import { hold } from "./shadow.js";
+import { isDeleted } from "./judge.js";
+import { hold, type ShadowBrowser } from "./shadow.js";
 import type { PoolModel } from "./model.js";
 import type { World } from "./world.js";
 
@@ -85,6 +87,7 @@ export async function updatePool(world: World): Promise<void> {
   const revision = random.chance(0.1) ? pool.revision - 1 : pool.revision;
   const request = newRequestId();
   const ask = { revision, write: writeOf(spec), isNewLaunch, isNewNetwork, discard, request };
+  const idle = idleOf(world, pool);
   const reply = await world.repeatably(
     () => bed.poolStore.updatePool(pool.partition, ask),
     (kind) => {
@@ -96,10 +99,12 @@ export async function updatePool(world: World): Promise<void> {
     `update to ${spec.size}${isNewNetwork ? " network" : ""}${isNewLaunch ? " launch" : ""}${discard ? " discard" : ""}: ${reply}`,
   );
   hold(
-    (reply === "updated") === (revision === pool.revision),
+    reply === "busy" ? discard || isNewNetwork : (reply === "updated") === (revision === pool.revision),
     () => `an update over ${revision} of ${pool.revision} was ${reply}`,
   );
   if (reply !== "updated") return;
+  if (spec.size < pool.spec.size) pool.mayExceed = true;
+  if (discard || isNewNetwork) for (const browser of idle) browser.isDiscarded = true;
   pool.spec = spec;
   pool.revision = (await bed.poolStore.findPool(pool.partition))?.revision ?? 0;
 }
@@ -108,11 +113,37 @@ export async function flush(world: World): Promise<void> {
   const { pool } = world;
   if (!pool) return;
   const request = newRequestId();
-  await world.repeatably(
+  const idle = idleOf(world, pool);
+  const reply = await world.repeatably(
     () => world.bed.poolStore.flush(pool.partition, request),
     (kind) => kind,
   );
-  world.note("flush");
+  world.note(`flush: ${reply}`);
+  if (reply === "flushed") for (const browser of idle) browser.isDiscarded = true;
+}
+
+const idleOf = ({ shadow }: World, pool: PoolModel): readonly ShadowBrowser[] =>
+  [...shadow.browsers.values()].filter(
+    ({ partition, state }) => partition === pool.partition && state === "idle",
+  );
+
+/** Does a piece of what `retireLeft` of pool/pool-operations.ts does, which may come much later, or never. */
+export async function retireLeft(world: World, partition: Partition | undefined): Promise<void> {
+  if (!partition || partition === onDemandPartition) return;
+  const { poolStore } = world.bed;
+  const isOver = isDeleted(world, partition);
+  if (isOver) world.cause = { kind: "delete", partition };
+  const request = newRequestId();
+  const left = await world.repeatably(
+    () => poolStore.retireLeft(partition, { isToSize: world.pool?.mayExceed === true, request }),
+    (kind) => kind,
+  );
+  world.note(`retire what is left: ${left}`);
+  if (left === "more") return;
+  if (world.pool && !isOver) world.pool.mayExceed = false;
+  if (!isOver) return;
+  const { launching, idle, leased, resetting, waiting } = await poolStore.counts(partition);
+  hold(launching + idle + leased + resetting + waiting === 0, () => `a deleted pool has browsers or waiters`);
 }
 
 /**
@@ -173,9 +204,10 @@ async function place(
 export async function reapPartition(world: World, partition: Partition | undefined): Promise<void> {
   if (!partition) return;
   world.cause = { kind: "reap" };
-  const reaped = await world.bed.poolStore.reap(partition);
+  const { launch, isMore } = await world.bed.poolStore.reap(partition);
   world.note("reap");
-  if (!world.fails(0.05)) world.bed.jobs.push(...reaped.launch.map(launchJob));
+  if (!world.fails(0.05)) world.bed.jobs.push(...launch.map(launchJob));
+  if (isMore && world.isAtRest) await reapPartition(world, partition);
 }
 
 /**

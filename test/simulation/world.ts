@@ -26,7 +26,7 @@ import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 import type { Slot } from "./begin.js";
 import { ClosedNodes } from "./closed-nodes.js";
 import type { Snapshot } from "./failover.js";
-import { isBusyIn, type Ask, type Caller, type Control, type FakeNode } from "./model.js";
+import { isBusyIn, simulatedLimits, type Ask, type Caller, type Control, type FakeNode } from "./model.js";
 import type { Holder, PoolModel, Release } from "./model.js";
 import { judgeGrant, mayEnd } from "./judge.js";
 import { Random } from "./random.js";
@@ -106,7 +106,7 @@ export class World {
     const bed = await openStoreBed(server, {
       project: `world${database}`,
       database,
-      limits: { maxWaiters: 6, backoffInitialMs: 200, backoffMaxMs: 3000, earlyDeathMs: 5000 },
+      limits: simulatedLimits,
       commandTimeoutMs: 120_000,
       isEffectLost: () => holder.world?.isEffectLost ?? false,
     });
@@ -122,7 +122,7 @@ export class World {
   }
 
   watch(partition: Partition): void {
-    this.#watches.set(partition, new Watch(this.bed, partition, this.shadow));
+    this.#watches.set(partition, new Watch(this, partition, this.shadow));
   }
 
   watches(): readonly Watch[] {

@@ -247,6 +247,7 @@ onBoth("ends", ({ bed, server }) => {
     expect(await bed().poolStore.reap(newPoolId().slice(0, 12) as never)).toEqual({
       launch: [],
       isOpen: false,
+      isMore: false,
     });
   });
 });

@@ -96,7 +96,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await reapAfter(pool, 1000);
     const [seconds] = await bed().redis.time();
-    await bed().poolStore.flush(pool.partition, request(), Number(seconds) * 1000);
+    await pool.refresh(Number(seconds) * 1000);
     expect(await pool.counts()).toMatchObject({ idle: 0 });
   });
 

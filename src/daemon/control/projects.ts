@@ -11,6 +11,7 @@ import {
   type ProjectId,
 } from "../../base/ids.js";
 import type { ReleaseRequest } from "../../pool/ports/pool-store.js";
+import { retireLeft } from "../../pool/pool-operations.js";
 import { eraseEvents } from "../../telemetry/sweep-events.js";
 import type { DaemonParts } from "../parts.js";
 import type { Stores } from "../stores.js";
@@ -59,6 +60,7 @@ async function findRunning({ poolStore, projects }: Stores, id: ProjectId) {
   return async (): Promise<void> => {
     for (const pool of pools) {
       await poolStore.deletePool(partitionOf(pool), { force: true, request: newRequestId() });
+      await retireLeft(poolStore, partitionOf(pool));
       await left.settlePool(pool);
     }
     for (const { id: browser } of sessions) await poolStore.release(partitionOf(browser), endOf(browser));

@@ -93,7 +93,7 @@ export const lendingOperations = {
     summary: "Retire every idle browser of a pool; new ones take their place",
     takesBody: true,
     success: noContent("They are retired"),
-    failures: ["pool_not_found"],
+    failures: ["pool_not_found", "conflict"],
   },
   listBrowsers: {
     tag: browsers,

@@ -203,6 +203,13 @@ export interface LeaseStore {
   beat(partition: Partition, control: ControlId): Promise<void>;
 }
 
+/** How far a refresh has come in the line of idle browsers; `from` is absent at its end. */
+export interface RefreshPlace {
+  readonly from?: string;
+  /** Whether it has found nothing to retire. */
+  readonly isClean: boolean;
+}
+
 /** Everything that happens inside one partition. */
 export interface PoolStore extends LeaseStore, PartitionOverview {
   createPool(partition: Partition, ask: { id: PoolId; write: PoolWrite; request: RequestId }): Promise<void>;
@@ -220,18 +227,32 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
       /** The pool begins to follow the saves of a profile that it did not follow before. */
       isNewRefresh?: boolean;
     },
-  ): Promise<"updated" | "changed" | "missing">;
+  ): Promise<"updated" | "changed" | "busy" | "missing">;
   deletePool(
     partition: Partition,
     ask: { force: boolean; request: RequestId },
   ): Promise<"deleted" | "leased" | "missing">;
-  /** Retires idle browsers: all, or those that were claimed before an instant of Redis's time. */
-  flush(partition: Partition, request: RequestId, before?: Millis): Promise<"flushed" | "missing">;
+  /**
+   * Discards all idle browsers: none of them is lent any more. `busy`, here and of a change: what was
+   * discarded before is to be retired first.
+   */
+  flush(partition: Partition, request: RequestId): Promise<"flushed" | "busy" | "missing">;
+  /**
+   * Retires some of those that were discarded, or are above the size, or of a deleted pool. `isToSize`: the
+   * pool has shrunk, and keeps nothing for what is to be replaced.
+   */
+  retireLeft(partition: Partition, ask: { isToSize: boolean; request: RequestId }): Promise<"more" | "rid">;
+  /** Retires some idle browsers that were claimed before an instant of Redis's time. */
+  refresh(
+    partition: Partition,
+    ask: { before: Millis; after?: RefreshPlace; request: RequestId },
+  ): Promise<RefreshPlace>;
   findPool(partition: Partition): Promise<Pool | undefined>;
   /** The time of Redis's clock. */
   now(): Promise<Millis>;
 
   findBrowser(id: BrowserId): Promise<{ browser: Browser; at: Millis } | undefined>;
+  /** All of them; what changes meanwhile may be as it was before or after. */
   browsers(partition: Partition): Promise<{ browsers: readonly Browser[]; at: Millis }>;
   /**
    * Another text after each change of a lease's network here: who has seen this one knows of every change.
@@ -250,8 +271,10 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
     partition: Partition,
     ask: { candidates: readonly LaunchCandidate[]; madeFor?: string; obstacle?: string; request: RequestId },
   ): Promise<readonly LaunchingBrowser[]>;
-  /** `isOpen`: not of a pool that is deleted, or has never come to be. */
-  reap(partition: Partition): Promise<{ launch: readonly LaunchingBrowser[]; isOpen: boolean }>;
+  /** `isOpen`: not of a pool that is deleted, or has never come to be. `isMore`: there is more to reap. */
+  reap(
+    partition: Partition,
+  ): Promise<{ launch: readonly LaunchingBrowser[]; isOpen: boolean; isMore: boolean }>;
   /**
    * With `drains` it marks the browsers of a node that drains for at most so long: none of them is lent while
    * others exist.

@@ -24,6 +24,7 @@ export const partitionParts = [
   "leased",
   "resetting",
   "retiring",
+  "discarded",
   "leases",
   "waitQueue",
   "waiterRecords",

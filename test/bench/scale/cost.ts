@@ -13,7 +13,7 @@ export interface Cost {
 }
 
 /** One script, as often as it took longer than is logged. */
-interface SlowScript {
+export interface SlowScript {
   readonly name: string;
   /** One of ours, and no command. */
   readonly isScript: boolean;
@@ -44,8 +44,12 @@ async function counters(redis: Redis): Promise<{ at: number; commands: number; b
 
 type LogEntry = readonly [id: number, at: number, micros: number, words: readonly string[]];
 
-export async function costOf(redis: Redis, work: () => Promise<unknown>): Promise<Cost> {
-  await redis.config("SET", "slowlog-log-slower-than", loggedMicros, "slowlog-max-len", mostLogged);
+export async function costOf(
+  redis: Redis,
+  work: () => Promise<unknown>,
+  slowerThanMicros = loggedMicros,
+): Promise<Cost> {
+  await redis.config("SET", "slowlog-log-slower-than", slowerThanMicros, "slowlog-max-len", mostLogged);
   await redis.slowlog("RESET");
   const before = await counters(redis);
   await work();

@@ -1,6 +1,8 @@
 import { pause, systemClock } from "../../../src/base/clock.js";
 import { newNodeId, newPoolId, type NodeId, type Partition, partitionOf } from "../../../src/base/ids.js";
 import { makeFill } from "../../../src/pool/fill.js";
+import { retireLeft } from "../../../src/pool/pool-operations.js";
+import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import { type Maintenance, makeMaintenance } from "../../../src/pool/maintenance.js";
 import { NodeCapacities } from "../../../src/pool/placement.js";
 import type { NodeFacts } from "../../../src/pool/ports/node-store.js";
@@ -29,7 +31,7 @@ export class SimulatedFleet {
 
   constructor(
     private readonly bed: StoreBed,
-    private readonly size: FleetSize,
+    readonly size: FleetSize,
   ) {
     const { poolStore, nodes, allProjects: projects } = bed;
     const jobs = { add: async (more: readonly Job[]) => this.#take(more) };
@@ -74,6 +76,28 @@ export class SimulatedFleet {
     await this.bed.poolStore.createPool(partitionOf(id), { id, write: writeOf(spec), request: request() });
     await this.bed.projects.openPool(id);
     this.partitions.push(partitionOf(id));
+  }
+
+  /** Changes the large pool, or the one of that place. */
+  async update(
+    change: Partial<PoolSpec>,
+    { discard = false, place = 0 }: { discard?: boolean; place?: number } = {},
+  ): Promise<void> {
+    const partition = this.partitions[place];
+    const pool = partition && (await this.bed.poolStore.findPool(partition));
+    if (!pool) throw new Error(`there is no pool ${place}`);
+    const spec = { ...pool.spec, ...change };
+    const revised = pool.revisedAt === undefined ? {} : { revisedAt: pool.revisedAt };
+    await this.bed.poolStore.updatePool(partition, {
+      revision: pool.revision,
+      ...revised,
+      write: writeOf(spec),
+      isNewLaunch: discard,
+      isNewNetwork: false,
+      discard,
+      request: request(),
+    });
+    await retireLeft(this.bed.poolStore, partition, { isToSize: spec.size < pool.spec.size });
   }
 
   /** Fills every pool from nothing, all of them at once, as no fill rate would allow. */

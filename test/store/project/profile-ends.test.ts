@@ -76,7 +76,7 @@ onBoth("profiles at the end of leases", ({ bed }) => {
     },
   );
 
-  test("a flush before an instant retires what was claimed before it, and a repeat nothing more", async () => {
+  test("a refresh retires what was claimed before the save, and a repeat nothing more", async () => {
     const pool = await PoolBed.create(bed(), { size: 3 });
     const [old] = await pool.launch(1);
     const leased = heldOf((await pool.ask()).reply);
@@ -84,15 +84,15 @@ onBoth("profiles at the end of leases", ({ bed }) => {
     const [fresh, last] = await pool.launch(2);
     await pool.release(leased);
     const since = (await pool.record(fresh ?? leased.id)).createdAt;
-    const once = request();
-    expect(await bed().poolStore.flush(pool.partition, once, since)).toBe("flushed");
-    expect(await bed().poolStore.flush(pool.partition, once, since)).toBe("flushed");
+    const ask = { before: since, request: request() };
+    const told = await bed().poolStore.refresh(pool.partition, ask);
+    expect(await bed().poolStore.refresh(pool.partition, ask)).toEqual(told);
     expect(await Promise.all([old, fresh, last].map((id) => pool.state(id ?? leased.id)))).toEqual([
       "retiring",
       "idle",
       "idle",
     ]);
-    expect(await bed().poolStore.flush(pool.partition, request(), since)).toBe("flushed");
+    await pool.refresh(since);
     expect(await pool.counts()).toMatchObject({ idle: 2 });
     await bed().poolStore.flush(pool.partition, request());
     expect(await pool.counts()).toMatchObject({ idle: 0 });

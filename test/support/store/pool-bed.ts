@@ -13,7 +13,7 @@ import {
 import type { LaunchingBrowser, LeasedBrowser } from "../../../src/pool/browser.js";
 import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import type { Pool } from "../../../src/pool/pool.js";
-import type { ReleaseRequest, Waiter } from "../../../src/pool/ports/pool-store.js";
+import type { RefreshPlace, ReleaseRequest, Waiter } from "../../../src/pool/ports/pool-store.js";
 import type { AcquireReply } from "../../../src/pool/ports/store-replies.js";
 import { partitionKey, type PartitionPart } from "../../../src/store/redis/keys.js";
 import { age } from "./age.js";
@@ -170,6 +170,15 @@ export class PoolBed {
       this.revision = (await this.found()).revision;
     }
     return outcome;
+  }
+
+  /** All pieces of what pool/refresh.ts does. */
+  async refresh(before: number): Promise<void> {
+    let after: RefreshPlace | undefined;
+    do {
+      const ask = { before, ...(after && { after }), request: request() };
+      after = await this.bed.poolStore.refresh(this.partition, ask);
+    } while (after.from !== undefined);
   }
 
   async found(): Promise<Pool> {

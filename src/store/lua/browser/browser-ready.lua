@@ -1,7 +1,7 @@
 -- browser-ready: the node has fenced these browsers (and reset them, where asked); they may be idle again.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  freed eventsKept controlLostMs provisionalMs
 -- REPLY freed (JSON list: of each whether it was; false where the claim is not the record's)
 -- `freed` is a JSON list of [browser, claim].

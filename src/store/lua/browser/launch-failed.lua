@@ -1,6 +1,6 @@
 -- launch-failed: the node could not launch a browser and has cleared up after the attempt.
--- KEYS  pool templates browsers launching idle leased resetting retiring waiterRecords events nodeIndex
---       generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool templates browsers launching idle leased resetting retiring discarded waiterRecords events
+--       nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  browser claim text initialMs maxMs eventsKept
 -- REPLY failed, stale
 --- @include failures

@@ -1,7 +1,7 @@
 -- launched: the node has proved a browser healthy.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  browser claim isolation earlyMs eventsKept controlLostMs provisionalMs keyedMs
 -- REPLY launched, stale (the claim is not the record's: the node ends what it has)
 --- @include grants
@@ -24,7 +24,12 @@ if not browser.waiter then
   if now - early > tonumber(A.earlyMs) then
     redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "")
   end
-  settle(browser, "launched", poolTerms())
+  -- Launches of an earlier generation were discarded (discards).
+  if browser.generation < tonumber(poolFields("launchesFrom")[1] or 0) then
+    retire(browser, "discarded", true)
+  else
+    settle(browser, "launched", poolTerms())
+  end
   return finish("launched")
 end
 

@@ -1,6 +1,6 @@
 -- recycle: mark browsers that are old or replaceable, so that their replacement is warmed first (on rebuild
 -- credit).
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases provisional replaceable
 --       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
 --       answer
 -- ARGV  maxLeases node drainMs eventsKept
@@ -10,7 +10,7 @@
 --- @include endings
 --- @include node/closed-nodes
 --- @include rebuild-index
---- @include replaceable
+--- @include ranks
 
 local first = earlierAnswer()
 if first then return first end
@@ -50,7 +50,8 @@ local function markAll(ids)
   for _, id in ipairs(ids) do
     if marked >= mostAtOnce or redis.call("SCARD", K.replaceable) >= most then return end
     local browser = read(id)
-    local isInService = browser.state ~= "launching" and browser.state ~= "retiring"
+    local isOver = browser.state == "retiring" or redis.call("ZSCORE", K.discarded, id)
+    local isInService = browser.state ~= "launching" and not isOver
     if isInService and not browser.replaceable then mark(browser) end
   end
 end

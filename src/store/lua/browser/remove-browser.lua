@@ -1,7 +1,7 @@
 -- remove-browser: the node has ended a retiring browser and nothing is left of it.
--- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords
---       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
---       ageIndex leaseCountIndex nodeStamps answer
+-- KEYS  pool templates browsers launching idle leased resetting retiring discarded leases waitQueue
+--       waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex
+--       generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  browser claim lease usage eventsKept
 -- REPLY gone, stale
 -- `usage` is JSON of what its last lease used in all, for that lease's tombstone; `lease` is empty where

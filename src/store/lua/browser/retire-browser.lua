@@ -1,7 +1,7 @@
 -- retire-browser: a browser is over: it crashed, was found unhealthy, could not be reset, or its node stops.
--- KEYS  pool templates browsers launching idle leased resetting retiring leases waiterRecords provisional
---       replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex
---       nodeStamps answer
+-- KEYS  pool templates browsers launching idle leased resetting retiring discarded leases waiterRecords
+--       provisional replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
+--       leaseCountIndex nodeStamps answer
 -- ARGV  browser why text earlyMs initialMs maxMs eventsKept
 -- REPLY retiring (the claim), already (the claim it is retiring under), unknown
 --- @include endings

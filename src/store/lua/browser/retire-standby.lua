@@ -1,5 +1,5 @@
 -- retire-standby: browsers that stand by give way to others, or are not wanted any more.
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases provisional replaceable
 --       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
 --       answer
 -- ARGV  browsers why eventsKept

@@ -1,7 +1,20 @@
 -- counts: how many browsers there are; sets tell, never counters.
+--- @include ranks
 
 local function liveCount()
-  return redis.call("HLEN", K.browsers) - redis.call("ZCARD", K.retiring)
+  local over = redis.call("ZCARD", K.retiring) + redis.call("ZCARD", K.discarded)
+  return redis.call("HLEN", K.browsers) - over
+end
+
+-- How many are to be replaced while they serve. What was discarded (discards) keeps the score that it had in
+-- line.
+local function replaceableCount()
+  local count = redis.call("SCARD", K.replaceable)
+  if count == 0 then return 0 end
+  for _, scores in ipairs(replaceableScores()) do
+    count = count - redis.call("ZCOUNT", K.discarded, scores[1], scores[2])
+  end
+  return count
 end
 
 -- How many of the browsers of a set have a record with this in its text, of which none is decoded.

@@ -3,7 +3,7 @@
 --- @include node/closed-nodes
 --- @include node/epoch
 --- @include endings
---- @include replaceable
+--- @include ranks
 --- @include counts
 --- @include messages
 
@@ -82,7 +82,7 @@ local function surplusOf(browser, size)
   if browser.replaceable then return browser, "recycled" end
   local replaceable = replaceableIdle()
   if replaceable then return replaceable, "recycled" end
-  if live > size + redis.call("SCARD", K.replaceable) then return browser, "above_size" end
+  if live > size + replaceableCount() then return browser, "above_size" end
   return nil
 end
 
@@ -128,12 +128,16 @@ local function takeIdle(terms)
   end
 end
 
--- Hands idle browsers to waiters that were left over by a lost message or a pause of their control.
-local function dispatch(terms)
-  while true do
+-- Hands idle browsers to waiters that were left over by a lost message or a pause of their control: to all,
+-- or to so many. Gives to how many.
+local function dispatch(terms, most)
+  local served = 0
+  while not most or served < most do
     local waiter = nextWaiter()
     local browser = waiter and takeIdle(terms)
-    if not browser then return end
+    if not browser then return served end
     grantTo(browser, waiter, terms)
+    served = served + 1
   end
+  return served
 end

@@ -3,6 +3,7 @@
 --- @include index
 --- @include pool
 --- @include events
+--- @include ranks
 
 local moves = {
   launching = "idle retiring",
@@ -15,8 +16,6 @@ local stateKeys = {
   launching = K.launching, idle = K.idle, leased = K.leased, resetting = K.resetting, retiring = K.retiring,
 }
 
--- Freshest generation first, then the longest idle; replaceable ones last.
-local perGeneration, replaceableScore = 4294967296, 2251799813685248
 local function idleScore(browser)
   local score = nextNumber("sequence") - browser.generation * perGeneration
   return browser.replaceable and score + replaceableScore or score
@@ -27,7 +26,8 @@ end
 local function move(browser, to, why, score)
   local from = browser.state
   if not moves[from]:find(to, 1, true) then error("no move from " .. from .. " to " .. to) end
-  redis.call("ZREM", stateKeys[from], browser.id)
+  -- One that was discarded stands elsewhere (discards).
+  if redis.call("ZREM", stateKeys[from], browser.id) == 0 then redis.call("ZREM", K.discarded, browser.id) end
   event(browser, from, to, why)
   if to == "gone" then
     forgetBrowser(browser)

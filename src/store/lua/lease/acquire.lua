@@ -1,7 +1,7 @@
 -- acquire: lend the best idle browser to the caller, or put the caller in the queue.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps answer idempotency
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer idempotency
 -- ARGV  pool name waiter body keepMs maxWaiters mayWait provisionalMs controlLostMs eventsKept
 -- REPLY granted (the browser), waiting (the waiter), none, full, missing, unsupported (the fields), mismatch,
 --       over

@@ -1,8 +1,8 @@
 -- create-session: lend a browser that stands by, or claim the launch of one for a caller who waits for it; or
 -- another launch for a caller whose first has failed.
--- KEYS  pool templates browsers launching idle leased resetting retiring leases waiterRecords provisional
---       controls endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps answer
---       idempotency
+-- KEYS  pool templates browsers launching idle leased resetting retiring discarded leases waiterRecords
+--       provisional controls endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex
+--       nodeStamps answer idempotency
 -- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isRelaunch reservedUntil
 --       standby facts
 -- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching),

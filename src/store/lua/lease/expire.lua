@@ -1,5 +1,5 @@
 -- expire: end a lease that its node found inactive, unless a client was registered since.
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases provisional replaceable
 --       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
 --       answer
 -- ARGV  browser lease registrations eventsKept

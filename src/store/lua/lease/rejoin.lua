@@ -1,8 +1,8 @@
 -- rejoin: put callers who wait back in line, each at its rank, whom this pool has taken for gone while their
 -- control stood still.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps
 -- ARGV  waiting eventsKept controlLostMs provisionalMs
 -- REPLY rejoined (JSON list, of each a word: waiting, held, superseded, over, deleted)
 -- `waiting` is a JSON list of waiters as they were stored. `held`: it has a browser; `superseded`: another

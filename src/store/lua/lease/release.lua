@@ -1,7 +1,7 @@
 -- release: end the lease of a browser, by the one that holds it.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  name browser lease reuse why isRetry request maxLeases eventsKept controlLostMs provisionalMs
 --       retryWindowMs
 -- REPLY released (the request), saving (the request; released, and what it leaves is saved as a profile),

@@ -1,7 +1,7 @@
 -- undo: the reply that told of this lease was lost; the browser goes back untouched.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  lease keyedMs eventsKept controlLostMs provisionalMs
 -- REPLY undone, kept (a retry under its key may still fetch it), opened (a client has it), over
 --- @include undo-lease

@@ -1,6 +1,6 @@
 -- unknown-lease: a node has cut a lease that the record does not name: Redis has lost writes. What it left is
 -- treated as its release would have.
--- KEYS  pool browsers launching idle leased resetting retiring leases provisional replaceable
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases provisional replaceable
 --       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
 --       answer
 -- ARGV  browser lease altered eventsKept

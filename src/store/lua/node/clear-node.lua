@@ -1,10 +1,11 @@
 -- clear-node: end what a node holds: because it drains, stops, or was lost (then nobody is left to clear up,
 -- and the records go).
--- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords
---       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
---       ageIndex leaseCountIndex nodeStamps answer
--- ARGV  node why which eventsKept
--- REPLY cleared (how many are left on the node; of a lost one: how many were)
+-- KEYS  pool templates browsers launching idle leased resetting retiring discarded leases waitQueue
+--       waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex
+--       generationIndex ageIndex leaseCountIndex nodeStamps answer
+-- ARGV  node why which atOnce eventsKept
+-- REPLY cleared (JSON {count, isMore}: how many are left on the node; of a lost one: how many were; whether
+--       to ask again)
 -- `which`: `idle` (a draining node's), `all` (retired by the node), `lost` (records removed at once).
 --- @include endings
 --- @include failures
@@ -15,9 +16,13 @@
 local first = earlierAnswer()
 if first then return first end
 
-local left = 0
+local left, budget = 0, tonumber(A.atOnce)
+local function isToRetire(browser)
+  return browser.state ~= "retiring" and (A.which ~= "idle" or browser.state == "idle")
+end
 local function clear(browser)
-  if browser.state ~= "retiring" and (A.which ~= "idle" or browser.state == "idle") then
+  if isToRetire(browser) or A.which == "lost" then budget = budget - 1 end
+  if isToRetire(browser) then
     if browser.state == "launching" and browser.waiter then
       return giveUp(browser, "its node was " .. A.which, 0, 0)
     end
@@ -33,7 +38,10 @@ if A.which == "lost" then
   keepClosed(closed)
 end
 rebuildIndexIfStale()
-for _, id in ipairs(idsOn(A.node)) do clear(read(id)) end
+for _, id in ipairs(idsOn(A.node)) do
+  if budget < 1 then break end
+  clear(read(id))
+end
 -- Nobody is left to be told.
 if A.which == "lost" and effects then effects.retire = nil end
-return finish("cleared", tostring(left))
+return finish("cleared", cjson.encode({ count = left, isMore = budget < 1 }))

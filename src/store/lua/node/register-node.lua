@@ -1,8 +1,8 @@
 -- register-node: a node tells which browsers it has, and which leases clients have opened on them, since
 -- another epoch has begun: these go on, whatever the record says, and what the node has is lent again.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps
 -- ARGV  node present opened eventsKept controlLostMs provisionalMs
 -- REPLY registered (JSON {resumed: [lease], void: [lease]}), known (it has not to)
 -- `present` is a JSON list of browsers: records that name others end as `missing`. `opened` is a JSON list of

@@ -1,7 +1,7 @@
 -- reopen-node: a node drains no more: what it has of this partition is lent again, and waiters are served.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  node eventsKept controlLostMs provisionalMs
 -- REPLY reopened, none (it is not draining here)
 -- Browsers for which a replacement is under way stay replaceable, and go when that has come.

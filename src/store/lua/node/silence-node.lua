@@ -1,7 +1,7 @@
 -- silence-node: a node does not answer, and its browsers are lent to nobody for a while; or it answers again.
--- KEYS  pool browsers launching idle leased resetting retiring leases waitQueue waiterRecords provisional
---       controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps answer
+-- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
+--       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  node silentMs eventsKept controlLostMs provisionalMs
 -- REPLY silenced, heard, none (nothing of this partition is there)
 -- `silentMs` is 0 where it answers again.

@@ -1,6 +1,6 @@
 -- claim-launches: claim as many launches as the pool lacks and tokens, credit and backoff allow.
--- KEYS  pool templates browsers launching retiring replaceable events nodeIndex generationIndex ageIndex
---       leaseCountIndex nodeStamps answer
+-- KEYS  pool templates browsers launching retiring discarded replaceable events nodeIndex generationIndex
+--       ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  candidates madeFor obstacle claimMs eventsKept
 -- REPLY claimed (JSON list of browsers), none
 -- `candidates` is a JSON list of browsers to be, for which room on their node is reserved: as browsers of the
@@ -30,7 +30,7 @@ if state ~= "open" or unsupported ~= "" then return finish("none") end
 if A.madeFor ~= "" and A.madeFor ~= templateKey then return finish("none") end
 size, credit = tonumber(size), tonumber(credit)
 local tokens = refill(size, tonumber(rate))
-local short = math.max(0, size + redis.call("SCARD", K.replaceable) - liveCount())
+local short = math.max(0, size + replaceableCount() - liveCount())
 -- Credit is for what is missing; what nobody misses any more is gone.
 if credit > short then
   credit = short

@@ -1,6 +1,6 @@
 -- launch-demand: how many launches a fill would claim now, if there were room; notes what holds the pool up
 -- where that is none.
--- KEYS  pool browsers retiring replaceable
+-- KEYS  pool browsers retiring discarded replaceable
 -- ARGV  most maxMs
 -- REPLY wanted (JSON {count, resting, trying, failedLately}: nodes on which the pool's launches fail, now
 --       left alone, or tried with one; whether one has failed within the longest backoff, `maxMs`)
@@ -11,7 +11,7 @@
 local size, rate, credit, backoff, state, unsupported, held =
   unpack(poolFields("size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "hold"))
 if state ~= "open" or unsupported ~= "" then return plain("wanted", '{"count":0}') end
-local short = tonumber(size) + redis.call("SCARD", K.replaceable) - liveCount()
+local short = tonumber(size) + replaceableCount() - liveCount()
 local function hold(reason)
   -- Every pool is asked every second, and each write goes to replicas and files as well.
   if held ~= reason then redis.call("HSET", K.pool, "hold", reason) end

@@ -1,15 +1,18 @@
 -- reap: put right what was lost: jobs, messages, replies, controls. Idempotent; may overlap with itself.
--- KEYS  pool templates browsers launching idle leased resetting retiring leases waitQueue waiterRecords
---       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
---       ageIndex leaseCountIndex nodeStamps
--- ARGV  claimMs launchMs keyedMs keepMs controlLostMs nodeLostMs initialMs maxMs eventsKept provisionalMs
--- REPLY reaped (JSON {launch: [browser], state}: launches claimed anew), missing
+-- KEYS  pool templates browsers launching idle leased resetting retiring discarded leases waitQueue
+--       waiterRecords provisional controls replaceable pendingTombstones endedLeases events nodeIndex
+--       generationIndex ageIndex leaseCountIndex nodeStamps
+-- ARGV  claimMs launchMs keyedMs keepMs controlLostMs nodeLostMs initialMs maxMs atOnce eventsKept
+--       provisionalMs
+-- REPLY reaped (JSON {launch: [browser], state, isMore}: launches claimed anew; whether to ask again),
+--       missing
 --- @include failures
 --- @include grants
 --- @include undo-lease
 --- @include removal
 --- @include rebuild-index
 --- @include ahead
+--- @include discards
 
 local terms = poolTerms()
 if not terms.state then return plain("missing") end
@@ -29,7 +32,10 @@ local launchTries, retireTries, retireAgainMs = 3, 12, 10000
 local launches = {}
 
 local function overdue(key)
-  return redis.call("ZRANGEBYSCORE", key, "-inf", now, "LIMIT", 0, 200)
+  if budget < 1 then return {} end
+  local ids = redis.call("ZRANGEBYSCORE", key, "-inf", now, "LIMIT", 0, budget)
+  budget = budget - #ids
+  return ids
 end
 for _, id in ipairs(overdue(K.launching)) do
   local browser = read(id)
@@ -132,7 +138,7 @@ if terms.state == "open" then
   end
 end
 if terms.state == "open" and terms.kind == "pool" then
-  dispatch(terms)
+  budget = budget - dispatch(terms, budget)
   local present = templateKeyOf(unpack(poolFields("generation", "configKey")))
   for _, key in ipairs(redis.call("HKEYS", K.templates)) do
     local generation = key:match("^%d+")
@@ -141,5 +147,9 @@ if terms.state == "open" and terms.kind == "pool" then
     end
   end
 end
+-- What whoever has discarded it has not come to retire.
+if terms.state == "deleted" then retireDeleted() end
+if terms.state == "open" and terms.kind == "pool" then retireSuperfluous(false) end
 sweepPool()
-return { "reaped", cjson.encode({ launch = launches, state = terms.state }), tostring(now), effectsText() }
+local reaped = { launch = launches, state = terms.state, isMore = budget < 1 }
+return { "reaped", cjson.encode(reaped), tostring(now), effectsText() }

@@ -7,7 +7,7 @@
 
 -- What tells of the moment, of nodes as they were then, and of the Redis that there was.
 local passing = {
-  "closed", "failing", "hold", "obstacle", "asked", "lastError", "refreshedTo", "boundFrom",
+  "closed", "failing", "hold", "obstacle", "asked", "lastError", "refreshedTo", "boundFrom", "discards",
   "replicationId", "run", "serverCheckedAt",
 }
 

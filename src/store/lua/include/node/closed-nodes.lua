@@ -4,9 +4,7 @@
 --- @include pool
 --- @include node/node-index
 --- @include moves
-
--- Behind all others in line, replaceable ones included; 2^52, so that no digit of a score is lost.
-local apart = 4503599627370496
+--- @include ranks
 
 local function keepClosed(nodes)
   if next(nodes) then
@@ -16,8 +14,9 @@ local function keepClosed(nodes)
   end
 end
 
+-- One that was discarded has no place in line, and gets none (XX).
 local function rankLast(browser)
-  redis.call("ZADD", K.idle, idleScore(browser) + apart, browser.id)
+  redis.call("ZADD", K.idle, "XX", idleScore(browser) + apart, browser.id)
 end
 
 -- Puts the idle browsers of a node where they belong in line, as that node stands now.
@@ -25,7 +24,11 @@ local function rankIdleOf(node, closed)
   for _, id in ipairs(idsOn(node)) do
     local browser = read(id)
     if browser.state == "idle" then
-      if closed[node] then rankLast(browser) else redis.call("ZADD", K.idle, idleScore(browser), id) end
+      if closed[node] then
+        rankLast(browser)
+      else
+        redis.call("ZADD", K.idle, "XX", idleScore(browser), id)
+      end
     end
   end
 end
