@@ -2,13 +2,13 @@ import { type Done, done, type ErrorCode, type Refusal, refusal } from "../base/
 import { bounds, type Selector } from "../spec/bodies.js";
 import { type AttachingBody, attachmentsOf, needsOnProfile, withIds } from "./attachments.js";
 import type { OperationRule } from "./operation-rules.js";
-import { type Action, allows, type Kind, knowsOf, type Policy } from "./policy.js";
+import { type Action, allows, type GuardedKind, knowsOf, type Policy } from "./policy.js";
 import { type Guarded, type Principal, projectOfRequest } from "./principal.js";
 
 /** What policies name in one project, found as requests name it. */
 export interface GuardedLookup {
   /** As a path names it: by its id, or where it has one its name. */
-  find(kind: Kind, ref: string): Promise<Guarded | undefined>;
+  find(kind: GuardedKind, ref: string): Promise<Guarded | undefined>;
   /** As a body names it. */
   choose(kind: "profiles" | "proxies" | "vaults", selector: Selector): Promise<string | undefined>;
 }
@@ -32,7 +32,7 @@ interface Passed {
   readonly sees?: (thing: Guarded) => boolean;
 }
 
-const missing: Readonly<Record<Kind, ErrorCode>> = {
+const missing: Readonly<Record<GuardedKind, ErrorCode>> = {
   browsers: "browser_not_found",
   profiles: "profile_not_found",
   proxies: "proxy_not_found",
@@ -83,7 +83,7 @@ export async function authorize(things: GuardedLookup, attempt: Attempt): Promis
 async function findThing(
   things: GuardedLookup,
   { principal, ref = "" }: Attempt,
-  { kind, needs }: { readonly kind: Kind; readonly needs: readonly Action[] },
+  { kind, needs }: { readonly kind: GuardedKind; readonly needs: readonly Action[] },
 ): Promise<Done<Passed> | Refusal> {
   const found = isRef.test(ref) ? await things.find(kind, ref) : undefined;
   const { policy } = principal;
@@ -105,9 +105,9 @@ const isRef = new RegExp(bounds.namePattern);
 
 interface May {
   inProject(action: Action): boolean;
-  on(action: Action, kind: Kind, id: string): boolean;
+  on(action: Action, kind: GuardedKind, id: string): boolean;
   /** What is not allowed of the actions, and of the use of what the thing holds. */
-  lacking(kind: Kind, needs: readonly Action[], thing: Guarded): readonly string[];
+  lacking(kind: GuardedKind, needs: readonly Action[], thing: Guarded): readonly string[];
 }
 
 function mayOf(principal: Attempt["principal"]): May {

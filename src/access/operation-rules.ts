@@ -1,4 +1,4 @@
-import type { Action, Kind } from "./policy.js";
+import type { Action, GuardedKind } from "./policy.js";
 
 /**
  * What a key with a policy needs for an operation. `everybody`: nothing. `unrestricted`: such a key may not,
@@ -14,7 +14,7 @@ export type OperationRule =
   | { readonly of: "project"; readonly needs: readonly Action[]; readonly attaches?: true }
   | {
       readonly of: "list" | "thing";
-      readonly kind: Kind;
+      readonly kind: GuardedKind;
       readonly needs: readonly Action[];
       readonly attaches?: true;
       readonly drives?: true;
@@ -24,8 +24,8 @@ const everybody = { of: "everybody" } as const;
 const unrestricted = { of: "unrestricted" } as const;
 const administration = { of: "administration" } as const;
 const inProject = (...needs: Action[]) => ({ of: "project", needs }) as const;
-const list = (kind: Kind, ...needs: Action[]) => ({ of: "list", kind, needs }) as const;
-const on = (kind: Kind, ...needs: Action[]) => ({ of: "thing", kind, needs }) as const;
+const list = (kind: GuardedKind, ...needs: Action[]) => ({ of: "list", kind, needs }) as const;
+const on = (kind: GuardedKind, ...needs: Action[]) => ({ of: "thing", kind, needs }) as const;
 
 /**
  * The one table of what each operation needs, by its operationId (docs/access.md#policies). A daemon with an

@@ -4,7 +4,7 @@ import type { ProjectId } from "../base/ids.js";
 import { readonlyList } from "../base/parser.js";
 
 const kinds = ["browsers", "profiles", "vaults", "proxies"] as const;
-export type Kind = (typeof kinds)[number];
+export type GuardedKind = (typeof kinds)[number];
 /** Everything that a policy may allow (docs/access.md#policies). */
 export const actions = [
   "browsers:create",
@@ -54,7 +54,7 @@ const wholeOrganization = `organizations/${organization}/*`;
 /** What an action is done to: one thing of a project, or the project where none is named. */
 interface ActionTarget {
   readonly project: ProjectId;
-  readonly thing?: { readonly kind: Kind; readonly id: string };
+  readonly thing?: { readonly kind: GuardedKind; readonly id: string };
 }
 
 /** Whether any statement allows the action there. */
@@ -78,7 +78,7 @@ export const knowsOf = (
 /** What has to be known to tell whether a statement names what there is. */
 export interface PolicyTargets {
   hasProject(id: string): Promise<boolean>;
-  has(project: ProjectId, kind: Kind, id: string): Promise<boolean>;
+  has(project: ProjectId, kind: GuardedKind, id: string): Promise<boolean>;
 }
 
 /**
@@ -120,7 +120,7 @@ async function statementFault(
   if (named === undefined) return undefined;
   if (verb === "create") return `${action} is granted in a project or the organization, not on one thing`;
   if (named !== kind) return `${action} is not granted on ${named}`;
-  return (await targets.has(project as ProjectId, named as Kind, id))
+  return (await targets.has(project as ProjectId, named as GuardedKind, id))
     ? undefined
     : `is none of the project's ${named}, which go by their ids here`;
 }

@@ -3,7 +3,7 @@ import type { Entry, NewEntry, Position } from "./entry.js";
 import type { SealedSegment } from "./segment.js";
 
 /** Entries of one writer, in the order in which their requests ended. */
-export interface Batch {
+export interface EntryBatch {
   readonly writer: string;
   /** Counts the writer's batches; one that comes again is taken once. */
   readonly number: number;
@@ -23,7 +23,7 @@ export interface Intent {
 /** Where the newest part of the log is kept, and what is known of the segments that hold the rest. */
 export interface AuditStore {
   /** `full`: nothing of it was taken. */
-  append(batch: Batch): Promise<"appended" | "full">;
+  append(batch: EntryBatch): Promise<"appended" | "full">;
   /**
    * Puts on record that a change is about to be made, as the entry that it leaves if nothing more is heard of
    * it. An entry that names the intent takes its place. `full`: nothing was noted.

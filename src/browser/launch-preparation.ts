@@ -45,7 +45,7 @@ export interface LaunchContext {
 }
 
 /** Fills a profile's directory, and says which extensions lie in theirs, in load order. */
-export type Filling = Promise<readonly ExtensionDirectory[]>;
+export type WorkspaceFilling = Promise<readonly ExtensionDirectory[]>;
 
 /** Makes the browser's directories, or repairs those that it starts in again, and its cgroup. */
 export async function prepareDirectories({
@@ -82,7 +82,7 @@ export async function prepareDirectories({
 export async function prepareLaunch(
   { spec, host, attempt }: LaunchContext,
   room: PreparedDirectories,
-  filling?: Filling,
+  filling?: WorkspaceFilling,
 ): Promise<PreparedLaunch> {
   const { workspace } = room;
   const { directories, uid } = workspace;
@@ -115,7 +115,7 @@ async function givePolicy(
 async function filled(
   workspace: Workspace,
   attempt: LaunchAttempt,
-  filling?: Filling,
+  filling?: WorkspaceFilling,
 ): Promise<readonly ExtensionDirectory[]> {
   if (filling === undefined && attempt.adopted === undefined) return [];
   const mended = mend(workspace, filling ?? Promise.resolve([]));
@@ -128,7 +128,7 @@ async function filled(
   return await attempt.untilHalted(mended);
 }
 
-async function mend(workspace: Workspace, filling: Filling): Promise<readonly ExtensionDirectory[]> {
+async function mend(workspace: Workspace, filling: WorkspaceFilling): Promise<readonly ExtensionDirectory[]> {
   const extensions = await filling;
   await mendProfile(workspace, extensions);
   return extensions;

@@ -11,7 +11,7 @@ import { type StartedProcess, startWalled } from "./isolation/syscall-filter.js"
 import { LaunchAttempt, LaunchFailed, type LaunchOptions } from "./launch-attempt.js";
 import {
   countsAlone,
-  type Filling,
+  type WorkspaceFilling,
   insideOf,
   type LaunchContext,
   type PreparedDirectories,
@@ -34,7 +34,7 @@ export interface OpenLaunch {
    * Starts the browser once what fills its directories is done, and waits until it has answered on its pipe,
    * its first page is open and it has its extensions.
    */
-  start(filling?: Filling): Promise<Chromium>;
+  start(filling?: WorkspaceFilling): Promise<Chromium>;
 }
 
 /**
@@ -63,7 +63,7 @@ export async function openLaunch(
 async function start(
   context: LaunchContext,
   room: PreparedDirectories,
-  filling?: Filling,
+  filling?: WorkspaceFilling,
 ): Promise<Chromium> {
   const { spec, host, attempt } = context;
   let lastLines: () => readonly string[] = () => [];

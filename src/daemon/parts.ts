@@ -19,7 +19,7 @@ import type { Stores } from "./stores.js";
 export interface DaemonParts extends DaemonContext {
   readonly config: Config;
   readonly stores: Stores;
-  readonly keys: Keys;
+  readonly keys: DaemonKeys;
   readonly url: PublicUrl;
   readonly labels: PoolLabels;
   readonly metrics: Metrics;
@@ -33,7 +33,7 @@ export interface DaemonParts extends DaemonContext {
   readonly endpoints: EndpointWatch;
 }
 
-export interface Keys {
+export interface DaemonKeys {
   readonly api: Secret;
   /** Signs the URLs of browsers, and messages between daemons. */
   readonly cluster: Secret;

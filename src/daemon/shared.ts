@@ -14,7 +14,7 @@ import { openArchives } from "./archives.js";
 import type { DaemonContext, Role } from "./boot.js";
 import { openTelemetryExports } from "./telemetry-exports.js";
 import { openMetrics } from "./metrics.js";
-import { type DaemonParts, type Keys, PublicUrl } from "./parts.js";
+import { type DaemonParts, type DaemonKeys, PublicUrl } from "./parts.js";
 import { EndpointWatch, redisEndpoints } from "./reserved-endpoints.js";
 import { openStores, type Stores } from "./stores.js";
 import { openVaultKeyring } from "./vault-keys.js";
@@ -98,7 +98,7 @@ function openRecorder(
   return recorder;
 }
 
-async function openKeys(config: Config, clock: Clock): Promise<Keys> {
+async function openKeys(config: Config, clock: Clock): Promise<DaemonKeys> {
   const [api, cluster, encryption] = await Promise.all([
     apiKey(config),
     clusterSecret(config),

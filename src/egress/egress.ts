@@ -11,7 +11,7 @@ import { Bucket, headersMs, keepAliveMs, spareConnections } from "./limits.js";
 import { TrafficCounts } from "./byte-counts.js";
 import { Origins } from "./origins.js";
 import { Connector } from "./connector.js";
-import type { CurlAnswer, CurlRequest, EgressParts, EgressUsage, Listener } from "./parts.js";
+import type { CurlAnswer, CurlRequest, EgressParts, EgressUsage, ProxyListener } from "./parts.js";
 import { EgressConnections } from "./connections.js";
 import { closedRules, type Rules } from "./rules.js";
 import { type TunnelRequest, tunnel, upgrade } from "./tunnel.js";
@@ -25,7 +25,7 @@ const sweepMs = (idleMs: Millis): Millis => Math.min(idleMs / 4, 15_000);
 interface EgressTarget {
   readonly browser: BrowserId;
   readonly rules: Rules;
-  readonly listener: Listener;
+  readonly listener: ProxyListener;
 }
 
 /** The one way out of a browser: a proxy of its own, which lets pass what its rules allow. */

@@ -50,7 +50,7 @@ export interface EgressParts {
 }
 
 /** Listens for one browser's requests; each tier makes its own kind. */
-export interface Listener {
+export interface ProxyListener {
   readonly tier: "namespace" | "proxy";
   /** The value of --proxy-server; in the proxy tier it is known once the proxy listens. */
   readonly proxyUrl: string;

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
-import type { Listener } from "./parts.js";
+import type { ProxyListener } from "./parts.js";
 import { findPeerUid } from "./peer.js";
 
 interface ProxyEndpoint {
@@ -34,7 +34,7 @@ interface PortOptions {
  * The proxy tier: a port of loopback, chosen by the kernel. Who connects first, of those who may, is its
  * browser: others are strangers.
  */
-export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions = {}): Listener {
+export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions = {}): ProxyListener {
   let endpoint: ProxyEndpoint | undefined;
   let owner: number | undefined;
   const admits = async (socket: Socket): Promise<boolean> => {

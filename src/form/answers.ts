@@ -4,7 +4,7 @@ import { repliesOn } from "../base/net/open-replies.js";
 import type { FormEnd, OpenForm, Submitted } from "../vault/collection-form.js";
 
 /** What the page is told: which of its states it is to show, and what stands there. */
-export interface Answer {
+export interface FormAnswer {
   readonly status: number;
   readonly retryAfterMs?: Millis;
   readonly body: { readonly state: string; readonly [field: string]: unknown };
@@ -12,7 +12,7 @@ export interface Answer {
 
 /** A link that nobody knows looks like one whose item is gone. */
 const endStatus = { gone: 404, expired: 410, replaced: 409, used: 410 } as const;
-const endOf = ({ kind }: FormEnd): Answer => ({ status: endStatus[kind], body: { state: kind } });
+const endOf = ({ kind }: FormEnd): FormAnswer => ({ status: endStatus[kind], body: { state: kind } });
 
 /** What somebody wrote as a heading may be 16 KiB; characters beyond these are cut. */
 const mostTitle = 500;
@@ -21,7 +21,7 @@ const cut = (text: string): string => {
   return characters.length > mostTitle ? `${characters.slice(0, mostTitle - 1).join("")}…` : text;
 };
 
-export function openedAnswer(opened: OpenForm | FormEnd, now: Millis): Answer {
+export function openedAnswer(opened: OpenForm | FormEnd, now: Millis): FormAnswer {
   if (opened.kind !== "form") return endOf(opened);
   const { title, vaultName, fields, version, encryptionKey, expiresAt } = opened;
   const body = {
@@ -36,7 +36,7 @@ export function openedAnswer(opened: OpenForm | FormEnd, now: Millis): Answer {
   return { status: 200, body };
 }
 
-export function submittedAnswer(submitted: Submitted): Answer {
+export function submittedAnswer(submitted: Submitted): FormAnswer {
   switch (submitted.kind) {
     case "done":
       return { status: 200, body: { state: "done" } };
@@ -47,18 +47,22 @@ export function submittedAnswer(submitted: Submitted): Answer {
   }
 }
 
-export const limitedAnswer = (retryAfterMs: Millis): Answer => ({
+export const limitedAnswer = (retryAfterMs: Millis): FormAnswer => ({
   status: 429,
   retryAfterMs,
   body: { state: "limited" },
 });
 
-export const invalidAnswer: Answer = { status: 400, body: { state: "invalid", fields: [] } };
-export const tooLargeAnswer: Answer = { status: 413, body: { state: "invalid", fields: [] } };
-export const unknownAnswer: Answer = { status: 404, body: { state: "unknown" } };
-export const misdirectedAnswer: Answer = { status: 421, body: { state: "misdirected" } };
+export const invalidAnswer: FormAnswer = { status: 400, body: { state: "invalid", fields: [] } };
+export const tooLargeAnswer: FormAnswer = { status: 413, body: { state: "invalid", fields: [] } };
+export const unknownAnswer: FormAnswer = { status: 404, body: { state: "unknown" } };
+export const misdirectedAnswer: FormAnswer = { status: 421, body: { state: "misdirected" } };
 /** The page shows the same as where nothing was answered at all. */
-export const unavailableAnswer: Answer = { status: 503, retryAfterMs: 1000, body: { state: "unavailable" } };
+export const unavailableAnswer: FormAnswer = {
+  status: 503,
+  retryAfterMs: 1000,
+  body: { state: "unavailable" },
+};
 
 /**
  * Answers what the parser could not read, or did not get in time, and closes the connection. Where an answer

@@ -7,7 +7,7 @@ import { type Log, textOf } from "../base/log.js";
 import { hasTwoHosts, makeHostCheck } from "../base/net/host-check.js";
 import type { CollectionForms } from "../vault/collection-form.js";
 import {
-  type Answer,
+  type FormAnswer,
   answerMalformed,
   invalidAnswer,
   misdirectedAnswer,
@@ -77,7 +77,7 @@ export function makeFormApp({ host, publicUrl, ...options }: FormOptions, { log 
 
 export type FormApp = ReturnType<typeof makeFormApp>;
 
-export const sendAnswer = (reply: FastifyReply, { status, retryAfterMs, body }: Answer): FastifyReply =>
+export const sendAnswer = (reply: FastifyReply, { status, retryAfterMs, body }: FormAnswer): FastifyReply =>
   reply
     .code(status)
     .headers(retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) })
@@ -87,7 +87,7 @@ export const sendAnswer = (reply: FastifyReply, { status, retryAfterMs, body }: 
 /**
  * Nothing of an error's text goes out. Where the caller is to blame it is not logged: it may quote the body.
  */
-function answerOf(error: unknown, log: Log): Answer {
+function answerOf(error: unknown, log: Log): FormAnswer {
   if (error instanceof RemudaError) {
     log.warn({ code: error.code }, "collection form not answered");
     return unavailableAnswer;

@@ -12,7 +12,7 @@ import { isDocsPath } from "./docs/docs-path.js";
 import { type Docs, makeDocs } from "./docs/docs.js";
 import { makeServer } from "./sockets.js";
 
-export interface Listening {
+export interface ListeningApi {
   readonly port: number;
   /** Connections are closed after their next reply; requests are still taken. */
   drain(): void;
@@ -23,7 +23,7 @@ export interface Listening {
 /** Answers that are read for long are looked for so often. */
 const longAnswersMs: Millis = 300_000;
 
-export async function listen(options: HttpOptions, deps: HttpDeps): Promise<Listening> {
+export async function listen(options: HttpOptions, deps: HttpDeps): Promise<ListeningApi> {
   const state: AppState = { draining: false, closing: false };
   const upgraded = new Set<Duplex>();
   const docs = makeDocs(options, deps, state);

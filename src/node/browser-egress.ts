@@ -3,7 +3,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { AttestationParts } from "../browser/attestation.js";
 import type { BrowserProxy } from "../browser/chromium.js";
 import { Egress } from "../egress/egress.js";
-import type { EgressParts, Listener } from "../egress/parts.js";
+import type { EgressParts, ProxyListener } from "../egress/parts.js";
 import type { Rules } from "../egress/rules.js";
 import type { NetworkChange, TrafficUsage } from "../pool/browser.js";
 import { matchesHost, parseHost } from "../base/net/hosts.js";
@@ -13,7 +13,7 @@ import { type RuleSources, rulesOf } from "./network-rules.js";
 /** What opens the egress of this node's browsers. */
 export interface BrowserEgressPorts extends RuleSources {
   /** Opens a listener of the tier in force. */
-  openListener(): Promise<Listener>;
+  openListener(): Promise<ProxyListener>;
   readonly egress: EgressParts;
   /** The operator's: has to answer before a browser is idle, where that browser's rules allow it. */
   readonly allowedProbeUrl: string | null;

@@ -148,7 +148,7 @@ interface Admitted {
 }
 
 /** Whether this node has room for another browser (docs/deployment.md#capacity). */
-export class Admission {
+export class LaunchAdmission {
   /** The launches that were admitted and are under way. */
   readonly #launching = new Map<BrowserId, Admitted>();
 

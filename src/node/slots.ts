@@ -10,7 +10,7 @@ import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Bridge, BridgeRecorder } from "../gateway/cdp/bridge.js";
 import { type BrowserEnd, EndReports } from "./end-reports.js";
 import type { LaunchHealth } from "./launch-health.js";
-import { Admission, failureText, type FirstStart, Launcher, type LauncherPorts } from "./launcher.js";
+import { LaunchAdmission, failureText, type FirstStart, Launcher, type LauncherPorts } from "./launcher.js";
 import { isOrderly, type ProfileSaver } from "./profile-saver.js";
 import { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
 import { type RecordingPorts, Recordings } from "../telemetry/flight/recordings.js";
@@ -48,7 +48,7 @@ export class Slots {
   readonly #slots = new Map<BrowserId, Slot>();
   readonly #pending = new Map<BrowserId, Pending>();
   readonly #endReports: EndReports;
-  readonly #admission: Admission;
+  readonly #admission: LaunchAdmission;
   readonly #launching: Launcher;
   readonly #recordings: Recordings;
   #isClosed = false;
@@ -56,7 +56,7 @@ export class Slots {
   constructor(private readonly ports: SlotPorts) {
     this.#launching = new Launcher(ports);
     this.#endReports = new EndReports(ports);
-    this.#admission = new Admission(ports);
+    this.#admission = new LaunchAdmission(ports);
     this.#recordings = new Recordings(ports);
   }
 

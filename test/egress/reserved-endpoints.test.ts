@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { Listener } from "../../src/egress/parts.js";
+import type { ProxyListener } from "../../src/egress/parts.js";
 import { openPort } from "../../src/egress/port.js";
 import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { EndpointWatch, redisEndpoints } from "../../src/daemon/reserved-endpoints.js";
@@ -63,7 +63,7 @@ test("endpoints that a source names are closed by their addresses; a source or a
 
 test("a proxy's port is closed where the proxy is reached, and is anybody else's on other addresses", async () => {
   const { isOwn } = makeReservedEndpoints([]);
-  const open = async (listener: Listener): Promise<URL> => {
+  const open = async (listener: ProxyListener): Promise<URL> => {
     const server = createServer();
     await listener.listen(server);
     onTestFinished(() => {

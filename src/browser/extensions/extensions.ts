@@ -5,7 +5,7 @@ import { type Cdp, CdpRefused, PipeClosed } from "../cdp/cdp.js";
 import type { ExtensionDirectory, LoadResult } from "../chromium.js";
 import { NotInstallable, type LaunchExtensions, withForced } from "./forced-extensions.js";
 import { isInstalled } from "./forced-install.js";
-import { type Installed, installedIn, restoreInstalled } from "./restore-extensions.js";
+import { type InstalledExtensions, installedIn, restoreInstalled } from "./restore-extensions.js";
 import { findUnpackedId } from "./file-access.js";
 
 /** The sticky bit lets whoever may write here add files, and remove only its own. */
@@ -112,7 +112,7 @@ export class BrowserExtensions {
 
   async #loadAll(
     extensions: readonly ExtensionDirectory[],
-    before: Installed,
+    before: InstalledExtensions,
     deadline: Millis,
   ): Promise<readonly Loaded[] | Failure> {
     const added: Loaded[] = [];
@@ -165,7 +165,7 @@ export class BrowserExtensions {
   /** An extension that the browser still has from its last start is not loaded a second time. */
   async #loadOne(
     { path, id, name }: Loaded,
-    before: Installed,
+    before: InstalledExtensions,
     limitMs: Millis,
   ): Promise<Failure | undefined> {
     if (before.get(id)?.isEnabled === true) return undefined;
@@ -188,7 +188,7 @@ export class BrowserExtensions {
     };
   }
 
-  async #undo(failure: Failure, before: Installed): Promise<Failure> {
+  async #undo(failure: Failure, before: InstalledExtensions): Promise<Failure> {
     const isUndone = await restoreInstalled(this.cdp, this.clock, before).then(
       () => true,
       (error: unknown) => {

@@ -5,9 +5,9 @@ import { type Cdp, CdpRefused, ignoreRefusal } from "../cdp/cdp.js";
 import { findForeignText } from "../foreign-file.js";
 
 /** The extensions that a browser has, by their ids. */
-export type Installed = ReadonlyMap<string, { readonly path: string; readonly isEnabled: boolean }>;
+export type InstalledExtensions = ReadonlyMap<string, { readonly path: string; readonly isEnabled: boolean }>;
 
-export async function installedIn(cdp: Cdp, within: { limitMs?: Millis } = {}): Promise<Installed> {
+export async function installedIn(cdp: Cdp, within: { limitMs?: Millis } = {}): Promise<InstalledExtensions> {
   const { extensions } = await cdp.send("Extensions.getExtensions", {}, within);
   return new Map(extensions.map(({ id, path, enabled }) => [id, { path, isEnabled: enabled }]));
 }
@@ -27,7 +27,7 @@ const quietMs: Millis = 150;
  * pages, and loads again what was replaced. Throws `TimeLimitReached` where that does not come to rest within
  * 30 s and 2 s for each.
  */
-export async function restoreInstalled(cdp: Cdp, clock: Clock, before: Installed): Promise<void> {
+export async function restoreInstalled(cdp: Cdp, clock: Clock, before: InstalledExtensions): Promise<void> {
   const startedAt = clock.monotonic();
   const strangers = new Set<string>();
   const mostMs = (): Millis => limitMs + limitOfEachMs * strangers.size;
@@ -46,7 +46,7 @@ export async function restoreInstalled(cdp: Cdp, clock: Clock, before: Installed
 interface Restoring {
   readonly cdp: Cdp;
   readonly clock: Clock;
-  readonly before: Installed;
+  readonly before: InstalledExtensions;
   /** Those that came since, as far as they are known. */
   readonly strangers: Set<string>;
   /** Chromium answers one uninstalling after the other, so each may take as long as all of them. */

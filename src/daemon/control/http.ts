@@ -12,7 +12,7 @@ import type { Gateway } from "../../gateway/gateway.js";
 import type { makeDirectMessages } from "../../gateway/relay/direct-messages.js";
 import type { HttpDeps, OperationsInProject, UploadLimits } from "../../http/deps.js";
 import type { RequestInterceptor } from "../../http/request-interceptor.js";
-import { listen, type Listening } from "../../http/server.js";
+import { listen, type ListeningApi } from "../../http/server.js";
 import { NodeDirectory } from "../../lease/node-directory.js";
 import { makeNodeOperations } from "../../pool/node-operations.js";
 import type { SilentNodes } from "../../pool/silent-nodes.js";
@@ -40,7 +40,7 @@ export async function listenAsApi(
   shared: DaemonParts,
   { interceptor, operationsIn, audit, auditLog, destinations, silentNodes, unready }: ApiParts,
   stops: Stops,
-): Promise<Listening> {
+): Promise<ListeningApi> {
   const { config, clock, log, stopping, stores, metrics, archives } = shared;
   const projects = openProjects(shared);
   const listening = await listen(httpOptions(config), {

@@ -1,12 +1,12 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
-import type { Listener } from "../parts.js";
+import type { ProxyListener } from "../parts.js";
 
 /**
  * The listener of one browser's proxy, inside that browser's network namespace. `close` lets go of the
  * namespace; the kernel removes it once its last process and socket are gone too.
  */
-export interface NamespaceListener extends Listener {
+export interface NamespaceListener extends ProxyListener {
   readonly tier: "namespace";
   /** Path of the network namespace, as /proc/<daemon pid>/fd/<n>. */
   readonly namespace: string;

@@ -3,7 +3,7 @@ import { isText, isTexts } from "../../base/is-text.js";
 
 import { posix } from "node:path";
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type ManifestFields = Readonly<Record<string, unknown>>;
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 interface Shape {
@@ -36,7 +36,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   },
 };
 
-export const shapeFaults = (manifest: Fields): readonly string[] => [
+export const shapeFaults = (manifest: ManifestFields): readonly string[] => [
   ...Object.entries(shapes).flatMap(([key, { form, holds }]) =>
     manifest[key] === undefined || holds(manifest[key]) ? [] : [`${key}: must be ${form}`],
   ),
@@ -45,7 +45,7 @@ export const shapeFaults = (manifest: Fields): readonly string[] => [
   ),
 ];
 
-function scriptFaults({ matches, js, css }: Fields, at: string): readonly string[] {
+function scriptFaults({ matches, js, css }: ManifestFields, at: string): readonly string[] {
   const lists = Object.entries({ js, css }).filter(([, value]) => value !== undefined && !isTexts(value));
   return [
     ...(isTexts(matches) && matches.length > 0
@@ -59,7 +59,7 @@ function scriptFaults({ matches, js, css }: Fields, at: string): readonly string
 }
 
 /** Files that the manifest names, without which Chromium does not load it. */
-export function fileFaults(manifest: Fields, files: ReadonlySet<string>): readonly string[] {
+export function fileFaults(manifest: ManifestFields, files: ReadonlySet<string>): readonly string[] {
   const missing = namedFiles(manifest).filter(([, path]) => !files.has(normal(path)));
   return missing.map(([field, path]) => `${field}: names ${path}, which is not in the archive`);
 }
@@ -69,7 +69,7 @@ const normal = (path: string): string => posix.normalize(`/${path}`).slice(1);
 
 type NamedFile = readonly [field: string, path: string];
 
-function namedFiles(manifest: Fields): readonly NamedFile[] {
+function namedFiles(manifest: ManifestFields): readonly NamedFile[] {
   const { background, action, icons, options_page, options_ui, side_panel, chrome_url_overrides } = manifest;
   return [
     ...list(manifest["content_scripts"]).flatMap((script, at) =>

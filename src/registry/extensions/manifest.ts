@@ -1,10 +1,10 @@
 import { isRecord } from "../../base/is-record.js";
 import { isTooDeep, mostJsonDepth } from "../../base/json-depth.js";
 import { extensionIdOf, manifestKey, builtinExtensions } from "../../base/builtin-extensions.js";
-import { type Fields, fileFaults, shapeFaults } from "./manifest-fields.js";
+import { type ManifestFields, fileFaults, shapeFaults } from "./manifest-fields.js";
 
 /** What a manifest says, read but not checked. */
-export type Manifest = Fields;
+export type Manifest = ManifestFields;
 
 type ManifestReading =
   | { readonly kind: "manifest"; readonly manifest: Manifest }

@@ -1,4 +1,4 @@
-import type { AuditStore, Batch, Intent, LogManifest } from "../../audit/audit-store.js";
+import type { AuditStore, EntryBatch, Intent, LogManifest } from "../../audit/audit-store.js";
 import {
   type Entry,
   instantOf,
@@ -27,7 +27,7 @@ export class RedisAuditStore implements AuditStore {
     private readonly mostBytes: number,
   ) {}
 
-  async append({ writer, number, entries, sentAt }: Batch): Promise<"appended" | "full"> {
+  async append({ writer, number, entries, sentAt }: EntryBatch): Promise<"appended" | "full"> {
     const lines = entries.map((entry) => {
       return `${ageOf(entry, sentAt)} ${rowOf(entry)}`;
     });

@@ -6,7 +6,7 @@ import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { Egress } from "../../../src/egress/egress.js";
 import { findNamespaces } from "../../../src/egress/namespace/namespace.js";
 import { openPort } from "../../../src/egress/port.js";
-import type { Listener } from "../../../src/egress/parts.js";
+import type { ProxyListener } from "../../../src/egress/parts.js";
 import { makeResolve } from "../../../src/egress/resolve.js";
 import type { Rules } from "../../../src/egress/rules.js";
 import { silentLog } from "./chromium-host.js";
@@ -29,7 +29,7 @@ export interface TestEgress {
   readonly proxy: BrowserProxy;
 }
 
-export async function openListener(tier: Tier): Promise<Listener> {
+export async function openListener(tier: Tier): Promise<ProxyListener> {
   if (tier === "proxy") return openPort();
   const [nsenter = "", unshare = ""] = await Promise.all([findTool("nsenter"), findTool("unshare")]);
   const found = await findNamespaces({

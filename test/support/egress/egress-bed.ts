@@ -1,7 +1,7 @@
 import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import { systemClock } from "../../../src/base/clock.js";
 import { Egress } from "../../../src/egress/egress.js";
-import type { EgressParts, EgressSettings, Listener } from "../../../src/egress/parts.js";
+import type { EgressParts, EgressSettings, ProxyListener } from "../../../src/egress/parts.js";
 import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
 import type { Resolve } from "../../../src/egress/resolve.js";
@@ -49,7 +49,7 @@ export const resolveBy =
 export interface BedOptions {
   readonly settings?: Partial<EgressSettings>;
   readonly parts?: Partial<EgressParts>;
-  readonly listener?: Listener;
+  readonly listener?: ProxyListener;
 }
 
 /** An egress of the proxy tier on a port of its own. */

@@ -11,7 +11,7 @@ import type { Log } from "../../../src/base/log.js";
 import type { Staging } from "../../../src/archive/archives.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import type { HttpDeps, HttpOptions } from "../../../src/http/deps.js";
-import { listen, type Listening } from "../../../src/http/server.js";
+import { listen, type ListeningApi } from "../../../src/http/server.js";
 import { RecordedOperations } from "./recorded-operations.js";
 
 export const rootPerson = { id: "root", email: "root@remuda.invalid", name: null };
@@ -54,7 +54,7 @@ export function makeLogBook(): { log: Log; lines: LogLine[] } {
   return { log, lines };
 }
 
-export interface TestServer extends Listening {
+export interface TestServer extends ListeningApi {
   readonly url: string;
   readonly operations: RecordedOperations;
   readonly lines: LogLine[];
