@@ -15,7 +15,7 @@ export interface CallerStore {
 }
 
 /** What the store has said of a request whose credential is good. */
-interface Verdict {
+interface StoreVerdict {
   /** Whether the project is active that the request is about. */
   readonly isActive: boolean;
   readonly rate?: Rate | undefined;
@@ -46,7 +46,7 @@ export class CallerAdmission {
     return (named === undefined ? credentialScope : findProjectId(named)) ?? defaultProject;
   }
 
-  settle(principal: Principal, named: string | undefined, { isActive, rate }: Verdict): Admitted {
+  settle(principal: Principal, named: string | undefined, { isActive, rate }: StoreVerdict): Admitted {
     const told = rate ? { principal, rate } : { principal };
     const limited = rate && refusedBy(rate);
     if (limited) return { ...limited, ...told };

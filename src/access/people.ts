@@ -25,7 +25,7 @@ export interface PeopleSettings {
   readonly admins: readonly string[];
   readonly members: readonly string[];
   readonly readers: readonly string[];
-  readonly defaultRole: Exclude<Role, "admin">;
+  readonly defaultRole: Exclude<PersonRole, "admin">;
   readonly dashboardClients: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export const makePeople = (verifier: TokenVerifier, settings: PeopleSettings, lo
 /** Three parts that are not empty, as a signed token has and no API key. */
 export const isTokenText = (text: string): boolean => /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
 
-type Role = "admin" | "member" | "reader" | "none";
+type PersonRole = "admin" | "member" | "reader" | "none";
 
 /** Admins and members have no policy: everything in the scope. Nobody has more by a claim that is missing. */
 function principalOf(claims: Claims, settings: PeopleSettings): Done<Principal> | Refusal {
@@ -83,7 +83,10 @@ function scopeOf(claims: Claims, { projectClaim }: PeopleSettings): ProjectId | 
 }
 
 /** The highest of those that are named. */
-function roleOf(claims: Claims, { roleClaim, admins, members, readers, defaultRole }: PeopleSettings): Role {
+function roleOf(
+  claims: Claims,
+  { roleClaim, admins, members, readers, defaultRole }: PeopleSettings,
+): PersonRole {
   const role = valueIn(claims, roleClaim);
   const given: readonly unknown[] = Array.isArray(role) ? role : [role];
   const isAmong = (values: readonly string[]): boolean => values.some((value) => given.includes(value));

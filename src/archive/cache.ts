@@ -14,7 +14,7 @@ interface CacheOptions {
   onFault(error: unknown): void;
 }
 
-interface Entry {
+interface CachedArchive {
   readonly path: string;
   readonly fetched: Promise<number>;
   takers: number;
@@ -31,7 +31,7 @@ export async function openCache(options: CacheOptions): Promise<ArchiveCache> {
 
 /** Least recently taken first. A file that is taken stays, beyond the bound too. */
 class Cache implements ArchiveCache {
-  readonly #entries = new Map<Digest, Entry>();
+  readonly #entries = new Map<Digest, CachedArchive>();
 
   constructor(private readonly options: CacheOptions) {}
 
@@ -49,7 +49,7 @@ class Cache implements ArchiveCache {
     return { path: entry.path, release: this.#once(() => this.#release(entry)) };
   }
 
-  #fetch(digest: Digest): Entry {
+  #fetch(digest: Digest): CachedArchive {
     const path = join(this.options.directory, `${digest}.${randomBytes(6).toString("hex")}`);
     const fetch = async (): Promise<number> => {
       await this.options.archives.place(digest, path);
@@ -58,7 +58,7 @@ class Cache implements ArchiveCache {
     return { path, fetched: fetch(), takers: 0 };
   }
 
-  #touch(digest: Digest, entry: Entry): void {
+  #touch(digest: Digest, entry: CachedArchive): void {
     this.#entries.delete(digest);
     this.#entries.set(digest, entry);
   }
@@ -71,7 +71,7 @@ class Cache implements ArchiveCache {
     };
   }
 
-  #release(entry: Entry): void {
+  #release(entry: CachedArchive): void {
     entry.takers -= 1;
     this.#shrink();
   }
@@ -87,7 +87,7 @@ class Cache implements ArchiveCache {
     }
   }
 
-  #forget(digest: Digest, entry: Entry): void {
+  #forget(digest: Digest, entry: CachedArchive): void {
     if (this.#entries.get(digest) === entry) this.#entries.delete(digest);
     rm(entry.path, { force: true }).catch(this.options.onFault);
   }

@@ -111,13 +111,13 @@ export const newDestinationId = (): DestinationId => randomText(idLength) as Des
 export const partitionOf = (id: PoolId | BrowserId): Partition =>
   id.slice(0, partitionLength - idLength) as Partition;
 
-type InProject = PoolId | BrowserId | ProxyId | ExtensionId | ProfileId | OtlpDestinationId;
+type IdInProject = PoolId | BrowserId | ProxyId | ExtensionId | ProfileId | OtlpDestinationId;
 /** The project that an id names; undefined where it names none, as in the default project. */
-const projectNamedBy = (id: InProject): ProjectId | undefined =>
+const projectNamedBy = (id: IdInProject): ProjectId | undefined =>
   id.length > idLength ? (id.slice(0, projectLength) as ProjectId) : undefined;
 export const projectNamedByPartition = (partition: Partition): ProjectId | undefined =>
   partition.length > partitionLength ? (partition.slice(0, projectLength) as ProjectId) : undefined;
-export const projectOf = (id: InProject): ProjectId => projectNamedBy(id) ?? defaultProject;
+export const projectOf = (id: IdInProject): ProjectId => projectNamedBy(id) ?? defaultProject;
 
 const isId = (text: string): boolean => /^(?:[0-9a-z]{12})?[0-9a-z]{24}$/.test(text);
 /** What belongs to no project. */

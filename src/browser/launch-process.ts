@@ -66,7 +66,7 @@ const environmentOf = ({ root, temporary }: Directories): Record<string, string>
   DBUS_SESSION_BUS_ADDRESS: `unix:path=${temporary}/no-bus`,
 });
 
-interface ProcessContext {
+interface ProcessParts {
   readonly prepared: PreparedLaunch;
   readonly host: BrowserHost;
   readonly attempt: LaunchAttempt;
@@ -75,7 +75,7 @@ interface ProcessContext {
 
 export function watchProcess(
   child: StartedProcess,
-  { prepared, host, attempt, lastLines }: ProcessContext,
+  { prepared, host, attempt, lastLines }: ProcessParts,
 ): ChromiumProcess {
   const exited = exitOf(child, lastLines, host.clock).then(async (exit) => ({
     ...exit,

@@ -1,5 +1,5 @@
 const commands = ["verify-audit", "rewrap-vaults"] as const;
-type Command = (typeof commands)[number];
+type CommandName = (typeof commands)[number];
 
 /** What the command line asks for; everything else is a setting. */
 type Arguments =
@@ -7,7 +7,7 @@ type Arguments =
   | { readonly kind: "start"; readonly openLoopback?: "all" | number }
   | { readonly kind: "help" }
   /** Another command, which reads its own arguments. */
-  | { readonly kind: Command; readonly args: readonly string[] }
+  | { readonly kind: CommandName; readonly args: readonly string[] }
   | { readonly kind: "refused"; readonly fault: string };
 
 const refused = (fault: string): Arguments => ({

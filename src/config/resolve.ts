@@ -5,7 +5,7 @@ import type { ConfigFile } from "./schema.js";
 import { type Compiled, compile } from "./compile.js";
 
 /** The settings that the file may leave open, since this machine decides them. */
-interface Resolved {
+interface MachineSettings {
   readonly dataDir: string;
   readonly node: {
     readonly memoryBytes: number;
@@ -18,13 +18,13 @@ interface Resolved {
 }
 
 /** The same sections after this machine has decided: their settings are no longer null. */
-export type ResolvedConfig = Omit<Compiled<ConfigFile>, keyof Resolved> & {
+export type ResolvedConfig = Omit<Compiled<ConfigFile>, keyof MachineSettings> & {
   readonly [Key in "node" | "drain" | "archives" | "egress"]: Omit<
     Compiled<ConfigFile>[Key],
-    keyof Resolved[Key]
+    keyof MachineSettings[Key]
   > &
-    Resolved[Key];
-} & Pick<Resolved, "dataDir">;
+    MachineSettings[Key];
+} & Pick<MachineSettings, "dataDir">;
 
 // A container's limit counts. Without one Node.js answers 0, or a number beyond any machine.
 function machineMemoryBytes(): number {

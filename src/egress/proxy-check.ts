@@ -26,7 +26,7 @@ interface ProbeTarget {
   readonly url: URL;
   readonly target: TargetHost;
 }
-interface Trial extends ProbeTarget {
+interface ProxyTrial extends ProbeTarget {
   readonly upstream: Upstream;
   readonly limitMs: Millis;
   readonly signal: AbortSignal;
@@ -72,7 +72,7 @@ async function isPublic(target: TargetHost, { resolve, reserved }: ProbeParts): 
 }
 
 /** Why a proxy is unavailable is not told: it would say what listens where the proxy is said to be. */
-async function probe(trial: Trial, parts: ProbeParts): Promise<ProxyFinding> {
+async function probe(trial: ProxyTrial, parts: ProbeParts): Promise<ProxyFinding> {
   const ending = new AbortController();
   const end = (): void => ending.abort();
   trial.signal.addEventListener("abort", end);
@@ -93,7 +93,7 @@ async function probe(trial: Trial, parts: ProbeParts): Promise<ProxyFinding> {
 
 /** Everything it opens ends with the trial's signal. */
 async function ask(
-  { url, target, upstream, limitMs, signal }: Trial,
+  { url, target, upstream, limitMs, signal }: ProxyTrial,
   { clock, reserved, resolve }: ProbeParts,
 ): Promise<ProxyFinding> {
   const options = { connectMs: limitMs, clock, signal, reserved, resolve };

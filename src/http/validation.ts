@@ -4,7 +4,7 @@ import { faultsOf } from "./faults.js";
 import { InvalidInput } from "./invalid-input.js";
 import { malformedQuery } from "./query.js";
 
-type Verdict = { readonly value: unknown } | { readonly error: Error };
+type Validated = { readonly value: unknown } | { readonly error: Error };
 
 /** A body with more values than this may have too many faults to answer: then only the first is answered. */
 const manyValues = 10_000;
@@ -37,7 +37,7 @@ export function makeValidatorCompiler(): FastifySchemaCompiler<object> {
 
 type Check = () => ValidateFunction;
 
-function bodyCheck(findFirst: Check, findAll: Check): (body: unknown) => Verdict {
+function bodyCheck(findFirst: Check, findAll: Check): (body: unknown) => Validated {
   return (sent) => {
     const fits = findFirst();
     // Fastify gives null where there was no body; a body that is null does not get this far.
@@ -51,7 +51,7 @@ function bodyCheck(findFirst: Check, findAll: Check): (body: unknown) => Verdict
 
 const queryCheck =
   (check: Check) =>
-  (query: object): Verdict => {
+  (query: object): Validated => {
     const fits = check();
     if (query === malformedQuery)
       return { error: InvalidInput.of("query", "is not validly percent-encoded") };
@@ -65,7 +65,7 @@ const queryCheck =
 const findEndless = (query: object): string | undefined =>
   Object.entries(query).find(([, value]) => value === Infinity || value === -Infinity)?.[0];
 
-const invalid = (found: readonly ErrorObject[] | null | undefined): Verdict => ({
+const invalid = (found: readonly ErrorObject[] | null | undefined): Validated => ({
   error: new InvalidInput(faultsOf(found ?? [])),
 });
 

@@ -77,7 +77,7 @@ interface NodeQuestion {
   readonly limitMs: Millis;
 }
 
-interface Settling {
+interface PendingAnswer {
   resolve(answer: NodeReply): void;
   reject(error: unknown): void;
 }
@@ -86,7 +86,7 @@ interface Settling {
 function askBothWays(
   ports: Ports,
   { node, message, limitMs }: NodeQuestion,
-  { resolve, reject }: Settling,
+  { resolve, reject }: PendingAnswer,
 ): (() => void)[] {
   const { messages, clock, sendDirectly } = ports;
   let directly: Promise<NodeReply | undefined> | undefined;

@@ -68,7 +68,7 @@ export class LeaseAttempt {
   private constructor(
     private readonly ports: LendPorts,
     readonly request: LeaseRequest,
-    private readonly name: Reservation,
+    private readonly name: NameReservation,
   ) {
     this.#standing = request;
     this.#place = ports.waiters.open(request.caller.request);
@@ -166,14 +166,14 @@ async function passNameOn(
 }
 
 /** `kept`: an earlier attempt under the same key has the name for its lease or its place. */
-type Reservation = "none" | "own" | "kept";
+type NameReservation = "none" | "own" | "kept";
 
 /** Undefined where the name is another's. */
 async function reserve(
   ports: LendPorts,
   request: LeaseRequest,
   name: string,
-): Promise<Reservation | undefined> {
+): Promise<NameReservation | undefined> {
   const { partition, waiter, keyed } = request;
   const reservation = {
     kind: "session",

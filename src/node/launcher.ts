@@ -142,7 +142,7 @@ interface AdmissionLimits {
   readonly maxBytes: number;
 }
 
-interface Admitted {
+interface AdmittedLaunch {
   readonly bytes: number;
   readonly standsBy: boolean;
 }
@@ -150,7 +150,7 @@ interface Admitted {
 /** Whether this node has room for another browser (docs/deployment.md#capacity). */
 export class LaunchAdmission {
   /** The launches that were admitted and are under way. */
-  readonly #launching = new Map<BrowserId, Admitted>();
+  readonly #launching = new Map<BrowserId, AdmittedLaunch>();
 
   constructor(private readonly limits: AdmissionLimits) {}
 
@@ -160,7 +160,7 @@ export class LaunchAdmission {
    */
   admits({ id, standby }: Browser, { memory }: LaunchTemplate, slots: readonly Slot[]): boolean {
     const asking = { bytes: memoryBytes(memory), standsBy: standby !== undefined };
-    const all = new Map<BrowserId, Admitted>(this.#launching);
+    const all = new Map<BrowserId, AdmittedLaunch>(this.#launching);
     for (const slot of slots)
       all.set(slot.id, { bytes: memoryBytes(slot.template.memory), standsBy: slot.standsBy });
     const held = [...all.values()].filter((one) => asking.standsBy || !one.standsBy);

@@ -5,13 +5,13 @@ import { parserOf } from "../base/parser.js";
 import { nodesKey, tickControlsKey, ticksKey } from "./redis/keys.js";
 import type { ScriptStore } from "./redis/redis.js";
 
-const Listening = Type.Object({
+const ListeningReply = Type.Object({
   /** In ms. */
   forMs: Type.Number(),
   epoch: Type.Object({ number: Type.Number(), startedAt: Type.Number(), why: Type.String() }),
 });
-type Listening = Readonly<Static<typeof Listening>>;
-const listeningParser = parserOf("a reply of ticks-steady", Listening);
+type ListeningReply = Readonly<Static<typeof ListeningReply>>;
+const listeningParser = parserOf("a reply of ticks-steady", ListeningReply);
 
 const controlsParser = parserOf("a reply of share-ticks", Type.Array(ControlId));
 
@@ -35,7 +35,7 @@ export class RedisTickStore {
    * Notes that the ticks listen, and for how long they have done so without a gap: beats during an outage
    * were lost, and so were those while Redis itself was started anew, however quickly.
    */
-  async listen(gapMs: number): Promise<Listening> {
+  async listen(gapMs: number): Promise<ListeningReply> {
     const keyOf = (key: string): string => (key === "epoch" ? nodesKey("epoch") : ticksKey);
     return listeningParser.json((await this.store.run("ticks-steady", keyOf, { gapMs })).payload);
   }

@@ -16,6 +16,24 @@ test("no exported name stands for two things", () => {
   expect([...places].filter(([, paths]) => paths.length > 1)).toEqual([]);
 });
 
+const namedType = /^export (?:abstract )?(?:class|interface|type) (\w+)/gm;
+const declaredType = /^(?:abstract )?(?:class|interface|type) (\w+)/gm;
+
+test("no file calls a type of its own as another file's exported one", () => {
+  const exporters = new Map(
+    sources.flatMap(({ path, code }) =>
+      [...code.matchAll(namedType)].map(([, name = ""]) => [name, path] as const),
+    ),
+  );
+  const borrowed = sources.flatMap(({ path, code }) =>
+    [...code.matchAll(declaredType)]
+      .map(([, name = ""]) => ({ name, exporter: exporters.get(name) }))
+      .filter(({ exporter }) => exporter !== undefined && exporter !== path)
+      .map(({ name, exporter }) => `${path}: ${name} is exported by ${exporter}`),
+  );
+  expect(borrowed).toEqual([]);
+});
+
 const exportedValue = /^export (?:abstract |async )?(?:const|function|class) (\w+)/gm;
 const wordsOf = (code: string): readonly string[] => code.match(/\w+/g) ?? [];
 const wordsIn = (folder: string): ReadonlySet<string> =>
@@ -55,7 +73,6 @@ test("each word of the glossary is where it says", () => {
   expect(lost.map(([, word, , path]) => `${word}: ${path}`)).toEqual([]);
 });
 
-const namedType = /^export (?:abstract )?(?:class|interface|type) (\w+)/gm;
 const partsOf = (name: string): readonly string[] =>
   (name.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).map((word) => word.toLowerCase());
 

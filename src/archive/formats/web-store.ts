@@ -17,7 +17,7 @@ interface StoreOptions {
   readonly clock: Clock;
 }
 type StoreRequest = Parameters<ExtensionOperations["fromStore"]>[0];
-type Zip = Awaited<ReturnType<ExtensionOperations["fromStore"]>>;
+type StoreZip = Awaited<ReturnType<ExtensionOperations["fromStore"]>>;
 
 /** The store gives what this version can load; the manifests we accept are those of 156. */
 const productVersion = "156.0.0.0";
@@ -133,7 +133,7 @@ function whyNot(status: number): Refusal {
   return refusal("destination_failed", { message: `The web store answered ${status}` });
 }
 
-async function unwrap(staged: StagedArchive, asked: string): Promise<Zip> {
+async function unwrap(staged: StagedArchive, asked: string): Promise<StoreZip> {
   try {
     const crx = readCrx(await headOf(staged.path));
     const fault =

@@ -45,7 +45,7 @@ export async function withForced(
   return wanted;
 }
 
-interface Manifest {
+interface ManifestPart {
   readonly version?: unknown;
   readonly permissions?: unknown;
   readonly background?: { readonly service_worker?: unknown };
@@ -77,7 +77,7 @@ export async function findForced({ name, path }: ExtensionDirectory): Promise<Fo
 class Unreadable extends Error {}
 
 /** Chromium itself says what is wrong with a manifest that cannot be read. */
-async function readManifest(path: string): Promise<Manifest> {
+async function readManifest(path: string): Promise<ManifestPart> {
   const text = await readShort(join(path, "manifest.json"));
   try {
     const manifest: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
@@ -88,7 +88,7 @@ async function readManifest(path: string): Promise<Manifest> {
 }
 
 /** The packed one may be of another version than what lies beside it, and then its update.xml says so. */
-async function versionOf(path: string, manifest: Manifest): Promise<string> {
+async function versionOf(path: string, manifest: ManifestPart): Promise<string> {
   const text = await readShort(join(path, "update.xml"));
   const version = /<updatecheck\b[^<>]*\sversion\s*=\s*["']([^"']*)["']/.exec(text)?.[1] ?? manifest.version;
   if (typeof version !== "string" || !/^\d+(?:\.\d+){0,3}$/.test(version))

@@ -32,7 +32,7 @@ export async function watchNavigation(
   let isClearing = false;
   let isBack = false;
   const kinds = new NavigationKinds();
-  const left = async (frame: Frame): Promise<void> => {
+  const left = async (frame: FrameFields): Promise<void> => {
     // What comes before the history is clear may be the filled document: somebody has gone back to it.
     isBack = isClearing && kinds.isBack(frame, isBack);
     if (isClearing) return;
@@ -64,20 +64,20 @@ export async function watchNavigation(
   }
 }
 
-type Frame = Readonly<Record<string, unknown>>;
+type FrameFields = Readonly<Record<string, unknown>>;
 
 /** How the documents of a page have come, as Chromium tells when it sets out for them. */
 class NavigationKinds {
   readonly #kinds = new Map<unknown, unknown>();
 
-  note(page: string, { frameId, loaderId, navigationType: kind }: Frame): void {
+  note(page: string, { frameId, loaderId, navigationType: kind }: FrameFields): void {
     if (frameId !== page) return;
     if (this.#kinds.size >= mostNavigations) this.#kinds.clear();
     this.#kinds.set(loaderId, kind);
   }
 
   /** Whether a document may come out of the history; a reload shows what was there before. */
-  isBack({ loaderId }: Frame, before: boolean): boolean {
+  isBack({ loaderId }: FrameFields, before: boolean): boolean {
     const kind = String(this.#kinds.get(loaderId));
     return kind.startsWith("reload") ? before : kind !== "differentDocument";
   }

@@ -73,7 +73,7 @@ const asError = (error: unknown): Error =>
   error instanceof Error ? error : new Error("the profile's archive could not be read", { cause: error });
 
 /** One entry of the tar, which has to be read to its end before the next. */
-interface Entry extends AsyncIterable<unknown> {
+interface TarEntry extends AsyncIterable<unknown> {
   readonly header: Pick<Header, "name" | "type" | "size">;
   resume(): unknown;
 }
@@ -96,7 +96,7 @@ class Unpacking {
     this.#made.add(root);
   }
 
-  async take(entry: Entry): Promise<void> {
+  async take(entry: TarEntry): Promise<void> {
     const { name, type, size } = entry.header;
     const parts = partsOf(name);
     if (type !== "file" && type !== "directory")
@@ -117,7 +117,7 @@ class Unpacking {
       throw new ProfileRejected(`holds more than ${this.limits.maxFiles} files`);
   }
 
-  async #write(path: string, entry: Entry): Promise<void> {
+  async #write(path: string, entry: TarEntry): Promise<void> {
     this.#makeDirectory(dirname(path));
     const file = openSync(
       path,
@@ -141,7 +141,7 @@ class Unpacking {
   }
 }
 
-async function copy(entry: Entry, file: number): Promise<void> {
+async function copy(entry: TarEntry, file: number): Promise<void> {
   for await (const chunk of entry) {
     if (chunk instanceof Uint8Array) writeFileSync(file, chunk);
   }

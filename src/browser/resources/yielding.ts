@@ -83,14 +83,14 @@ export interface ProcessorAccount {
   readonly weighed: string;
   readonly counted: string;
 }
-interface Reading {
+interface ProcessorReading {
   readonly usedMs: Millis;
   readonly at: Millis;
 }
 interface Counted {
   readonly account: ProcessorAccount;
   /** Absent until it was looked at. */
-  readonly last?: Reading;
+  readonly last?: ProcessorReading;
   readonly use: ProcessorUse;
 }
 
@@ -101,7 +101,7 @@ interface Counted {
  */
 export class Yielding {
   readonly #counted = new Map<string, Counted>();
-  #all: Reading | undefined;
+  #all: ProcessorReading | undefined;
 
   constructor(
     private readonly parts: {

@@ -10,7 +10,7 @@ import type { Tick } from "../../schedule/ticks.js";
 import type { DaemonParts } from "../parts.js";
 import { openExports } from "./exports.js";
 
-interface AuditPart {
+interface ControlAudit {
   readonly operations: Pick<HttpDeps, "audit" | "auditLog" | "destinations">;
   readonly seal: Tick;
   /** Begins to deliver. */
@@ -18,7 +18,7 @@ interface AuditPart {
 }
 
 /** The audit log as a control has it. Opened before the server, so that it stops after the last request. */
-export function openAudit(shared: DaemonParts, stops: Stops): AuditPart {
+export function openAudit(shared: DaemonParts, stops: Stops): ControlAudit {
   const { config, clock, log, metrics, stores, archives } = shared;
   const { audit: store } = stores;
   const { audit: meter } = metrics;

@@ -27,7 +27,7 @@ interface StockParts {
   readonly log: Log;
 }
 
-interface Waiter {
+interface PendingTake {
   readonly resolve: (listener: NamespaceListener) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -38,7 +38,7 @@ const restAfterMs = 10_000;
 /** Namespaces made ahead, so that a launch waits for none, and filled up behind it. */
 export class SpareNamespaces {
   readonly #ready: NamespaceListener[] = [];
-  readonly #waiters: Waiter[] = [];
+  readonly #waiters: PendingTake[] = [];
   #work: Promise<void> | undefined;
   #cancelRest = (): void => {};
   #isClosed = false;
@@ -71,7 +71,7 @@ export class SpareNamespaces {
           cancel();
           settle(value);
         };
-      const waiter: Waiter = { resolve: settled(resolve), reject: settled(reject) };
+      const waiter: PendingTake = { resolve: settled(resolve), reject: settled(reject) };
       this.#waiters.push(waiter);
     });
   }

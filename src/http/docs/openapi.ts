@@ -33,7 +33,7 @@ interface Parameter {
   readonly description?: string;
   readonly schema?: { readonly type?: string; readonly maxLength?: number };
 }
-interface Operation {
+interface DocumentedOperation {
   readonly operationId?: string;
   readonly requestBody?: {
     required: boolean;
@@ -42,7 +42,7 @@ interface Operation {
   parameters?: readonly Parameter[];
 }
 interface Document {
-  readonly paths: Record<string, Record<string, Operation>>;
+  readonly paths: Record<string, Record<string, DocumentedOperation>>;
 }
 
 /**

@@ -86,14 +86,14 @@ export function pairParts<File>(arrived: readonly ReceivedPart<File>[]): {
 const mostLookedAt = 5 * bounds.extensions;
 
 /** One extension to be; whole with one name and one file. */
-interface Slot<File> {
+interface PartGroup<File> {
   readonly label: string;
   readonly names: readonly string[];
   readonly files: readonly File[];
 }
 
 const slotsOf: Readonly<
-  Record<Naming, <File>(arrived: readonly ReceivedPart<File>[]) => readonly Slot<File>[]>
+  Record<Naming, <File>(arrived: readonly ReceivedPart<File>[]) => readonly PartGroup<File>[]>
 > = {
   indexed(arrived) {
     const indexes = [...new Set(arrived.map(({ place }) => place.index ?? 0))].toSorted(
@@ -122,13 +122,13 @@ const namesOf = <File>(arrived: readonly ReceivedPart<File>[]): readonly string[
   arrived.flatMap((one) => ("names" in one ? one.names : []));
 const filesOf = <File>(arrived: readonly ReceivedPart<File>[]): readonly File[] =>
   arrived.flatMap((one) => ("file" in one ? [one.file] : []));
-const slotOf = <File>(index: number, arrived: readonly ReceivedPart<File>[]): Slot<File> => ({
+const slotOf = <File>(index: number, arrived: readonly ReceivedPart<File>[]): PartGroup<File> => ({
   label: `extensions[${index}]`,
   names: namesOf(arrived),
   files: filesOf(arrived),
 });
 
-function nthWithNth<File>(arrived: readonly ReceivedPart<File>[]): readonly Slot<File>[] {
+function nthWithNth<File>(arrived: readonly ReceivedPart<File>[]): readonly PartGroup<File>[] {
   const [names, files] = [namesOf(arrived), filesOf(arrived)];
   return Array.from({ length: Math.max(names.length, files.length) }, (_, at) => ({
     label: `extensions[${at}]`,
@@ -137,7 +137,7 @@ function nthWithNth<File>(arrived: readonly ReceivedPart<File>[]): readonly Slot
   }));
 }
 
-function pairIn<File>({ names: [name], files }: Slot<File>): readonly Pair<File>[] {
+function pairIn<File>({ names: [name], files }: PartGroup<File>): readonly Pair<File>[] {
   return name === undefined ? [] : files.map((file) => ({ name, file }));
 }
 
@@ -148,7 +148,7 @@ function countFaults(count: number): readonly Detail[] {
     : [];
 }
 
-const slotFaults = <File>({ label, names, files }: Slot<File>): readonly Detail[] =>
+const slotFaults = <File>({ label, names, files }: PartGroup<File>): readonly Detail[] =>
   [
     { field: "name", count: names.length },
     { field: "zip_file", count: files.length },
@@ -159,7 +159,7 @@ const slotFaults = <File>({ label, names, files }: Slot<File>): readonly Detail[
 
 const pattern = new RegExp(bounds.namePattern);
 
-function nameFaults<File>(slots: readonly Slot<File>[]): readonly Detail[] {
+function nameFaults<File>(slots: readonly PartGroup<File>[]): readonly Detail[] {
   const names = slots.map((slot) => slot.names[0]);
   return slots.flatMap(({ label }, at) => {
     const name = names[at];

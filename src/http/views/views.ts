@@ -154,7 +154,7 @@ export function sessionView(session: Session, { region, links, drainsUntil }: Vi
 /** What is in force, and what was proved of it before the browser was handed out. */
 function networkView(
   { browser, launch, proxyName }: Session,
-  { network: isolation, attested }: Isolation,
+  { network: isolation, attested }: ReportedIsolation,
 ): Pick<SessionReply, "network" | "proxy" | "proxy_id"> {
   const { private_hosts, proxy_routes } = launch.network ?? {};
   const allowed = allowedHostsOf(launch, browser.lease);
@@ -172,13 +172,13 @@ function networkView(
 }
 
 /** The isolation that the browser's node has reported. */
-const Isolation = Type.Object({
+const ReportedIsolation = Type.Object({
   network: Type.Optional(Type.Enum(["namespace", "proxy", "none"])),
   attested: Type.Optional(Type.String()),
 });
-type Isolation = Readonly<Static<typeof Isolation>>;
-const isolationParser = parserOf("what isolates a browser", Isolation);
-const isolationOf = (text = "{}"): Isolation => isolationParser.json(text);
+type ReportedIsolation = Readonly<Static<typeof ReportedIsolation>>;
+const isolationParser = parserOf("what isolates a browser", ReportedIsolation);
+const isolationOf = (text = "{}"): ReportedIsolation => isolationParser.json(text);
 
 const usageView = ({ requests, denied, bytesSent, bytesReceived }: TrafficUsage = noTraffic): Omit<
   SessionReply["usage"] & object,

@@ -4,7 +4,7 @@ import { fieldFault, type FieldFaults } from "../field-checks.js";
 import { barringValues, managedPolicies, urlPolicies } from "./managed-policies.js";
 import { policyNames } from "./policy-table.js";
 
-type Policy = Readonly<Record<string, unknown>>;
+type EnterprisePolicy = Readonly<Record<string, unknown>>;
 type Kind = keyof typeof policyNames;
 
 const kindsOf = (kinds: typeof policyNames): ReadonlyMap<string, Kind> =>
@@ -30,7 +30,7 @@ const spoken: Record<Kind, string> = {
  * Reports every fault of a policy: it is too large, or it has a name that the service keeps for itself or
  * that Chromium does not know, or a value of another type.
  */
-export function checkPolicy(faults: FieldFaults, policy: Policy): void {
+export function checkPolicy(faults: FieldFaults, policy: EnterprisePolicy): void {
   const size = Buffer.byteLength(JSON.stringify(policy));
   if (size > bounds.policyBytes)
     return fieldFault(
@@ -75,7 +75,7 @@ const webRtcPolicies = /^WebRtc(?:UdpPortRange|LocalIpsAllowedUrls)/;
 
 export function checkWebRtc(
   faults: FieldFaults,
-  policy: Policy | undefined,
+  policy: EnterprisePolicy | undefined,
   network: Network | undefined,
 ): void {
   if (!network?.allowed_hosts) return;

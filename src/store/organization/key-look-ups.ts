@@ -7,12 +7,12 @@ import type { ScriptStore } from "../redis/redis.js";
 import { SharedKeys } from "../redis/script-call.js";
 import { toldRate } from "./caller-store.js";
 
-type Admitted = Awaited<ReturnType<ApiKeyStore["admit"]>>;
-type Judged = Exclude<Admitted, { kind: "unknown" | "expired" }>;
+type LookUpResult = Awaited<ReturnType<ApiKeyStore["admit"]>>;
+type Judged = Exclude<LookUpResult, { kind: "unknown" | "expired" }>;
 
 /** What Redis says of all requests that came with one key in one turn. */
 type Found =
-  | Extract<Admitted, { kind: "unknown" }>
+  | Extract<LookUpResult, { kind: "unknown" }>
   | { readonly kind: "expired"; readonly key: ApiKey }
   | { readonly kind: "judged"; readonly key: ApiKey; readonly words: readonly string[] };
 
@@ -51,7 +51,7 @@ export class KeyLookUps {
     private readonly requestsPerMinute: number | null,
   ) {}
 
-  async admit(digest: string, project: ProjectId | undefined): Promise<Admitted> {
+  async admit(digest: string, project: ProjectId | undefined): Promise<LookUpResult> {
     const turn = this.#turns.get(digest) ?? this.#openTurn(digest);
     const place = turn.projects.push(project ?? noProject) - 1;
     const found = await turn.found;

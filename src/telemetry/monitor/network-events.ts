@@ -3,7 +3,7 @@ import { flagIn, numberIn, present, recordIn, type ProtocolRecord, textIn } from
 import type { Reading } from "./reading.js";
 
 /** One request that was told and is not over. */
-interface OpenRequest {
+interface RequestUnderWay {
   readonly method: string | undefined;
   readonly url: string | undefined;
   readonly isUrlCut: boolean;
@@ -43,7 +43,7 @@ const secretHeader =
 
 /** The requests of one CDP session (docs/telemetry.md#network). */
 export class NetworkRequests {
-  readonly #open = new Map<string, OpenRequest>();
+  readonly #open = new Map<string, RequestUnderWay>();
 
   sent(params: ProtocolRecord, navSeq: number): Reading {
     const cuts = new Cuts();
@@ -128,7 +128,7 @@ export class NetworkRequests {
     this.#open.clear();
   }
 
-  #keep(id: string, open: OpenRequest): void {
+  #keep(id: string, open: RequestUnderWay): void {
     const [oldest] = this.#open.keys();
     if (this.#open.size >= mostOpen && oldest !== undefined) this.#open.delete(oldest);
     this.#open.set(id, open);
@@ -136,7 +136,7 @@ export class NetworkRequests {
 }
 
 /** A request and its answer tell the same navigation, also where another has begun meanwhile. */
-const requestFields = (id: string, open: OpenRequest): ProtocolRecord => ({
+const requestFields = (id: string, open: RequestUnderWay): ProtocolRecord => ({
   request_id: id,
   loader_id: open.loader,
   frame_id: open.frame,
@@ -180,7 +180,7 @@ export function bodyOf(reply: ProtocolRecord, mostBytes: number): Body {
  * The way out answers plain requests and lets no server send its header there (docs/egress.md#rules). What
  * comes through a tunnel, or from a page's service worker, is not its own.
  */
-const isOfEgress = ({ url = "" }: OpenRequest, response: ProtocolRecord): boolean =>
+const isOfEgress = ({ url = "" }: RequestUnderWay, response: ProtocolRecord): boolean =>
   url.startsWith("http:") && flagIn(response, "fromServiceWorker") !== true;
 
 /** The public code for what the browser's way out says of itself in its answers (docs/egress.md). */

@@ -13,14 +13,17 @@ import type { Vault } from "../vault.js";
 /** A value to be written; null: none. */
 export type ReadValues = ReadonlyMap<string, Secret | null>;
 
-interface Reading {
+interface OpenVault {
   readonly project: ProjectId;
   readonly vault: Vault;
   readonly dataKey: DataKey;
 }
 
 /** Opens what was sent encrypted, and holds every value against its field's type. */
-export async function readSent(reading: Reading, plan: CredentialPlan): Promise<Done<ReadValues> | Refusal> {
+export async function readSent(
+  reading: OpenVault,
+  plan: CredentialPlan,
+): Promise<Done<ReadValues> | Refusal> {
   const faults: FieldFaults = [];
   const values = new Map<string, Secret | null>();
   const isEncrypted = [...plan.writes.values()].some((sent) => sent !== "cleared" && "encrypted" in sent);
@@ -64,7 +67,7 @@ function checkValue(faults: FieldFaults, field: FieldDefinition, value: Secret |
 
 /** The values of an item after a change: those that were written, and the others as they were. */
 export function mergeValues(
-  { project, vault, dataKey }: Reading,
+  { project, vault, dataKey }: OpenVault,
   { id, version, values }: Pick<VaultItem, "id" | "version" | "values">,
   { spec, dropped, read }: Pick<CredentialPlan, "spec" | "dropped"> & { readonly read: ReadValues },
 ): ReadonlyMap<string, StoredValue> {
@@ -81,7 +84,7 @@ export function mergeValues(
 
 /** Opens a kept value; undefined where it does not open, though its key did. */
 export function openValue(
-  { project, vault, dataKey }: Reading,
+  { project, vault, dataKey }: OpenVault,
   { id }: Pick<VaultItem, "id">,
   { name, stored }: { readonly name: string; readonly stored: StoredValue },
 ): Secret | undefined {
