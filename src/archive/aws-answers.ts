@@ -1,6 +1,21 @@
 import type { S3Client } from "@aws-sdk/client-s3";
 import type { STSClient } from "@aws-sdk/client-sts";
 import { pipeline, Readable, Transform } from "node:stream";
+import type { Millis } from "../base/clock.js";
+
+/** The SDK repeats a request that was refused for the moment. */
+const attempts = 3;
+
+/** A request is given up when it is not answered within the limit, or when nothing moves for so long. */
+export const limitedRequests = (limitMs: Millis) => ({
+  maxAttempts: attempts,
+  requestHandler: {
+    connectionTimeout: limitMs,
+    requestTimeout: limitMs,
+    throwOnRequestTimeout: true,
+    socketTimeout: limitMs,
+  },
+});
 
 /**
  * An error, or what is answered to a put or for a role, is a page at most and is read whole before it is

@@ -20,7 +20,7 @@ import { RemudaError } from "../base/errors.js";
 import { findDigest, type Digest } from "../base/ids.js";
 import type { Secret } from "../base/crypto/secret.js";
 import type { ArchiveEntry } from "./archives.js";
-import { takeShortAnswers } from "./aws-answers.js";
+import { limitedRequests, takeShortAnswers } from "./aws-answers.js";
 import { writeNewFile } from "./durable-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 import { verifyDigest, WrongDigest } from "./verified.js";
@@ -44,8 +44,6 @@ const leastPartBytes = 8 * 2 ** 20;
 const mostParts = 9000;
 /** Each upload holds at most so many parts in memory. */
 const partsAtOnce = 2;
-/** The SDK repeats a request that was refused for the moment. */
-const attempts = 3;
 
 /** A page of a list has 1000 names, each of up to 1024 bytes that may have to be escaped. */
 const listBytes = 16 * 2 ** 20;
@@ -64,7 +62,6 @@ const clientOf = ({ region, endpoint, isPathStyle, credentials, limitMs }: S3Set
   new S3Client({
     region,
     forcePathStyle: isPathStyle,
-    maxAttempts: attempts,
     ...(endpoint !== undefined && { endpoint }),
     ...(credentials && {
       credentials: {
@@ -75,12 +72,7 @@ const clientOf = ({ region, endpoint, isPathStyle, credentials, limitMs }: S3Set
     // We check the digest ourselves, and not every S3-compatible store knows the newer checksums.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
-    requestHandler: {
-      connectionTimeout: limitMs,
-      requestTimeout: limitMs,
-      throwOnRequestTimeout: true,
-      socketTimeout: limitMs,
-    },
+    ...limitedRequests(limitMs),
   });
 
 /**

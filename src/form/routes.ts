@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import type { Millis } from "../base/clock.js";
+import { Attempts } from "../base/net/attempts.js";
 import { makeClientAddress, subscriberOf } from "../base/net/client-address.js";
 import { limitedAnswer, openedAnswer, submittedAnswer, unavailableAnswer } from "./answers.js";
 import { type FormApp, type FormDeps, type FormOptions, sendAnswer } from "./app.js";
-import { Attempts } from "./attempts.js";
 import { FormAudit } from "./record-answers.js";
 import { OpenBody, SubmitBody } from "./requests.js";
 

@@ -40,7 +40,7 @@ export type PageFill = Readonly<Static<typeof PageFill>>;
 /** Whom an order to fill is sealed for: it opens for no other lease. */
 export const fillOwner = (browser: BrowserId, lease: LeaseId): string => `fill ${browser} ${lease}`;
 
-const fillErrorCodes = [
+export const fillErrorCodes = [
   "target_changed",
   "element_not_found",
   "ambiguous_selector",

@@ -2,6 +2,7 @@ import { type Static, Type } from "typebox";
 import type { Done, Refusal } from "../base/errors.js";
 import { BrowserId, LeaseId, ProjectId, VaultId, VaultItemId } from "../base/ids.js";
 import { parserOf, readonlyList } from "../base/parser.js";
+import type { FillErrorCode } from "../spec/page-fill.js";
 
 /** One field of an item, and the element of the page that is to get its value. */
 const FillBinding = Type.Object({ field: Type.String(), selector: Type.String() });
@@ -31,20 +32,10 @@ const FillOrder = Type.Object({
 export type FillOrder = Readonly<Static<typeof FillOrder>>;
 export const fillOrderParser = parserOf("an order to fill", FillOrder);
 
-export const fillErrorCodes = [
-  "target_changed",
-  "element_not_found",
-  "ambiguous_selector",
-  "element_not_editable",
-  "option_not_found",
-  "timeout",
-  "execution_failed",
-] as const;
-
 interface FieldOutcome {
   readonly index: number;
   readonly status: "filled" | "failed" | "not_attempted" | "unknown";
-  readonly errorCode?: (typeof fillErrorCodes)[number];
+  readonly errorCode?: FillErrorCode;
 }
 export interface FillOutcome {
   readonly status: "completed" | "failed" | "unknown";

@@ -6,6 +6,7 @@ import { narrowManifest } from "../../registry/extensions/narrow-manifest.js";
 import { extensionFiles } from "./extension-files.js";
 import { packedFaultOf, findPacked } from "./packed-extension.js";
 import { BadArchive, type Zip, type ZipEntry, type ZipLimits, withZip } from "./zip.js";
+import { parentsOf } from "./zip-names.js";
 
 interface UnpackRules extends ZipLimits {
   /** Browsers see the host's files: an extension that may come to them is refused. */
@@ -78,12 +79,6 @@ async function writeAll(zip: Zip, files: ReadonlyMap<string, ZipEntry>, into: st
 
 /** Files written side by side: each is four calls that mostly wait. */
 const atOnce = 8;
-
-const parentsOf = (name: string): string[] =>
-  name
-    .split("/")
-    .slice(0, -1)
-    .map((_part, index, parts) => parts.slice(0, index + 1).join("/"));
 
 /**
  * Fails where anything is there, a link included: whatever is made below is our own. Modes are set apart from

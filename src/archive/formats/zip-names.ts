@@ -66,7 +66,8 @@ export function findCollisions(entries: readonly EntryInfo[]): readonly string[]
   ];
 }
 
-const parentsOf = (name: string): string[] =>
+/** The directories above an entry, the outermost first. */
+export const parentsOf = (name: string): string[] =>
   name
     .split("/")
     .slice(0, -1)

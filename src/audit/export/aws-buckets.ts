@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { takeShortAnswers } from "../../archive/aws-answers.js";
+import { limitedRequests, takeShortAnswers } from "../../archive/aws-answers.js";
 import { atFirstUse } from "../../base/at-first-use.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { Secret } from "../../base/crypto/secret.js";
@@ -24,7 +24,6 @@ export interface AwsSettings {
 
 /** The least that Amazon gives, and longer than one delivery takes. */
 const sessionSeconds = 900;
-const attempts = 3;
 
 interface Keys {
   readonly accessKeyId: string;
@@ -82,7 +81,7 @@ export class AwsBuckets implements Buckets {
       region: destination.region,
       ...(stsEndpoint !== undefined && { endpoint: stsEndpoint }),
       ...(credentials && { credentials }),
-      ...handling(limitMs),
+      ...limitedRequests(limitMs),
     });
     takeShortAnswers(client);
     try {
@@ -139,7 +138,7 @@ class AwsBucket implements OpenBucket {
       // The object's own sum goes along; not every S3-compatible store knows the newer ones.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
-      ...handling(limitMs),
+      ...limitedRequests(limitMs),
     });
     takeShortAnswers(this.#client);
   }
@@ -186,16 +185,6 @@ async function limited<Value>(
     ending.abort();
   }
 }
-
-const handling = (limitMs: Millis) => ({
-  maxAttempts: attempts,
-  requestHandler: {
-    connectionTimeout: limitMs,
-    requestTimeout: limitMs,
-    throwOnRequestTimeout: true,
-    socketTimeout: limitMs,
-  },
-});
 
 const version = "2012-10-17";
 /** A session that only shows whether it is given. */

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto";
+import { RemudaError } from "../errors.js";
 import { Secret } from "./secret.js";
 
 const version = "v1";
@@ -55,4 +56,26 @@ export class Seal {
       return { kind: "damaged" };
     }
   }
+}
+
+/** What is sealed, such as `The secrets of proxy x`, and what helps where it does not open. */
+interface SealedText {
+  readonly sealed: string;
+  readonly owner: string;
+  readonly what: string;
+  readonly remedy: string;
+}
+
+/** Throws `secret_unreadable`, with the words for it, where a sealed text does not open. */
+export function openSealed(
+  seal: Pick<Seal, "open">,
+  { sealed, owner, what, remedy }: SealedText,
+): string {
+  const opened = seal.open(sealed, owner);
+  if (opened.kind === "opened") return opened.text.reveal();
+  const why =
+    opened.kind === "wrong-key"
+      ? "were sealed with another encryption key (REMUDA_ENCRYPTION_KEY)"
+      : "are damaged";
+  throw new RemudaError("secret_unreadable", { message: `${what} ${why}; ${remedy}` });
 }

@@ -1,5 +1,5 @@
 import { type Static, Type } from "typebox";
-import { fillErrorCodes } from "../../vault/fill.js";
+import { fillErrorCodes } from "../../spec/page-fill.js";
 import { itemTypes } from "../../vault/item.js";
 
 const Instant = Type.String({ format: "date-time" });

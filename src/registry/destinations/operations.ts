@@ -1,6 +1,6 @@
-import type { Seal } from "../../base/crypto/seal.js";
+import { openSealed, type Seal } from "../../base/crypto/seal.js";
 import { Secret } from "../../base/crypto/secret.js";
-import { type Detail, done, type Done, type Refusal, refusal, RemudaError } from "../../base/errors.js";
+import { type Detail, done, type Done, type Refusal, refusal } from "../../base/errors.js";
 import { findOtlpDestinationId, newOtlpDestinationId, type OtlpDestinationId } from "../../base/ids.js";
 import type { PoolStore } from "../../pool/ports/pool-store.js";
 import type { ProjectStore } from "../../pool/ports/project-store.js";
@@ -178,13 +178,6 @@ export async function openDestination(
 
 function openHeaders(seal: Seal, sealed: string | undefined, id: OtlpDestinationId): HeaderValues {
   if (sealed === undefined) return {};
-  const opened = seal.open(sealed, id);
-  if (opened.kind === "opened") return headerValuesParser.json(opened.text.reveal());
-  const why =
-    opened.kind === "wrong-key"
-      ? "were sealed with another encryption key (REMUDA_ENCRYPTION_KEY)"
-      : "are damaged";
-  throw new RemudaError("secret_unreadable", {
-    message: `The headers of OTLP destination ${id} ${why}; create it anew`,
-  });
+  const what = `The headers of OTLP destination ${id}`;
+  return headerValuesParser.json(openSealed(seal, { sealed, owner: id, what, remedy: "create it anew" }));
 }

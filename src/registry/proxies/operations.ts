@@ -1,7 +1,7 @@
-import { done, type Done, refusal, type Refusal, RemudaError } from "../../base/errors.js";
+import { done, type Done, refusal, type Refusal } from "../../base/errors.js";
 import { findProxyId, newProxyId, type ProxyId } from "../../base/ids.js";
 import type { Log } from "../../base/log.js";
-import type { Seal } from "../../base/crypto/seal.js";
+import { openSealed, type Seal } from "../../base/crypto/seal.js";
 import { Secret } from "../../base/crypto/secret.js";
 import { type Page, pageOf, type Paging } from "../../spec/paging.js";
 import type { FieldFaults } from "../../spec/field-checks.js";
@@ -155,15 +155,10 @@ export async function openUpstream(
 }
 
 function unsealed(seal: Seal, sealed: string, id: ProxyId): ProxySecrets {
-  const opened = seal.open(sealed, id);
-  if (opened.kind === "opened") return proxySecretsParser.json(opened.text.reveal());
-  const why =
-    opened.kind === "wrong-key"
-      ? "were sealed with another encryption key (REMUDA_ENCRYPTION_KEY)"
-      : "are damaged";
-  throw new RemudaError("secret_unreadable", {
-    message: `The secrets of proxy ${id} ${why}; create the proxy anew`,
-  });
+  const what = `The secrets of proxy ${id}`;
+  return proxySecretsParser.json(
+    openSealed(seal, { sealed, owner: id, what, remedy: "create the proxy anew" }),
+  );
 }
 
 function patternsOf(text: string) {

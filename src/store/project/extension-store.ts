@@ -1,37 +1,37 @@
 import { type ExtensionId, findDigest, findExtensionId, type ProjectId } from "../../base/ids.js";
 import type { Extension, ExtensionStore } from "../../registry/extensions/extension.js";
-import { extensionKey, type ProjectPart, projectKey } from "../redis/keys.js";
+import { extensionKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
-import type { ScriptArgs } from "../redis/script-call.js";
-import type { ScriptName, ScriptReply } from "../redis/replies.js";
+import { RegistryScripts } from "./registry-scripts.js";
 
 /** The fields are read in this order. */
 const fields = ["createdAt", "name", "digest", "sizeBytes", "lastUsedAt"] as const;
 
 /** The extensions of one project: an index, newest last, who has which name, and a hash for each. */
 export class RedisExtensionStore implements ExtensionStore {
-  constructor(
-    private readonly store: ScriptStore,
-    private readonly project: ProjectId,
-  ) {}
+  readonly #scripts: RegistryScripts<ExtensionId>;
+
+  constructor(store: ScriptStore, project: ProjectId) {
+    this.#scripts = new RegistryScripts(store, project, { name: "extension", keyOf: extensionKey });
+  }
 
   async create(ask: Parameters<ExtensionStore["create"]>[0]): Promise<"created" | "taken" | "many"> {
     const { id, name = "", digest, sizeBytes, most } = ask;
-    return (await this.#run("create-extension", id, { name, digest, sizeBytes, most })).kind;
+    return (await this.#scripts.run("create-extension", id, { name, digest, sizeBytes, most })).kind;
   }
 
   async find(id: ExtensionId): Promise<Extension | undefined> {
-    return parseExtension(id, await this.store.ask((redis) => redis.hmget(this.#key(id), ...fields)));
+    return parseExtension(id, await this.#scripts.ask((redis) => redis.hmget(this.#scripts.keyOf(id), ...fields)));
   }
 
   async findNamed(name: string): Promise<ExtensionId | undefined> {
     return findExtensionId(
-      (await this.store.ask((redis) => redis.hget(this.#part("extensionNames"), name))) ?? "",
+      (await this.#scripts.ask((redis) => redis.hget(this.#scripts.part("extensionNames"), name))) ?? "",
     );
   }
 
   async all(): Promise<readonly Extension[]> {
-    const ids = await this.store.ask((redis) => redis.zrevrange(this.#part("extensions"), 0, -1));
+    const ids = await this.#scripts.ask((redis) => redis.zrevrange(this.#scripts.part("extensions"), 0, -1));
     const found = await Promise.all(
       ids.flatMap((text) => findExtensionId(text) ?? []).map((id) => this.find(id)),
     );
@@ -39,31 +39,11 @@ export class RedisExtensionStore implements ExtensionStore {
   }
 
   async noteUse(id: ExtensionId): Promise<void> {
-    await this.#run("use-extension", id, {});
+    await this.#scripts.run("use-extension", id);
   }
 
   async remove(id: ExtensionId): Promise<"removed" | "missing"> {
-    return (await this.#run("remove-extension", id, {})).kind;
-  }
-
-  #run<const Name extends ScriptName>(
-    script: Name,
-    id: ExtensionId,
-    args: ScriptArgs,
-  ): Promise<ScriptReply<Name>> {
-    return this.store.run(
-      script,
-      (key) => (key === "extension" ? this.#key(id) : this.#part(key as ProjectPart)),
-      { id, ...args },
-    );
-  }
-
-  #key(id: ExtensionId): string {
-    return extensionKey(this.project, id);
-  }
-
-  #part(part: ProjectPart): string {
-    return projectKey(this.project, part);
+    return (await this.#scripts.run("remove-extension", id)).kind;
   }
 }
 

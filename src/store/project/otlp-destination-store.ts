@@ -6,10 +6,10 @@ import {
   otlpDestinationRecordParser,
   type OtlpDestinationStore,
 } from "../../registry/destinations/destination.js";
-import { otlpDestinationKey, projectKey, type ProjectPart } from "../redis/keys.js";
+import { otlpDestinationKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 import type { ScriptArgs } from "../redis/script-call.js";
-import type { ScriptName, ScriptReply } from "../redis/replies.js";
+import { RegistryScripts } from "./registry-scripts.js";
 
 /** The fields are read in this order. */
 const fields = [
@@ -27,40 +27,41 @@ type Texts = readonly (string | null | undefined)[];
 
 /** The OTLP destinations of one project: an index, newest last, who has which name, and a hash for each. */
 export class RedisOtlpDestinationStore implements OtlpDestinationStore {
-  constructor(
-    private readonly store: ScriptStore,
-    private readonly project: ProjectId,
-  ) {}
+  readonly #scripts: RegistryScripts<OtlpDestinationId>;
+
+  constructor(store: ScriptStore, project: ProjectId) {
+    this.#scripts = new RegistryScripts(store, project, { name: "otlpDestination", keyOf: otlpDestinationKey });
+  }
 
   async create({
     id,
     most,
     ...kept
   }: KeptDestination & { id: OtlpDestinationId; most: number }): Promise<"created" | "taken" | "many"> {
-    return (await this.#run("create-otlp-destination", id, { ...argsOf(kept), most })).kind;
+    return (await this.#scripts.run("create-otlp-destination", id, { ...argsOf(kept), most })).kind;
   }
 
   async find(id: OtlpDestinationId): Promise<OtlpDestination | undefined> {
-    return parse(id, await this.store.ask((redis) => redis.hmget(this.#key(id), ...fields)));
+    return parse(id, await this.#scripts.ask((redis) => redis.hmget(this.#scripts.keyOf(id), ...fields)));
   }
 
   async findNamed(name: string): Promise<OtlpDestinationId | undefined> {
-    const id = await this.store.ask((redis) => redis.hget(this.#part("otlpDestinationNames"), name));
+    const id = await this.#scripts.ask((redis) => redis.hget(this.#scripts.part("otlpDestinationNames"), name));
     return findOtlpDestinationId(id ?? "");
   }
 
   async findSealed(
     id: OtlpDestinationId,
   ): Promise<{ readonly destination: OtlpDestination; readonly sealed?: string } | undefined> {
-    const [sealed, ...texts] = await this.store.ask((redis) =>
-      redis.hmget(this.#key(id), "sealed", ...fields),
+    const [sealed, ...texts] = await this.#scripts.ask((redis) =>
+      redis.hmget(this.#scripts.keyOf(id), "sealed", ...fields),
     );
     const destination = parse(id, texts);
     return destination && { destination, ...(sealed && { sealed }) };
   }
 
   async all(): Promise<readonly OtlpDestination[]> {
-    const ids = await this.store.ask((redis) => redis.zrevrange(this.#part("otlpDestinations"), 0, -1));
+    const ids = await this.#scripts.ask((redis) => redis.zrevrange(this.#scripts.part("otlpDestinations"), 0, -1));
     const known = ids.flatMap((id) => findOtlpDestinationId(id) ?? []);
     return (await Promise.all(known.map((id) => this.find(id)))).flatMap((found) => found ?? []);
   }
@@ -69,35 +70,15 @@ export class RedisOtlpDestinationStore implements OtlpDestinationStore {
     { id, revision }: Pick<OtlpDestination, "id" | "revision">,
     kept: KeptDestination,
   ): Promise<"changed" | "missing" | "stale" | "taken"> {
-    return (await this.#run("change-otlp-destination", id, { ...argsOf(kept), revision })).kind;
+    return (await this.#scripts.run("change-otlp-destination", id, { ...argsOf(kept), revision })).kind;
   }
 
   async remove(id: OtlpDestinationId): Promise<"removed" | "missing"> {
-    return (await this.#run("remove-otlp-destination", id, {})).kind;
+    return (await this.#scripts.run("remove-otlp-destination", id)).kind;
   }
 
   async noteDelivery(id: OtlpDestinationId, error: string | undefined): Promise<void> {
-    await this.store.run("note-otlp-delivery", () => this.#key(id), { error: error ?? "" });
-  }
-
-  #run<const Name extends ScriptName>(
-    script: Name,
-    id: OtlpDestinationId,
-    args: ScriptArgs,
-  ): Promise<ScriptReply<Name>> {
-    return this.store.run(
-      script,
-      (key) => (key === "otlpDestination" ? this.#key(id) : this.#part(key as ProjectPart)),
-      { id, ...args },
-    );
-  }
-
-  #key(id: OtlpDestinationId): string {
-    return otlpDestinationKey(this.project, id);
-  }
-
-  #part(part: ProjectPart): string {
-    return projectKey(this.project, part);
+    await this.#scripts.run("note-otlp-delivery", id, { error: error ?? "" });
   }
 }
 

@@ -1,10 +1,9 @@
 import { type Digest, findDigest, findProfileId, type ProfileId, type ProjectId } from "../../base/ids.js";
 import type { Page, Paging } from "../../spec/paging.js";
 import type { Profile, ProfileStore } from "../../registry/profiles/profile.js";
-import { profileKey, projectKey, type ProjectPart } from "../redis/keys.js";
+import { profileKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
-import type { ScriptArgs } from "../redis/script-call.js";
-import type { ScriptName, ScriptReply } from "../redis/replies.js";
+import { RegistryScripts } from "./registry-scripts.js";
 
 /** The fields are read in this order. */
 const fields = ["createdAt", "name", "updatedAt", "lastUsedAt", "digest", "sizeBytes", "savedAt"] as const;
@@ -16,10 +15,11 @@ type Texts = readonly (string | null | undefined)[];
 
 /** The profiles of one project: an index, newest last, who has which name, and a hash for each. */
 export class RedisProfileStore implements ProfileStore {
-  constructor(
-    private readonly store: ScriptStore,
-    private readonly project: ProjectId,
-  ) {}
+  readonly #scripts: RegistryScripts<ProfileId>;
+
+  constructor(store: ScriptStore, project: ProjectId) {
+    this.#scripts = new RegistryScripts(store, project, { name: "profile", keyOf: profileKey });
+  }
 
   async create({
     id,
@@ -30,16 +30,16 @@ export class RedisProfileStore implements ProfileStore {
     name?: string;
     most: number;
   }): Promise<"created" | "taken" | "many"> {
-    return (await this.#run("create-profile", id, { name, most })).kind;
+    return (await this.#scripts.run("create-profile", id, { name, most })).kind;
   }
 
   async find(id: ProfileId): Promise<Profile | undefined> {
-    return parseProfile(id, await this.store.ask((redis) => redis.hmget(this.#key(id), ...fields)));
+    return parseProfile(id, await this.#scripts.ask((redis) => redis.hmget(this.#scripts.keyOf(id), ...fields)));
   }
 
   async findNamed(name: string): Promise<ProfileId | undefined> {
     return findProfileId(
-      (await this.store.ask((redis) => redis.hget(this.#part("profileNames"), name))) ?? "",
+      (await this.#scripts.ask((redis) => redis.hget(this.#scripts.part("profileNames"), name))) ?? "",
     );
   }
 
@@ -53,7 +53,7 @@ export class RedisProfileStore implements ProfileStore {
   async index(): Promise<readonly { readonly id: ProfileId; readonly name?: string }[]> {
     const [ids, names] = await Promise.all([
       this.#ids(0, -1),
-      this.store.ask((redis) => redis.hgetall(this.#part("profileNames"))),
+      this.#scripts.ask((redis) => redis.hgetall(this.#scripts.part("profileNames"))),
     ]);
     const nameOf = new Map(Object.entries(names).map(([name, id]) => [id, name]));
     return ids.map((id) => {
@@ -71,51 +71,31 @@ export class RedisProfileStore implements ProfileStore {
   }
 
   async rename(id: ProfileId, name: string): Promise<"changed" | "missing" | "taken"> {
-    return (await this.#run("rename-profile", id, { name })).kind;
+    return (await this.#scripts.run("rename-profile", id, { name })).kind;
   }
 
   async commit(
     id: ProfileId,
     { digest, sizeBytes }: { digest: Digest; sizeBytes: number },
   ): Promise<"committed" | "missing"> {
-    return (await this.#run("commit-profile", id, { digest, sizeBytes })).kind;
+    return (await this.#scripts.run("commit-profile", id, { digest, sizeBytes })).kind;
   }
 
   async noteUse(id: ProfileId): Promise<void> {
-    await this.#run("use-profile", id, {});
+    await this.#scripts.run("use-profile", id);
   }
 
   async remove(id: ProfileId): Promise<"removed" | "missing"> {
-    return (await this.#run("remove-profile", id, {})).kind;
+    return (await this.#scripts.run("remove-profile", id)).kind;
   }
 
   async #ids(first: number, last: number): Promise<readonly ProfileId[]> {
-    const ids = await this.store.ask((redis) => redis.zrevrange(this.#part("profiles"), first, last));
+    const ids = await this.#scripts.ask((redis) => redis.zrevrange(this.#scripts.part("profiles"), first, last));
     return ids.flatMap((id) => findProfileId(id) ?? []);
   }
 
   async #findAll(ids: readonly ProfileId[]): Promise<Profile[]> {
     return (await Promise.all(ids.map((id) => this.find(id)))).flatMap((profile) => profile ?? []);
-  }
-
-  #run<const Name extends ScriptName>(
-    script: Name,
-    id: ProfileId,
-    args: ScriptArgs,
-  ): Promise<ScriptReply<Name>> {
-    return this.store.run(
-      script,
-      (key) => (key === "profile" ? this.#key(id) : this.#part(key as ProjectPart)),
-      { id, ...args },
-    );
-  }
-
-  #key(id: ProfileId): string {
-    return profileKey(this.project, id);
-  }
-
-  #part(part: ProjectPart): string {
-    return projectKey(this.project, part);
   }
 }
 

@@ -10,20 +10,23 @@ import {
   proxyRecordParser,
   type ProxyStore,
 } from "../../registry/proxies/proxy.js";
-import { projectKey, type ProjectPart, proxyKey } from "../redis/keys.js";
+import { proxyKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
-import type { ScriptArgs } from "../redis/script-call.js";
-import type { ScriptName, ScriptReply } from "../redis/replies.js";
+import { RegistryScripts } from "./registry-scripts.js";
 
 /** The fields are read in this order; the sealed secrets are read only where they are asked for. */
 const shown = ["record", "name", "checked", "checkedAt"] as const;
 
 /** The proxies of one project: an index, newest last, their names, and a hash for each. */
 export class RedisProxyStore implements ProxyStore, ProxyRefs {
+  readonly #scripts: RegistryScripts<ProxyId>;
+
   constructor(
     private readonly store: ScriptStore,
-    private readonly project: ProjectId,
-  ) {}
+    project: ProjectId,
+  ) {
+    this.#scripts = new RegistryScripts(store, project, { name: "proxy", keyOf: proxyKey });
+  }
 
   async create(ask: {
     id: ProxyId;
@@ -33,17 +36,17 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
     most: number;
   }): Promise<"created" | "many"> {
     const { id, record, name = "", sealed = "", most } = ask;
-    return (await this.#run("create-proxy", id, { record: JSON.stringify(record), name, sealed, most })).kind;
+    return (await this.#scripts.run("create-proxy", id, { record: JSON.stringify(record), name, sealed, most })).kind;
   }
 
   async find(id: ProxyId): Promise<Proxy | undefined> {
-    return parseProxy(id, await this.store.ask((redis) => redis.hmget(this.#key(id), ...shown)));
+    return parseProxy(id, await this.#scripts.ask((redis) => redis.hmget(this.#scripts.keyOf(id), ...shown)));
   }
 
   async page({ limit, offset }: Paging): Promise<Page<Proxy>> {
     // One more than is shown tells whether there are more.
-    const ids = await this.store.ask((redis) =>
-      redis.zrevrange(this.#part("proxies"), offset, offset + limit),
+    const ids = await this.#scripts.ask((redis) =>
+      redis.zrevrange(this.#scripts.part("proxies"), offset, offset + limit),
     );
     const found = await Promise.all(idsIn(ids.slice(0, limit)).map((id) => this.find(id)));
     // One that was removed meanwhile stands in nobody's way any more: those after it have moved up.
@@ -52,7 +55,7 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
   }
 
   async idsNamed(name: string): Promise<readonly ProxyId[]> {
-    const all = await this.store.ask((redis) => redis.hgetall(this.#part("proxyNames")));
+    const all = await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.part("proxyNames")));
     return idsIn(Object.keys(all).filter((id) => all[id] === name));
   }
 
@@ -67,47 +70,27 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
   }
 
   async findSealed(id: ProxyId): Promise<string | undefined> {
-    return (await this.store.ask((redis) => redis.hget(this.#key(id), "sealed"))) ?? undefined;
+    return (await this.#scripts.ask((redis) => redis.hget(this.#scripts.keyOf(id), "sealed"))) ?? undefined;
   }
 
   async rename(id: ProxyId, name: string): Promise<"changed" | "missing"> {
-    return (await this.#run("change-proxy", id, { name, checked: "" })).kind;
+    return (await this.#scripts.run("change-proxy", id, { name, checked: "" })).kind;
   }
 
   async noteCheck(id: ProxyId, found: ProxyFinding): Promise<"changed" | "missing"> {
-    return (await this.#run("change-proxy", id, { name: "", checked: JSON.stringify(found) })).kind;
+    return (await this.#scripts.run("change-proxy", id, { name: "", checked: JSON.stringify(found) })).kind;
   }
 
   async remove(id: ProxyId): Promise<"removed" | "missing"> {
     const removed = await this.store.askOnce((redis) =>
       redis
         .multi()
-        .zrem(this.#part("proxies"), id)
-        .hdel(this.#part("proxyNames"), id)
-        .del(this.#key(id))
+        .zrem(this.#scripts.part("proxies"), id)
+        .hdel(this.#scripts.part("proxyNames"), id)
+        .del(this.#scripts.keyOf(id))
         .exec(),
     );
     return removed?.[0]?.[1] === 1 ? "removed" : "missing";
-  }
-
-  #run<const Name extends ScriptName>(
-    script: Name,
-    id: ProxyId,
-    args: ScriptArgs,
-  ): Promise<ScriptReply<Name>> {
-    return this.store.run(
-      script,
-      (key) => (key === "proxy" ? this.#key(id) : this.#part(key as ProjectPart)),
-      { id, ...args },
-    );
-  }
-
-  #key(id: ProxyId): string {
-    return proxyKey(this.project, id);
-  }
-
-  #part(part: ProjectPart): string {
-    return projectKey(this.project, part);
   }
 }
 

@@ -8,12 +8,9 @@
 -- the launch configuration `config`; so many browsers of it are to be there, those that are launching
 -- included.
 --- @include changes
---- @include index
 --- @include node/failing-nodes
 --- @include counts
---- @include events
---- @include claims
---- @include node/server
+--- @include on-demand
 
 local first = earlierAnswer()
 if first then return first end
@@ -22,22 +19,14 @@ if tonumber(poolFields("backoffUntil")[1] or 0) > now then return finish("none")
 local mark = '"standby":"' .. A.standby .. '"'
 local short = tonumber(A.count) - countMarked(K.idle, mark) - countMarked(K.launching, mark)
 local claimed, nodes = {}, failingNodes()
-local function claimOne(browser)
-  browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
-  browser.standby = A.standby
-  claim(browser)
-  redis.call("HSET", K.templates, browser.config, A.config)
-  redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
-  event(browser, "none", "launching", "standby")
-  addBrowser(browser)
-  table.insert(claimed, browser)
-end
 for _, browser in ipairs(cjson.decode(A.candidates)) do
-  if #claimed < short and mayTry(nodes, browser) then claimOne(browser) end
+  if #claimed < short and mayTry(nodes, browser) then
+    browser.standby = A.standby
+    claimOnDemand(browser, A.config, "standby")
+    table.insert(claimed, browser)
+  end
 end
 if #claimed == 0 then return finish("none") end
 keepFailing(nodes)
-redis.call("HSETNX", K.pool, "kind", "on-demand")
-redis.call("HSET", K.pool, "state", "open", "networkGeneration", 1)
-noteServer()
+openOnDemand()
 return finish("claimed", cjson.encode(claimed))

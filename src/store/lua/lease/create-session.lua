@@ -15,9 +15,7 @@
 -- have been launched from, empty where none will do; it is then a session as if launched from `config`, and
 -- `facts` is what its record repeats of that.
 --- @include repeats
---- @include events
---- @include index
---- @include claims
+--- @include on-demand
 --- @include counts
 --- @include grants
 
@@ -29,17 +27,10 @@ redis.call("HSET", K.controls, waiter.control, now)
 
 local function claimFor(place)
   if A.browser == "" then return plain("none") end
-  redis.call("HSETNX", K.pool, "kind", "on-demand")
-  redis.call("HSET", K.pool, "state", "open", "networkGeneration", 1)
-  noteServer()
+  openOnDemand()
   local browser = cjson.decode(A.browser)
-  browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
   browser.waiter = place.id
-  claim(browser)
-  redis.call("HSET", K.templates, browser.config, A.config)
-  redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
-  event(browser, "none", "launching", "created")
-  addBrowser(browser)
+  claimOnDemand(browser, A.config, "created")
   place.unplaced, place.unplacedAt = nil, nil
   redis.call("HSET", K.waiterRecords, place.id, cjson.encode(place))
   return finish("claimed", cjson.encode({ browser = browser, waiter = place.id, lease = place.lease }))

@@ -1,13 +1,13 @@
 import { LRUCache } from "lru-cache";
-import type { Clock, Millis } from "../base/clock.js";
+import type { Clock, Millis } from "../clock.js";
 
 const minuteMs: Millis = 60_000;
 /** Some 100 bytes each. */
 const mostKeys = 10_000;
 
 /**
- * Counts what comes under a key, at this daemon: a bucket that holds a minute's worth and is refilled all the
- * time.
+ * Counts attempts under a key, such as an address, at this daemon. Each key has a bucket that holds a minute's
+ * worth and is refilled all the time.
  */
 export class Attempts {
   /** When the bucket of a key is full again; those that came longest ago go first. */
