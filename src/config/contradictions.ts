@@ -5,7 +5,7 @@ import { isNodeLabel } from "../spec/node-labels.js";
 import { type DeclaredPoolBounds, declaredPoolFaults } from "../pool/declared-pools.js";
 import { standbyFaults } from "../pool/standby/shapes.js";
 import type { ConfigFile } from "./schema.js";
-import { signatureAlgorithms } from "./sections/oidc.js";
+import { signatureAlgorithms } from "./sections/access.js";
 
 interface Contradiction {
   readonly isIn: (file: ConfigFile) => boolean;

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, { type FastifyReply } from "fastify";
 import type { AuditRecorder } from "../audit/writer.js";
@@ -16,7 +18,6 @@ import {
   unknownAnswer,
 } from "./answers.js";
 import { formHeaders } from "./headers.js";
-import { readPageFiles } from "./page-files.js";
 
 export interface FormOptions {
   readonly host: string;
@@ -99,3 +100,26 @@ function answerOf(error: unknown, log: Log): FormAnswer {
   log.error({ error: textOf(error) }, "collection form failed");
   return unavailableAnswer;
 }
+
+interface PageFile {
+  readonly path: string;
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+const pageTypes: Readonly<Record<string, string>> = {
+  "form.html": "text/html; charset=utf-8",
+  "form.css": "text/css; charset=utf-8",
+  "form.mjs": "text/javascript; charset=utf-8",
+  "fields.mjs": "text/javascript; charset=utf-8",
+  "jwe.mjs": "text/javascript; charset=utf-8",
+  "icon.svg": "image/svg+xml",
+};
+
+/** The files of the page, each by its path; the page itself is the root. */
+const readPageFiles = (): readonly PageFile[] =>
+  Object.entries(pageTypes).map(([name, type]) => ({
+    path: name === "form.html" ? "/" : `/${name}`,
+    type,
+    bytes: readFileSync(join(import.meta.dirname, "page", name)),
+  }));

@@ -1,12 +1,29 @@
 import { createHash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import type { Millis } from "../base/clock.js";
 import { Attempts } from "../base/net/attempts.js";
 import { makeClientAddress, subscriberOf } from "../base/net/client-address.js";
 import { limitedAnswer, openedAnswer, submittedAnswer, unavailableAnswer } from "./answers.js";
 import { type FormApp, type FormDeps, type FormOptions, sendAnswer } from "./app.js";
 import { FormAudit } from "./record-answers.js";
-import { OpenBody, SubmitBody } from "./requests.js";
+
+/** Longer than any token there is, so that a long one is unknown like any other that is wrong. */
+const Token = Type.String({ maxLength: 4096 });
+
+const OpenBody = Type.Object({ token: Token }, { additionalProperties: false });
+
+/** As many fields as an item may have. */
+const mostFields = 32;
+
+const SubmitBody = Type.Object(
+  {
+    token: Token,
+    version: Type.Integer({ minimum: 1 }),
+    values: Type.Record(Type.String({ maxLength: 64 }), Type.String(), { maxProperties: mostFields }),
+  },
+  { additionalProperties: false },
+);
 
 /** Submissions of one link in a minute. */
 const submissionsPerMinute = 10;

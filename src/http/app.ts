@@ -1,19 +1,21 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import type { FastifyRequest, FastifyServerFactory } from "fastify";
+import type { NamedKind } from "../access/first-removals.js";
 import { RemudaError, refusal } from "../base/errors.js";
+import { textOf } from "../base/log.js";
 import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
 import { makeClientAddress } from "../base/net/client-address.js";
 import { securityHeaders } from "../base/net/security-headers.js";
-import { makeInProject } from "./admission/caller.js";
+import { bounds } from "../spec/bodies.js";
+import type { CapturingLease } from "../spec/caller.js";
+import { makeInProject, principalOf, retryCountOf } from "./admission/caller.js";
 import type { HttpDeps, HttpOptions } from "./deps.js";
 import { addAdmission } from "./admission/admission.js";
 import { addAuthorization } from "./admission/authorization.js";
 import { type App, fail, makeBare } from "./bare-app.js";
 import { acceptBodies } from "./body.js";
 import { sendRefusal } from "./errors.js";
-import { addFirstRemovals } from "./first-removals.js";
 import { makeNoteFailedLogin } from "./admission/rates.js";
-import { watchPlatformCalls } from "./platform-calls.js";
 import { pathOf } from "./told-path.js";
 import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
@@ -21,13 +23,12 @@ import { addAudit } from "./routes/audit.js";
 import { addDestinations } from "./routes/destinations.js";
 import { addExtensions } from "./routes/extensions.js";
 import { addLimits } from "./routes/limits.js";
-import { addNodes } from "./routes/nodes.js";
+import { addNodes, addScaling } from "./routes/nodes.js";
 import { addPools } from "./routes/pools.js";
 import { addProfiles } from "./routes/profiles.js";
 import { addProjects } from "./routes/projects.js";
 import { addProxies } from "./routes/proxies.js";
 import { addSessionExtensions } from "./routes/session-extensions.js";
-import { addScaling } from "./routes/scaling.js";
 import { addSessions } from "./routes/sessions.js";
 import { addTelemetry } from "./routes/telemetry.js";
 import { addTelemetryDestinations } from "./routes/telemetry-destinations.js";
@@ -35,6 +36,17 @@ import { addVaultItems } from "./routes/vault-items.js";
 import { addVaults } from "./routes/vaults.js";
 import { components } from "./schemas/replies.js";
 import { makeValidatorCompiler } from "./validation.js";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** What a route deletes whose path may name it. */
+    readonly removes?: NamedKind;
+  }
+  interface FastifyRequest {
+    /** Whose browser the request manages; an operation says so. */
+    concerned: CapturingLease | Promise<CapturingLease> | undefined;
+  }
+}
 
 export interface AppState {
   /** Connections are not kept; clients are to come back elsewhere. */
@@ -128,6 +140,51 @@ function addRequestLog(app: App, { log }: HttpDeps): void {
       "request answered",
     );
     next();
+  });
+}
+
+/** Projects have names of their own form, which stand in no key by themselves. */
+const namePattern = new RegExp(bounds.namePattern);
+const mayBeNamed = (kind: NamedKind, ref: string): boolean => kind === "projects" || namePattern.test(ref);
+
+/**
+ * Puts the id of what a deletion means in the place of its name. Stands before what is judged by policies, so
+ * that they speak of the same thing.
+ */
+function addFirstRemovals(app: App, { findRemoved }: Pick<HttpDeps, "findRemoved">): void {
+  app.addHook("preHandler", (request, _reply, next) => {
+    const { removes: kind } = request.routeOptions.config;
+    const params = request.params as Record<string, string>;
+    const [place = ""] = Object.keys(params);
+    const ref = params[place];
+    if (kind === undefined || ref === undefined || !mayBeNamed(kind, ref)) return next();
+    const isRepeat = retryCountOf(request.headers["x-stainless-retry-count"]) > 0;
+    const settle = (id: string): void => {
+      params[place] = id;
+      next();
+    };
+    findRemoved({ kind, ref, principal: principalOf(request), isRepeat }).then(settle, next);
+  });
+}
+
+/**
+ * Tells holders of the calls that manage their browsers, once these are answered (docs/telemetry.md#events).
+ */
+function watchPlatformCalls(app: App, { tellPlatformCall, log }: Pick<HttpDeps, "tellPlatformCall" | "log">): void {
+  const tell = async (
+    request: FastifyRequest,
+    answered: { status: number; durationMs: number },
+  ): Promise<void> => {
+    const lease = await request.concerned;
+    const { operationId = "" } = request.routeOptions.schema ?? {};
+    if (lease) tellPlatformCall(lease, { requestId: request.id, operationId, ...answered });
+  };
+  app.addHook("onResponse", (request, reply, next) => {
+    next();
+    if (!request.concerned) return;
+    tell(request, { status: reply.statusCode, durationMs: reply.elapsedTime }).catch((error: unknown) =>
+      log.warn({ request: request.id, error: textOf(error) }, "call not told among the events"),
+    );
   });
 }
 

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { groupBy } from "../../src/base/group-by.js";
 import { circlesIn, faultsOf, folderRules, packageRules, wordRules } from "./rules.js";
-import { root, type Source, sources } from "./sources.js";
+import { folderOf, root, type Source, sources } from "./sources.js";
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
   dependencies: Record<string, string>;
@@ -41,6 +41,22 @@ describe("sources", () => {
     const folders = [...groupBy(paths, dirname)];
     const crowded = folders.filter(([, { length }]) => length > 25);
     expect(crowded.map(([folder, { length }]) => `${folder} has ${length}`)).toEqual([]);
+  });
+  test("a file of a few lines that one other imports stands in that one, unless a wall keeps them apart", () => {
+    // Each is started by itself: a role that is chosen, or a thread.
+    const apart = ["daemon/all.ts", "daemon/roles.ts", "gateway/gates/judge-worker.ts"];
+    const lengths = new Map(
+      sources.map(({ path }) => [path, readFileSync(join(root, "src", path), "utf8").split("\n").length - 1]),
+    );
+    const lengthOf = (path: string): number => lengths.get(path) ?? 0;
+    const small = sources.filter(({ path }) => lengthOf(path) < 40 && !apart.includes(path));
+    const lone = small.flatMap(({ path }) => {
+      const [importer, ...others] = sources.filter(({ files }) => files.includes(path));
+      const fits = importer && lengthOf(path) + lengthOf(importer.path) <= 300;
+      const isTogether = importer && folderOf(importer.path) === folderOf(path);
+      return fits && isTogether && others.length === 0 ? [`${path} is for ${importer.path} alone`] : [];
+    });
+    expect(lone).toEqual([]);
   });
   test("files are named for the one concept in them", () => {
     const vague = sources.filter(({ path }) =>

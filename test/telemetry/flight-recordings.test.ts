@@ -5,7 +5,7 @@ import type { Log } from "../../src/base/log.js";
 import { storedRecordingParser } from "../../src/spec/flight-recording.js";
 import { FlightRecorder } from "../../src/telemetry/flight/flight-recorder.js";
 import { Recordings } from "../../src/telemetry/flight/recordings.js";
-import { scriptHostOf } from "../../src/telemetry/flight/script-host.js";
+import { scriptHostOf } from "../../src/telemetry/flight/flight-recorder.js";
 
 const idOf = (number: number): BrowserId =>
   `poolpoolpoolbrowser${String(number).padStart(5, "0")}` as BrowserId;

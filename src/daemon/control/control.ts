@@ -16,7 +16,6 @@ import { browsersElsewhere, openGateway, openSilentNodes } from "../gateway.js";
 import { rootPersonOf } from "./access.js";
 import { listenForPeople } from "./form.js";
 import { interceptorOf, listenAsApi } from "./http.js";
-import { declareAgain } from "./declared-pools.js";
 import { openLending } from "./lending.js";
 import { defaultsOf, makeOperationsIn } from "./operations.js";
 import { isActiveOf } from "./project-registries.js";
@@ -147,4 +146,38 @@ function fillWhereLacking(
   };
   const ends = [signals.on("browser.retiring", replace), signals.on("browser.gone", replace)];
   return () => ends.forEach((end) => end());
+}
+
+/**
+ * Declares once more, where Redis has been emptied, what the configuration says that there is. Nodes restore
+ * what they had of it first: whichever of them lives has beaten by `node.lost_after_ms`.
+ */
+function declareAgain(
+  {
+    config: { node },
+    clock,
+    log,
+    stores: { dataset },
+  }: Pick<DaemonParts, "config" | "clock" | "log" | "stores">,
+  declare: () => Promise<void>,
+): () => void {
+  let known: string | undefined;
+  let cancel = (): void => {};
+  const declareNow = (): void =>
+    void declare().catch((error: unknown) =>
+      log.error({ error: textOf(error) }, "declared pools were not looked for in an emptied Redis"),
+    );
+  const look = async (): Promise<void> => {
+    const { name } = (await dataset.join(undefined)).dataset;
+    if (known !== undefined && name !== known) {
+      cancel();
+      cancel = clock.after(node.lostAfterMs, declareNow);
+    }
+    known = name;
+  };
+  const stop = clock.every(node.beatPeriodMs, () => void look().catch(() => {}));
+  return () => {
+    stop();
+    cancel();
+  };
 }

@@ -11,7 +11,7 @@ import { startResourceWatch } from "../../node/usage/resource-watch.js";
 import type { TelemetryParts } from "../../node/slot.js";
 import { Slots } from "../../node/slots.js";
 import { BrowserTelemetry } from "../../telemetry/browser-telemetry.js";
-import { scriptHostOf } from "../../telemetry/flight/script-host.js";
+import { scriptHostOf } from "../../telemetry/flight/flight-recorder.js";
 import { Monitor } from "../../telemetry/monitor/monitor.js";
 import { NavigationSpans } from "../../telemetry/traces/navigation-spans.js";
 import type { AssetsPart } from "./browser-assets.js";

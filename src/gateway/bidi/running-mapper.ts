@@ -1,10 +1,13 @@
 import type { ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import type { Account } from "../../base/budget.js";
 import type { BrowserId } from "../../base/ids.js";
 import type { Clock } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
-import type { Chromium } from "../../browser/chromium.js";
+import type { Chromium, Sidecar } from "../../browser/chromium.js";
 import { bytesOf, type Frame, wholeOf } from "../../browser/cdp/frame.js";
 import { Backpressure } from "../backpressure.js";
 import type { SharedParts } from "../client.js";
@@ -12,7 +15,6 @@ import { closeCodes } from "../close-codes.js";
 import type { GatewayLimits } from "../limits.js";
 import type { Translator, TranslatorEnds } from "../translator.js";
 import type { MapperSetup } from "./conversation.js";
-import { mapperProgram } from "./mapper-program.js";
 import { PacketReader, writePacket } from "./packets.js";
 
 interface MapperParts {
@@ -190,4 +192,37 @@ export class RunningMapper implements Translator {
   #over(code: number, reason: string): void {
     if (!this.#isClosed) this.ends.over(code, reason);
   }
+}
+
+/** Node.js itself, its code, and what waits to be sent by each of its two sockets (mapper-process.ts). */
+const besidesHeapBytes = 640 * 2 ** 20;
+
+const flags = ["--no-addons", "--disallow-code-generation-from-strings"];
+
+/**
+ * The command line of a mapper, and the files that it is made of. `script` is the compiled mapper-process.js.
+ */
+export function mapperProgram(script: URL, heapBytes: number): Sidecar {
+  const path = fileURLToPath(script);
+  const heap = `--max-old-space-size=${Math.ceil(heapBytes / 2 ** 20)}`;
+  return {
+    command: [process.execPath, heap, ...flags, path],
+    files: filesOf(path),
+    memoryBytes: heapBytes + besidesHeapBytes,
+  };
+}
+
+/** Node.js, our own compiled code, the package.json that says how to read it, and the packages. */
+function filesOf(script: string): readonly string[] {
+  const sources = dirname(dirname(dirname(script)));
+  const manifest = findAbove(sources, "package.json").slice(0, 1);
+  return [process.execPath, sources, ...manifest, ...findAbove(sources, "node_modules")];
+}
+
+/** What is called so in the directories above, the nearest first. */
+function findAbove(directory: string, name: string): readonly string[] {
+  const parent = dirname(directory);
+  if (parent === directory) return [];
+  const path = join(parent, name);
+  return [...(existsSync(path) ? [path] : []), ...findAbove(parent, name)];
 }

@@ -1,6 +1,7 @@
 import { timestampOf } from "../../base/clock.js";
-import { RemudaError } from "../../base/errors.js";
+import { refusal, RemudaError } from "../../base/errors.js";
 import type { LoadedNode, NodeOperations } from "../../pool/node-operations.js";
+import type { ReadScaling, Scaling } from "../../pool/scaling.js";
 import { pageOf } from "../../spec/paging.js";
 import type { Principal } from "../../access/principal.js";
 import type { App } from "../bare-app.js";
@@ -10,6 +11,7 @@ import { sendDone, sendRefusal } from "../errors.js";
 import { pagingOf } from "../query.js";
 import { operations } from "../schemas/operations.js";
 import type { ListedNode } from "../schemas/listed-node.js";
+import type { ScalingReply } from "../schemas/scaling-replies.js";
 import { NodeDrain, NodeQuery, NodeRefParams } from "../schemas/requests.js";
 import { pagingHeaders } from "../views/views.js";
 
@@ -78,4 +80,36 @@ const nodeView = (node: LoadedNode): ListedNode => ({
   ...(node.obstacle !== undefined && { obstacle: node.obstacle }),
   ...(node.restored && { restored: { ...node.restored, at: timestampOf(node.restored.at) } }),
   ...(node.failing && { last_error: node.failing.error }),
+});
+
+const notOfAll = refusal("insufficient_scope", {
+  message: "Scaling is for API keys of the whole organization",
+});
+
+/** For whoever adds and takes away nodes (docs/deployment.md#scaling). */
+export function addScaling(app: App, { readScaling }: { readonly readScaling: ReadScaling }): void {
+  app.get("/scaling", { schema: operations.getScaling }, async (request, reply) => {
+    // It tells of every project.
+    if (principalOf(request).credentialScope !== null) return sendRefusal(reply, notOfAll);
+    return reply.send(scalingView(await readScaling()));
+  });
+}
+
+const scalingView = (scaling: Scaling): ScalingReply => ({
+  nodes: { wanted: scaling.wantedNodes, serving: scaling.serving, draining: scaling.draining },
+  memory_bytes: { admitted: scaling.admittedBytes, held: scaling.heldBytes, free: scaling.freeBytes },
+  browsers: {
+    lacking: scaling.lacking,
+    unplaceable: scaling.unplaceable,
+    idle: scaling.idle,
+    leased: scaling.leased,
+  },
+  waiting: scaling.waiting,
+  by_node: scaling.nodes.map(({ id, isDraining, isServing, held, leased, outlastsDrain }) => ({
+    id,
+    state: isDraining ? "draining" : isServing ? "serving" : "unready",
+    browsers: held.browsers,
+    leased,
+    outlasts_drain: outlastsDrain,
+  })),
 });

@@ -15,7 +15,6 @@ import type { Tombstone } from "../../pool/session.js";
 import { type StoredRecording, storedRecordingParser } from "../../spec/flight-recording.js";
 import type { StoreLimits } from "../limits.js";
 import { isPending } from "../pending.js";
-import { RedisPoolOrder } from "./pool-order.js";
 import { fieldOf, RedisProjectNames } from "./project-names.js";
 import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { partitionParts, projectParts } from "../redis/keys.js";
@@ -232,5 +231,41 @@ class RedisRecordings {
       redis.hmget(this.scripts.key("flightRecordings"), ...ids.slice(0, most)),
     );
     return texts.flatMap((text) => (text === null ? [] : storedRecordingParser.json(text)));
+  }
+}
+
+/** The open pools of one project in the order in which they were opened, to be read page by page. */
+class RedisPoolOrder {
+  constructor(private readonly scripts: ProjectScripts) {}
+
+  /** Newest first: `count` of them after the first `from`. */
+  async newest(from: number, count: number): Promise<readonly PoolId[]> {
+    const ids = await this.scripts.ask((redis) => redis.zrevrange(this.#key, from, from + count - 1));
+    return ids.flatMap((id) => findPoolId(id) ?? []);
+  }
+
+  /** Makes it what the notes of pools say, where a release that keeps no order has written them. */
+  async mend(open: readonly PoolId[]): Promise<void> {
+    const listed = new Set<string>(await this.scripts.ask((redis) => redis.zrange(this.#key, "0", "-1")));
+    for (const pool of open.filter((id) => !listed.delete(id))) await this.add(pool);
+    for (const pool of listed) await this.#drop(pool);
+  }
+
+  /** Others may have opened it since the notes were read. */
+  async #drop(pool: string): Promise<void> {
+    const noted = await this.scripts.ask((redis) => redis.hget(this.scripts.key("pools"), pool));
+    if (noted !== "open") await this.scripts.ask((redis) => redis.zrem(this.#key, pool));
+  }
+
+  /** Puts it where it was by the time at which it was created. */
+  async add(pool: PoolId): Promise<void> {
+    const record = this.scripts.partitionKey(partitionOf(pool), "pool");
+    const createdAt = Number((await this.scripts.ask((redis) => redis.hget(record, "createdAt"))) ?? 0);
+    // Places are in microseconds.
+    await this.scripts.ask((redis) => redis.zadd(this.#key, "NX", createdAt * 1000, pool));
+  }
+
+  get #key(): string {
+    return this.scripts.key("poolOrder");
   }
 }

@@ -1,6 +1,8 @@
 import { type Clock, type Millis, timestampOf } from "../../base/clock.js";
 import type { BrowserId, LeaseId } from "../../base/ids.js";
+import { isRecord } from "../../base/is-record.js";
 import type { FlightRecording, RecordingReason } from "../../spec/flight-recording.js";
+import type { SeenEvent } from "../event.js";
 import { methodName } from "./protocol-methods.js";
 
 /** Entries that are kept of each kind; a recording has at most 32 KiB of JSON. */
@@ -212,4 +214,19 @@ class Ring<Entry> {
     this.#entries = [];
     this.#next = 0;
   }
+}
+
+/** Stands for what has no host, such as `data:` and what a client evaluates in an empty page. */
+const noHost = "other";
+
+/** The host of the script that reported an error, or of the document where the event names no script. */
+export function scriptHostOf({ data }: SeenEvent): string {
+  const { source_url: source, stack_trace: stack, url } = data;
+  const frames =
+    isRecord(stack) && Array.isArray(stack["callFrames"]) ? (stack["callFrames"] as unknown[]) : [];
+  const [top] = frames;
+  const addresses = [source, isRecord(top) ? top["url"] : undefined, url];
+  const address = addresses.find((each): each is string => typeof each === "string" && each !== "");
+  if (address === undefined || !URL.canParse(address)) return noHost;
+  return new URL(address).hostname || noHost;
 }

@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { launchChromium } from "../../support/browser/launch-chromium.js";
-import { mapperProgram } from "../../../src/gateway/bidi/mapper-program.js";
+import { mapperProgram } from "../../../src/gateway/bidi/running-mapper.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { withoutPrivateRoot } from "../../support/browser/rungs.js";
 import { builtMapper } from "../../support/gateway/built-judge.js";
