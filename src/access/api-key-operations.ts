@@ -150,8 +150,8 @@ function draw(ports: ApiKeyPorts, salt: string, { person }: Principal): NewApiKe
 }
 
 /**
- * The scope is the caller's own, so that nobody is told what another was given; nor is one person what they
- * were given by a token of another project.
+ * A repeat is known by caller and project, so that nobody is answered what another was given, nor a person
+ * what they were given under a token of another project.
  */
 function repeatable({ idempotencyKey, principal }: Caller, operation: string, body: unknown): Repeatable {
   const reach = principal.credentialScope ?? "every project";

@@ -11,7 +11,10 @@ interface Attachment {
   readonly needs: readonly Action[];
 }
 
-/** What a body names. An empty id or name asks for nothing; `isClosed`: no policy speaks of such things. */
+/**
+ * Lists what a body names. An empty id or name asks for nothing. `isClosed`: it names something of which no
+ * policy speaks.
+ */
 export function attachmentsOf(body: AttachingBody): {
   readonly isClosed: boolean;
   readonly named: readonly Attachment[];

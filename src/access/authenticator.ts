@@ -40,7 +40,8 @@ interface AuthenticatorParts {
  */
 export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
   const isRoot = makeKeyCheck(parts.rootKey);
-  // Then what reads like a key of the API cannot be the root key, which saves a comparison.
+  // Whether the root key differs in form from keys of the API: then a text of that form need not be compared
+  // with it.
   const isRootApart = !isKeyText(parts.rootKey.reveal());
   const root = rootPrincipal(parts.rootPerson);
   const admission = new CallerAdmission(parts.callers, parts.hasProjects);

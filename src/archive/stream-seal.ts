@@ -55,8 +55,8 @@ export class StreamSeal {
   }
 
   /**
-   * Throws `secret_unreadable` for another key's, `DamagedSeal` for what does not open; what it yields was
-   * sealed so.
+   * Throws `secret_unreadable` where the bytes were sealed with another key, `DamagedSeal` where they do not
+   * open. What it yields was checked before.
    */
   open(owner: string): StreamStep {
     const keyOf = (header: Buffer): Buffer => this.#check(header) && this.#keyOf(header);
@@ -112,8 +112,7 @@ function nonceOf(frame: number, isLast: boolean): Buffer {
 }
 
 /**
- * Numbers each piece with its nonce; one piece is held back, since only the next one tells whether it is the
- * last.
+ * Gives each piece its nonce. One piece is held back, since only the next one tells whether it is the last.
  */
 async function* numbered(
   source: AsyncIterable<Buffer>,

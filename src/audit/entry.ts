@@ -56,9 +56,9 @@ export const searchedTexts = (entry: Entry): readonly string[] => [
 ];
 
 /**
- * An entry stands at most so much later in the log than its request was received, and what waits longer for
- * the store is lost. A request is answered within little more than an hour, which settings let it wait for a
- * browser or take for an upload, and whoever reads its answer slowly does not put off its entry
+ * The most time between the receipt of a request and the position of its entry; what waits longer for the
+ * store is lost. A request is answered within little more than an hour, which is the most that settings let
+ * it wait for a browser or take for an upload; a slow reader of the answer does not put off its entry
  * (http/audit.ts).
  */
 export const longestMs: Millis = 7_200_000;

@@ -1,7 +1,7 @@
 /**
  * The summary of a segment's searched texts: a bit for each of their parts of three and of four characters. A
- * text one of whose parts has no bit stands nowhere in the segment. Ids have 24 characters that are random,
- * so an id is as good as never held for one that is there (DECISIONS.md).
+ * text one of whose parts has no bit stands nowhere in the segment. Ids have 24 random characters, so an id
+ * that is not there is almost never taken for one that is (DECISIONS.md).
  */
 export type Grams = Buffer;
 

@@ -29,7 +29,7 @@ const readsAtOnce = 2;
 /** Whoever waits for a segment is told no later that it cannot be had now: a client waits for a minute. */
 const waitMs: Millis = 30_000;
 
-/** What was read of archives, the last of it kept in memory. */
+/** What was read of archives; the last of it is kept in memory. */
 interface Kept<Value extends object> {
   readonly cache: LRUCache<Digest, Value>;
   readonly reading: Map<Digest, Promise<Value>>;

@@ -22,9 +22,9 @@ interface Holder {
 type Victim = "asking" | "most";
 
 /**
- * Memory that clients hold by what they send or do not read, or browsers by what they have not finished.
- * Where it is too much, one of them is cut: of a browser that holds too much, or of the browser that holds
- * most.
+ * Bounds the memory that clients hold by what they send or do not read, or browsers by messages that are not
+ * whole. Where one browser holds too much, one of its clients is cut; where all together do, one of the
+ * browser that holds most.
  */
 export class Budget {
   readonly #browsers = new Map<string, Set<Holder>>();

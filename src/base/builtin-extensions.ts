@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 /**
  * Extensions that are part of Chromium, which its policy does not close: users see PDFs by the viewer. A test
- * asks the installed Chromium for all that it has (156: the viewer alone).
+ * asks the installed Chromium for all that it has (Chromium 156 has the viewer alone).
  */
 export const builtinExtensions: ReadonlySet<string> = new Set(["mhjfbmdgcfjbbpaeojofohoefgiehjai"]);
 

@@ -1,6 +1,6 @@
 /**
- * Does a work on every item, so many at a time, and goes on past failures; gives them back. Items are taken
- * as their turn comes.
+ * Does some work on every item, so many at a time. It goes on past failures and returns them. An item is
+ * taken from the iterable when its turn comes.
  */
 export async function forEachConcurrently<Item>(
   items: Iterable<Item>,

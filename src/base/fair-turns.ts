@@ -3,13 +3,13 @@ import { type Clock, type Millis, systemClock } from "./clock.js";
 /** A turn is short so that others are served within a few of them. */
 const turnMs: Millis = 0.5;
 /**
- * What all whose turn was over get together in one round of the event loop; whoever has just come is served
- * besides.
+ * How long all who wait for their turn may work in one round of the event loop; whoever has just come is
+ * served besides.
  */
 const roundMs: Millis = 1;
 /** How much somebody may use at once after a while of less; then a share of the event loop. */
 const burstMs: Millis = 300;
-/** One piece of work may take longer than what is there, and no more than this is held against it. */
+/** One piece of work may use more than is left; no more than this is then paid back. */
 const mostDebtMs: Millis = 250;
 /** How much may be read at once after a while of less: two messages of the usual limit. */
 const burstBytes = 32 * 1024 * 1024;

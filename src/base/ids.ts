@@ -106,7 +106,7 @@ export const newApiKeyId = (): ApiKeyId => randomText(idLength) as ApiKeyId;
 export const newDestinationId = (): DestinationId => randomText(idLength) as DestinationId;
 
 /**
- * All of the id but what is its own: a slice from the end, since what a project puts in front has a length.
+ * The id without its own last part. It is cut from the end, since ids of some projects are longer in front.
  */
 export const partitionOf = (id: PoolId | BrowserId): Partition =>
   id.slice(0, partitionLength - idLength) as Partition;
@@ -120,7 +120,7 @@ export const projectNamedByPartition = (partition: Partition): ProjectId | undef
 export const projectOf = (id: IdInProject): ProjectId => projectNamedBy(id) ?? defaultProject;
 
 const isId = (text: string): boolean => /^(?:[0-9a-z]{12})?[0-9a-z]{24}$/.test(text);
-/** What belongs to no project. */
+/** Whether a text is the id of something that belongs to no project. */
 const isPlainId = (text: string): boolean => /^[0-9a-z]{24}$/.test(text);
 const isIdIn = (project: ProjectId, text: string): boolean => {
   const prefix = idPrefixOf(project);

@@ -1,7 +1,7 @@
 /**
- * Things that come and go with each request, all of which somebody looks at now and then. A place is used
- * again: a Map or a Set is made anew every few changes, and what its old tables name stays in memory until
- * the garbage collector looks at everything.
+ * A list of things that come and go with each request, and that somebody looks through now and then. Free
+ * places are used again. A Map or a Set would make new tables every few changes, and what the old ones name
+ * would stay in memory until the next full garbage collection.
  */
 export class Places<Item> {
   readonly #items: (Item | undefined)[] = [];

@@ -1,6 +1,6 @@
 /**
- * The whole of a body that others send; undefined where it is longer than it may be: the rest is given up,
- * and the stream destroyed. `kept` is told how many bytes are held, whenever there are more.
+ * Reads the whole of a body that others send. Undefined where it is longer than it may be; the stream is then
+ * destroyed. `kept` is called with the number of bytes that are held, whenever there are more.
  */
 export async function readWhole(
   body: AsyncIterable<Uint8Array>,

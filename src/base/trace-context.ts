@@ -21,7 +21,7 @@ interface TraceHeaders {
 
 /** Later versions are longer; nobody needs more. */
 const longestParent = 256;
-/** A longer `tracestate` is left out: more has to be passed on by nobody (W3C Trace Context 3.3.1.5). */
+/** A longer `tracestate` is left out: nobody has to pass on more (W3C Trace Context 3.3.1.5). */
 const longestState = 512;
 const mostMembers = 32;
 

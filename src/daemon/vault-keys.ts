@@ -68,7 +68,9 @@ export async function rewrapAll(
   return await rewrapVaults(keyring, vaults);
 }
 
-/** What was kept by a release before sums of bytes were is in none: each start of a control counts anew. */
+/**
+ * Counts the bytes of every vault anew. A release that kept no sums may have written items that are in none.
+ */
 export async function countVaultsAtStart({
   stores,
   log,

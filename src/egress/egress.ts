@@ -19,7 +19,10 @@ import { type TunnelRequest, tunnel, upgrade } from "./tunnel.js";
 const closeMs = 2000;
 /** The part of the event loop for what one browser sends and receives all the time. */
 const share = 0.25;
-/** A quarter of the idle limit may pass unnoticed; bytes are reported at least so often. */
+/**
+ * The time between two looks at what is idle: a connection may be a quarter over its limit. Bytes are
+ * reported as often.
+ */
 const sweepMs = (idleMs: Millis): Millis => Math.min(idleMs / 4, 15_000);
 
 interface EgressTarget {

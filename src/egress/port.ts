@@ -31,8 +31,8 @@ interface PortOptions {
 }
 
 /**
- * The proxy tier: a port of loopback, chosen by the kernel. Who connects first, of those who may, is its
- * browser: others are strangers.
+ * The proxy tier: a port of loopback, chosen by the kernel. The first uid that connects, of those that may,
+ * is the browser's; all others are refused.
  */
 export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions = {}): ProxyListener {
   let endpoint: ProxyEndpoint | undefined;

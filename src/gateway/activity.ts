@@ -82,7 +82,8 @@ export class Activity {
     if (this.#lease === lease || this.#over.has(lease)) return;
     this.#lease = lease;
     this.#registrations = 0;
-    // It was granted in what is still to come by a clock that has gone back since.
+    // The grant lies in the future where Redis's clock has been set back since; then it counts as just
+    // granted.
     this.#inactiveSince = this.clock.monotonic() - Math.max(0, agoMs);
     this.onBegin(lease);
   }

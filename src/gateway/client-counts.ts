@@ -55,7 +55,10 @@ export class ClientCounts {
     return turn;
   }
 
-  /** One that is as good as new is not missed; those after one that is not are soon looked at too. */
+  /**
+   * Forgets turns that have as much left as new ones. It stops at the first that has not, since those after
+   * it were used later.
+   */
   #forgetRested(): void {
     for (const [lease, turn] of this.#left) {
       if (!turn.isRested) return;
@@ -65,7 +68,7 @@ export class ClientCounts {
 }
 
 const mostPages = 16;
-/** What one costs, with what is asked of Redis and Chromium for it. */
+/** What a page of discovery costs, with the questions to Redis and Chromium. */
 const pageMs: Millis = 0.5;
 
 /** Pages of discovery that holders of leases ask for: so many at once, and in turns of the event loop. */

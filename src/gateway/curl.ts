@@ -17,7 +17,7 @@ const bodyBytes = 8 * 2 ** 20;
 const defaultTimeoutMs = 30_000;
 /** Several times what a hundred headers need. Reading 8 MiB of anything more intricate takes seconds. */
 const shapeLimits: JsonShapeLimits = { depth: 4, values: 1000 };
-/** They ask for a tunnel, or for what came to be shown to whoever asked. */
+/** CONNECT asks for a tunnel, and TRACE for the request itself, with headers that are not the caller's. */
 const refusedMethods = new Set(["CONNECT", "TRACE"]);
 
 const badRequest = (message: string): GatewayRefusal => ({ code: "bad_request", message });

@@ -7,7 +7,7 @@ const longBytes = 16 * 1024;
 const pieceBytes = { least: 2 * 1024, most: 64 * 1024 } as const;
 /** A piece takes about so long, as 64 KiB of one long message do, so that more than one fit in a turn. */
 const pieceMs: Millis = 0.15;
-/** Who sends what takes longer is read in pieces. */
+/** A client whose chunks take longer than this is read in pieces. */
 const slowMs: Millis = 4 * pieceMs;
 
 interface Parts {
@@ -92,7 +92,7 @@ export class ReadPace {
     const { socket } = this.parts;
     while (this.#isInPieces && !this.#isHeld) {
       const left = socket.readableLength;
-      // At the end of all, an empty read says so to who listens for it.
+      // An empty read at the end of the stream makes Node.js emit "end".
       const piece: unknown = left === 0 ? socket.read() : socket.read(Math.min(left, this.#pieceBytes));
       if (piece === null) return;
     }

@@ -39,7 +39,7 @@ export const headersOfJson = (request = newRequestId()): Record<string, string> 
   [idHeader]: request,
 });
 
-/** Gives the request an id that all that is answered to it bears: a control's own, where it sends one. */
+/** Gives the request an id, which every answer to it bears: that of the control, where one has sent it. */
 export function identify(request: IncomingMessage, response: ServerResponse): RequestId {
   const given = request.headers[idHeader];
   const id = (typeof given === "string" && findRequestId(given)) || newRequestId();

@@ -46,7 +46,7 @@ class Observed {
   readonly path: string;
   /** What it is answered with; a socket has none. */
   response: ServerResponse | undefined = undefined;
-  /** Among all that are open. */
+  /** Its place among all that are open. */
   place = 0;
 
   constructor(
@@ -59,7 +59,10 @@ class Observed {
   }
 }
 
-/** Where a request keeps it: a WeakMap of requests is much work for the garbage collector. */
+/**
+ * The key under which a request keeps what was observed of it; a WeakMap of requests would be much work for
+ * the garbage collector.
+ */
 const observation = Symbol("observation");
 declare module "node:http" {
   interface IncomingMessage {
@@ -72,7 +75,7 @@ declare module "node:http" {
  */
 const longAnswerMs: Millis = 1_800_000;
 
-/** Its caller would do it once more where told that it could not be done. */
+/** The change was made, but its entry is not confirmed. A refusal would make the caller do it once more. */
 const doneUnconfirmed =
   "This was done, but the audit log did not confirm its entry in time: look before you ask again";
 
@@ -161,7 +164,7 @@ export class AuditTrail {
   async #recordFirst({ raw }: FastifyRequest, status: number): Promise<void> {
     const observed = raw[observation];
     if (!observed || observed.isRecorded) return;
-    // What was refused before it changed anything is answered as it is, whatever becomes of its entry.
+    // A refusal that has changed nothing is answered as it is, whatever becomes of its entry.
     if (!observed.isChange) return this.#record(observed, status);
     observed.isRecorded = true;
     try {

@@ -34,7 +34,8 @@ export function errorHeaders(refused: Refusal): Record<string, string> {
   const { status, retry } = errors[refused.code];
   const headers: Record<string, string> = {};
   Object.assign(headers, retryHeaders(refused, status));
-  // As those of a rate: as much as was asked for is not left. How much is would tell what others have.
+  // The headers are like those of a rate: nothing is left of what was asked for. More would tell what others
+  // have.
   if (refused.reached)
     Object.assign(headers, {
       "x-ratelimit-limit": String(refused.reached.most),
@@ -84,7 +85,7 @@ export function showRefusal(reply: FastifyReply, refused: Refusal): string {
 /** Gives the body. */
 function headedAs(reply: FastifyReply, refused: Refusal): ErrorBody {
   const told = toldTo(reply.request.principal, refused);
-  // The type is named since that of a stream which has failed is set by then.
+  // The type is set, since the reply may already have that of a stream which has failed.
   reply
     .code(errors[told.code].status)
     .headers({ ...errorHeaders(told), ...challenge(reply, told) })

@@ -31,7 +31,10 @@ interface Ports {
   readonly clock: Clock;
 }
 
-/** The rest is the node's at least, which loads extensions in a tenth of a second, and restarts in a few. */
+/**
+ * The share of the limit for checking and keeping archives. The rest is left to the node, which needs a tenth
+ * of a second to load extensions and a few seconds to restart Chromium.
+ */
 const shareOfPreparing = 0.5;
 
 /**

@@ -13,7 +13,7 @@ interface Ports {
   askNode(browser: LeasedBrowser, what: NodeRequest): Promise<NodeReply>;
 }
 
-/** Throws again what is no trouble of the store. */
+/** Throws the error again unless the store could not be reached. */
 export function passStoreTrouble(error: unknown): void {
   if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
 }
@@ -23,7 +23,10 @@ const inForce: Detail = {
   message: "What the browser may reach has changed as was asked for",
 };
 
-/** What its node has said to be in force is, whether or not Redis can be told, or asked for the rest. */
+/**
+ * Does what follows once the node has put a network in force. Where Redis cannot be reached for that, the
+ * refusal tells the caller that the network is in force all the same.
+ */
 export async function orInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
   try {
     return await work();
@@ -38,8 +41,8 @@ export async function orInForce<Value>(work: () => Promise<Value>): Promise<Valu
 }
 
 /**
- * The record says first what is asked, so that a node which the question does not reach finds it there. In
- * force is what the node says is.
+ * Writes into the record first what is asked for, so that a node which the question does not reach finds it
+ * there. The network counts as in force only when the node says so.
  */
 export async function changeNetwork(
   ports: Ports,

@@ -96,7 +96,7 @@ function leaseRequestOf(
 interface Launch {
   readonly attempt: LeaseAttempt;
   readonly template: LaunchTemplate;
-  /** Those that came to nothing, each on another node. */
+  /** The launches that have failed so far, each on another node. */
   readonly failures: LaunchFailure[];
 }
 
@@ -130,7 +130,7 @@ function refusedHere(ports: SessionPorts, body: SessionCreate): Refusal | undefi
   return body.gpu ? refusal("insufficient_plan", { message: "No node here has a GPU" }) : undefined;
 }
 
-/** Where no limit is reached, what was reserved was claimed too late. */
+/** Where no limit is reached, the reservation has become void before the claim. */
 const tooManyOnDemand = ({ maxSessions }: SessionPorts): Refusal =>
   maxSessions === null
     ? refusal("too_many_sessions", { retryAfterSeconds: 5 })
@@ -164,7 +164,10 @@ function leaseIn(reply: LeaseReply<Refusal>): LeaseId | undefined {
 const reachedBy = (reserved: SessionReservation): Refusal | undefined =>
   "most" in reserved ? tooMany(reserved.kind, reserved.most) : undefined;
 
-/** What is void from the start claims nothing; a repeat is answered all the same. */
+/**
+ * A reservation that was refused is void from the start: then nothing is claimed, and only a repeat is
+ * answered.
+ */
 const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUntil"> =>
   reserved.kind === "unlimited"
     ? {}
@@ -218,9 +221,7 @@ async function claimElsewhere(
   return reply.kind === "claimed";
 }
 
-/**
- * A browser to be, for which a node has reserved room; `obstacle`: why nodes launch nothing, if some do not.
- */
+/** Reserves room for a browser that is to be launched. `obstacle` says why some nodes launch nothing. */
 async function placed(
   placeByReading: PlaceByReading,
   { partition, template }: { readonly partition: Partition; readonly template: LaunchTemplate },

@@ -128,7 +128,7 @@ export class Grants {
 
   async #takeBack({ partition, waiter, keyed, caller }: LeaseRequest): Promise<void> {
     const { poolStore, projects } = this.ports;
-    // A retry under a key is given its first attempt's lease or place.
+    // A retry under an idempotency key may have been given the lease or the place of its first attempt.
     const held = (keyed && (await poolStore.findKeyed(partition, keyed.key))) ?? {
       waiter: waiter.id,
       lease: waiter.lease,

@@ -59,7 +59,9 @@ interface FailedWait {
  * gives it the reply, and hands that work to `end`, which gives back what was not used.
  */
 export class LeaseAttempt {
-  /** A retry under its key has its first attempt's place. */
+  /**
+   * The request whose place this one has: after a retry under an idempotency key that of the first attempt.
+   */
   #standing: LeaseRequest;
   #waitsSince: Millis = 0;
   #stopWatching = (): void => {};

@@ -15,7 +15,7 @@ export interface StandbyPorts {
   readonly poolStore: PoolStore;
   readonly nodes: NodeStore;
   readonly sessionReader: SessionReader;
-  /** Those of the project. */
+  /** The shapes that the setting names for this project. */
   readonly standbyShapes: readonly StandbyShape[];
   /** Asks for others in the place of what was lent. */
   fillStandby(partition: Partition): void;

@@ -148,9 +148,9 @@ async function withName(ports: Ports, change: SessionChange): Promise<Done<Sessi
 }
 
 /**
- * First what the browser may refuse, all of it or nothing, then the record; the start page last, since
- * nothing of it is waited for but its dispatch. A network that is asked for alone is the node's to refuse
- * when the record asks for it.
+ * Changes first what the browser may refuse, all of it or nothing, then the record, and the start page last,
+ * since only its dispatch is waited for. Where nothing but the network is to change, the node refuses it when
+ * the record asks for it.
  */
 async function changeBrowser(ports: Ports, change: SessionChange): Promise<Done<Session> | Refusal> {
   const {

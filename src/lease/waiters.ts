@@ -19,7 +19,7 @@ export interface WaitHandle {
   close(): void;
 }
 
-/** The ends that have come for one place, one waiter at a time taking them. */
+/** The messages that have come for one place. One waiter at a time takes them. */
 class Ends {
   readonly #come: WaitResult[] = [];
   #wake: ((end: WaitResult) => void) | undefined;

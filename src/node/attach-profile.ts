@@ -52,7 +52,7 @@ export class AttachProfile {
       },
       undo: putBack,
     });
-    // It goes with the browser otherwise.
+    // Where it cannot be removed now, it goes with the browser.
     await removeTree(asideOf(slot.chromium)).catch(() => {});
   }
 
@@ -64,7 +64,10 @@ export class AttachProfile {
   }
 }
 
-/** While no process of the browser runs, nothing in its directories is put in the place of anything. */
+/**
+ * Where the old profile lies meanwhile. No process of the browser runs then, so nobody puts a link in its
+ * place.
+ */
 const asideOf = ({ directories }: Pick<KeptWorkspace, "directories">): string =>
   `${directories.profile}-before`;
 

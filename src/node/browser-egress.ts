@@ -21,7 +21,10 @@ export interface BrowserEgressPorts extends RuleSources {
   readonly meter: { opened(tier: Egress["tier"]): void; closed(tier: Egress["tier"]): void };
 }
 
-/** Until it is begun, the only traffic is the proof that the browser is held, which counts as nobody's. */
+/**
+ * Who the traffic is counted for. Before `begin` the only traffic is the proof that the browser is held,
+ * which counts for nobody.
+ */
 interface Use {
   isBegun: boolean;
   refused: NonNullable<EgressParts["refused"]>;

@@ -176,7 +176,7 @@ export class RequestedDrain {
   follow(drainMs: Millis | undefined): void {
     if (drainMs === undefined) return this.#revoke();
     const until = this.ports.clock.monotonic() + drainMs;
-    // One whose time is over has ended; another time is another drain.
+    // A drain whose time is over has ended by itself; one with another end is another drain.
     if (this.#under && (drainMs === 0 || Math.abs(this.#under.until - until) < sameMs)) return;
     this.close();
     const [end, drain] = [new AbortController(), new Drain(this.ports)];

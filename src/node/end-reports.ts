@@ -3,7 +3,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { RetireReason } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 
-/** What a browser had more of than it may. */
+/** The limit that a browser has exceeded. */
 export type ExceededLimit = Extract<RetireReason, "memory_exceeded" | "storage_exceeded">;
 
 /** The end of a browser as its node decides it. */

@@ -6,11 +6,11 @@ interface LaunchHealthPorts {
   readonly log: Log;
   /** The pause after a failure: doubled with each further one, up to a maximum. */
   readonly backoff: { readonly initialMs: Millis; readonly maxMs: Millis };
-  /** Says that this node is to be given no launch for so long, then one. */
+  /** Asks to be given no launch for so long, and then a single one. */
   rest(ms: Millis): Promise<void>;
   /** Says that it launches again. */
   wake(): Promise<void>;
-  /** What its beat tells of it has changed. */
+  /** Called when the next beat would tell something else of this node. */
   changed(): void;
 }
 

@@ -35,7 +35,7 @@ export interface LauncherPorts {
   openBrowserEgress(browser: BrowserId, template: LaunchTemplate): Promise<BrowserEgress>;
   /** Makes the browser's directories, which are filled before it is started. */
   openLaunch(spec: LaunchSpec, options: StartOptions): Promise<OpenLaunch>;
-  /** What a browser of this configuration is made of; undefined where it is nothing but itself. */
+  /** What fills the workspace of a browser of this configuration; undefined where nothing has to. */
   fillWorkspaceOf(template: LaunchTemplate): FillWorkspace | undefined;
   readonly parallelLaunches: number;
   /** A launch that takes longer, its turn included, has failed; what becomes of it is ended when it comes. */

@@ -193,7 +193,7 @@ export class LeaseCommands {
   async #cut(slot: Slot, lease: LeaseId): Promise<boolean> {
     try {
       await slot.activity.cutLease(lease, "released");
-      // Heard late, it is no word about the next holder's.
+      // A message that comes late must not change what the next holder has.
       await slot.inTurn(async () => {
         if (slot.activity.lease === undefined) await slot.restoreViewport();
       });

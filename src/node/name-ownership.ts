@@ -39,7 +39,7 @@ export class NameOwnership {
     if (kind === "beaten") this.#countedAt = this.ports.clock.monotonic();
   }
 
-  /** Decides by the last beats; where they are too long ago, Redis is asked. */
+  /** Decides by the last beat; where that is too long ago, Redis is asked. */
   async mayWork(): Promise<boolean> {
     const { clock, lostAfterMs } = this.ports;
     return clock.monotonic() - this.#countedAt <= lostAfterMs ? !this.#isOver : await this.holds();

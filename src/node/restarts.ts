@@ -11,7 +11,7 @@ interface RestartPorts {
   readonly log: Log;
 }
 
-/** What is to be another than before. */
+/** What a restart changes. */
 interface RestartChange {
   /** Clients read this as the reason of their sockets' close, so it has at most 123 bytes. */
   readonly why: string;
@@ -25,10 +25,10 @@ interface RestartChange {
 const stopLimitMs: Millis = 10_000;
 
 /**
- * Restarts of Chromium inside a session: its id and URL, its lease, its egress and its directories stay.
- * Clients are interrupted why and may come back at once, for upgrades wait until the new one is there. Where
- * the change keeps Chromium from starting, it is started once more as it was; where that fails too the
- * browser is over.
+ * Restarts Chromium inside a session: its id and URL, its lease, its egress and its directories stay. Clients
+ * are told why they are cut and may come back at once, since upgrades wait for the new Chromium. Where the
+ * change keeps it from starting, it is started once more as it was; where that fails too, the browser is
+ * over.
  */
 export class Restarts {
   constructor(private readonly ports: RestartPorts) {}
@@ -103,7 +103,7 @@ export class Restarts {
     await slot.telemetry.inForce;
   }
 
-  /** It could take this viewport before. */
+  /** Gives it the viewport that it had; it could take that before the restart. */
   async #restoreViewport(slot: Slot): Promise<void> {
     if (!slot.viewport) return;
     await slot.chromium.resize(slot.viewport).catch((error: unknown) => {

@@ -33,8 +33,8 @@ export interface SlotPorts extends LauncherPorts, RecordingPorts {
 }
 
 /**
- * What is still at work on a browser that ends, or on its way out of it, has so long; then it ends with the
- * browser.
+ * What is still at work on a browser that is to end has so long to finish; then the browser ends all the
+ * same.
  */
 const restLimitMs: Millis = 15_000;
 
@@ -117,8 +117,8 @@ export class Slots {
   }
 
   /**
-   * It was launched under an earlier claim, and Redis has forgotten that: what nobody has used is as after
-   * its launch.
+   * Reports a browser that was launched under an earlier claim, which Redis has forgotten. Where nobody has
+   * used it, it is as it was after its launch.
    */
   async #reportAgain(slot: Slot, claim: ClaimId): Promise<void> {
     if (this.#pending.has(slot.id) || !(await this.ports.reports.beginLaunch(slot.id, claim))) return;

@@ -49,7 +49,7 @@ export async function startTasks(options: QueueOptions, kind: TaskKind): Promise
   await worker.waitUntilReady();
   return {
     async add(keys) {
-      // One that is kept when done swallows the next under its id.
+      // A job that is kept when done would swallow the next one under its id.
       const opts = { removeOnComplete: true, removeOnFail: true, attempts: 1 };
       const jobs = keys.map((key) => ({ name: key, data: null, opts: { ...opts, jobId: `task-${key}` } }));
       const added = queue.addBulk(jobs);

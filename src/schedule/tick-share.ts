@@ -27,7 +27,7 @@ export function tickerOf(partition: Partition, controls: readonly ControlId[]): 
   return best;
 }
 
-/** What controls tell each other of whose ticks are whose. */
+/** How controls tell each other that they run ticks. */
 interface TickBeats {
   /** This control lives; gives all that do. */
   beat(): Promise<readonly ControlId[]>;

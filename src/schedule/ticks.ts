@@ -10,12 +10,12 @@ export interface Tick {
   run(): Promise<void>;
 }
 
-/** One that is still running when a control stops is waited for no longer. */
+/** How long a control that stops waits for ticks that are running. */
 const lastTickMs: Millis = 3000;
 
 /**
- * Repeats ticks at this control, whatever others do: of what is its share. One that takes longer than its
- * period is not begun twice. The result stops them, and resolves when none is running.
+ * Repeats at this control the ticks of its own share. A tick that takes longer than its period is not begun
+ * twice. The result stops them, and resolves when none is running.
  */
 export function repeatTicks(
   ticks: readonly Tick[],
@@ -96,7 +96,8 @@ function openWorker(
     scheduleName,
     async (job) => {
       const tick = byName.get(job.name);
-      // One that waits, for a store of archives say, would have company each period until no tick had room.
+      // A tick that waits, for a store of archives say, is not begun a second time: otherwise it would fill
+      // all places of the worker.
       if (!tick || running.has(tick)) return;
       running.add(tick);
       try {

@@ -59,7 +59,7 @@ const launchFields = {
   network: Type.Optional(StoredNetwork),
   /** What its leases capture unless they say otherwise. */
   telemetry: Type.Optional(Type.Unsafe<Telemetry>(Type.Object({}))),
-  /** Labels of the nodes on which it may be launched; of browsers of pools. */
+  /** Labels that a node must have to launch it; only browsers of pools have such a selector. */
   node_selector: Type.Optional(Type.Record(Type.String(), Type.String())),
 };
 

@@ -17,11 +17,14 @@ import { luaList } from "./records.js";
 import { nodesKey, type NodesPart } from "./redis/keys.js";
 import type { ScriptStore } from "./redis/redis.js";
 
-/** The clocks of two servers of Redis may differ by so much: nobody has two of them begin that close. */
+/**
+ * The most that the clocks of two Redis servers may differ by. Nobody starts two deployments so close to each
+ * other.
+ */
 const apartMs: Millis = 60_000;
 /** A pool whose browsers are on several nodes is restored by each of them within this. */
 const restMs: Millis = 5000;
-/** Whoever was away for longer brings nothing back. */
+/** A node that was away for longer restores nothing. */
 const lateMs: Millis = 15 * 60_000;
 const browsersAtOnce = 100;
 

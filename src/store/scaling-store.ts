@@ -6,8 +6,8 @@ import { templateKeyOf } from "./partition-overview.js";
 const atOnce = 1000;
 
 /**
- * By plain commands, one after the other: what moves in between makes a figure wrong by one until it is read
- * again, and no script stands still for it.
+ * Reads by plain commands, one after the other. What moves in between makes a figure wrong by one until the
+ * next reading, and no script has to wait.
  */
 export class RedisScalingStore implements ScalingStore {
   constructor(private readonly scripts: PartitionScripts) {}

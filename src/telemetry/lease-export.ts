@@ -9,8 +9,8 @@ export interface WaitingEvent extends WrittenEvent {
 }
 
 /**
- * The way of one lease to a destination. An event goes when the store has given it its number, and so the
- * way ends behind the last that waits for one.
+ * Exports the events of one lease. An event is sent once the store has numbered it, so the export ends after
+ * the last event that waits for its number.
  */
 export class LeaseExport {
   #expected = 0;

@@ -21,9 +21,9 @@ export interface EventOperations {
 }
 
 /**
- * Few events match: a page is looked for in so many parts of the stream, and then it is what it is. Each is a
- * question of its own, so that Redis answers others in between; together they are a whole stream, as long as
- * that has no more bytes than it may by default, since the official client takes an empty page for the last.
+ * Where few events match, so many parts of the stream are read for one page, which may then be short. Each
+ * part is a question of its own, so that Redis answers others in between. Together they are a whole stream of
+ * the default size, since the official client takes an empty page for the last.
  */
 const mostLooks = 100;
 

@@ -113,7 +113,7 @@ export class LeaseRecorder implements LeaseSink {
   #last = 0;
   #lost = 0;
   #isClosed = false;
-  /** When a store that is away is tried no more. */
+  /** The instant from which a store that is away is tried no more. */
   #endsAt = Infinity;
   #closing: Promise<void> | undefined;
   #storing: Promise<void> | undefined;

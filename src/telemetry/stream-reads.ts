@@ -16,7 +16,7 @@ interface Question {
   readonly answer: Promise<unknown>;
   readonly settle: (answer: Promise<unknown>) => void;
 }
-/** By what is asked, in the order of asking. */
+/** The questions about one stream by what they ask, in the order in which they came. */
 type Questions = Map<string, Question>;
 
 /**
@@ -77,7 +77,7 @@ export class StreamReads implements Pick<EventStore, "read" | "last"> {
     answer.catch((error: unknown) => this.#failed(lease, error));
   }
 
-  /** Gives what gives it up, which may be called twice. */
+  /** Takes a place; the result gives it back, and may be called twice. */
   #takePlace(): () => void {
     this.#places -= 1;
     let isHeld = true;

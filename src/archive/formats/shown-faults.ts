@@ -2,8 +2,8 @@ const maxFaults = 20;
 const maxLength = 300;
 
 /**
- * Shows as many faults as a person reads, and cuts each to a line or two: what they quote comes from whoever
- * sent the archive.
+ * Keeps as many faults as a person reads, each cut to a line or two, since they quote whoever sent the
+ * archive.
  */
 export function shownFaults(faults: readonly string[]): readonly string[] {
   const told = faults

@@ -92,7 +92,7 @@ const makeRemove =
     return id && (await ports.store.remove(id, request)) === "deleted" ? done(null) : notFound;
   };
 
-/** Each makes some requests to another's servers. */
+/** The most tests at once; each makes some requests to servers of others. */
 const testsAtOnce = 4;
 
 function makeTest(ports: DestinationPorts): DestinationOperations["test"] {

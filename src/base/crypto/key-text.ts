@@ -4,7 +4,7 @@ import { toBase62, toShortBase62 } from "./base62.js";
 import { Secret } from "./secret.js";
 
 const prefix = "rmd_";
-/** So many digits to base 62 hold 256 bits, and so many hold a CRC-32. */
+/** The digits to base 62 that hold 256 bits, and those that hold a CRC-32. */
 const [bodyLength, checkLength] = [43, 6];
 
 /**

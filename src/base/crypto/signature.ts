@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Millis } from "../clock.js";
 import type { Secret } from "./secret.js";
 
-/** What is sent again within it is told by its content. */
+/** Whoever receives the same message twice within this time knows it by its content. */
 const validMs: Millis = 60_000;
 
 const macOf = (secret: Secret, at: string, text: string): Buffer =>

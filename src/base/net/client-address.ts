@@ -1,13 +1,13 @@
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { type HostPattern, groupsOf, matchesHost, parseHost, patternsOf } from "./hosts.js";
 
-/** What a request came from, as far as its connection and its headers tell. */
+/** Where a request came from, as far as its connection and its headers tell. */
 interface Origin {
   readonly socket: { readonly remoteAddress?: string | undefined };
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Proxies in a row; a longer list is somebody's play. */
+/** The most proxies in a row; a longer list was made up by somebody. */
 const mostHops = 20;
 
 /**

@@ -125,7 +125,7 @@ const cacheLimitMs: Millis = 4_000;
 /**
  * Empties the HTTP cache. Chromium does so at once but answers only when its network history is written to
  * disk too, and that waits until Chromium counts itself as started (`kNetworkHistory` of
- * BrowsingDataRemoverImpl, traced, 156). So what is on disk counts as an answer.
+ * BrowsingDataRemoverImpl, seen in a trace of Chromium 156). So what is on disk counts as an answer.
  */
 async function clearCache({ cdp, directories, clock }: Clearable, session: string): Promise<void> {
   const answered = new AbortController();

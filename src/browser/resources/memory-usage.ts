@@ -20,7 +20,8 @@ export type MeasureMemory = (
 ) => Promise<ReadonlyMap<number, number>>;
 
 /**
- * Where others of the machine keep much shared memory, any browser may be the one, and few are asked a look.
+ * The most browsers that are looked at closely in one look. Where others of the machine keep much shared
+ * memory, any browser may seem to hold it.
  */
 const closeLooks = 10;
 

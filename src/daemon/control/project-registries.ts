@@ -35,7 +35,7 @@ export function openProjectRegistries(
   };
 }
 
-/** The same of its vaults; one that was there before is not taken back. */
+/** Opens the vaults of a project in the same way; a vault that was there before is not taken back. */
 export function openProjectVaults(
   shared: DaemonParts,
   stores: ProjectStores,
@@ -53,7 +53,7 @@ export function openProjectVaults(
 
 const removedAtOnce = 100;
 
-/** Some of what is registered in a deleted project: requests have made it that the deletion has overtaken. */
+/** Removes what requests have registered in a project while that was deleted. */
 export async function removeRegistered({
   extensions,
   profiles,

@@ -86,7 +86,7 @@ const contentsOf = ({ poolStore, projects, standby }: Stores): ProjectContents =
     const { launching, leased } = await poolStore.counts(onDemandIn(id));
     if (leased > 0 || (await projects.of(id).projects.pools()).length > 0) return true;
     if (launching === 0) return false;
-    // What is to stand by is nobody's.
+    // Browsers that stand by, or are launched for that, belong to nobody.
     const { browsers } = await standby.find(onDemandIn(id));
     return browsers.filter(({ state }) => state === "launching").length < launching;
   },

@@ -72,7 +72,7 @@ async function hostSettings(
   return settingsOf(config, scratchDirectory);
 }
 
-/** Each holds more than any engine needs, and secrets of the machine or of its users. */
+/** Directories that hold secrets of the machine or of its users, and more than any engine needs. */
 const tooWide: readonly string[] = ["/", "/proc", "/sys", "/dev", "/etc", "/root", "/home"];
 
 /**

@@ -33,7 +33,7 @@ export async function openJournal(
   return { journal, recovery };
 }
 
-/** The same for the same server and layout, whoever asks it. */
+/** Names a Redis by its server and the layout of its keys: the same text in every daemon. */
 const redisName = (url: string): string =>
   createHash("sha256")
     .update(`${schema} ${url.replaceAll(/\/\/[^/@]*@/g, "//")}`)

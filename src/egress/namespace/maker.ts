@@ -100,7 +100,7 @@ export class NamespaceMaker {
     helper.child.ref();
     helper.child.kill("SIGKILL");
     const { clock } = this.parts;
-    // Killed is killed; what is waited for besides is the end of its output.
+    // The helper is dead by now; only the end of its output is waited for.
     await within(clock, { what: "ending the helper", limitMs: endLimitMs }, helper.ended).catch(() => {});
   }
 

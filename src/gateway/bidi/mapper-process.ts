@@ -8,7 +8,7 @@ import { goodbye, PacketReader, writePacket } from "./packets.js";
 
 /** The daemon goes first. */
 const priority = 10;
-/** What the daemon has not taken of either stream; one message may be this long by itself. */
+/** The most that may wait for the daemon in either stream; one message may be this long by itself. */
 const mostUnsentBytes = 128 * 1024 * 1024;
 
 setPriority(priority);

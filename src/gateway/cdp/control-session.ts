@@ -11,7 +11,7 @@ export interface BridgeCommand {
   readonly resolve: (reply: BridgeReply) => void;
 }
 
-/** What is read of `PendingCalls` here, where clients' calls are too. */
+/** The part of `PendingCalls` that is used here; calls of clients are in it as well. */
 interface OwnCalls {
   add(call: BridgeCommand): number;
   take(id: number): unknown;

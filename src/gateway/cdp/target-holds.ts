@@ -7,9 +7,9 @@ interface HeldClient {
   proceed(): void;
 }
 
-/** Longer than that nobody waits for a page that is being written into: it may be one that never answers. */
+/** Clients wait no longer for a page that is being written into, since it may never answer. */
 const longestHoldMs: Millis = 2000;
-/** Its message is for a target that only Chromium knows. */
+/** The command that carries a message to another target, which only Chromium knows. */
 const carrier = "Target.sendMessageToTarget";
 
 /** What clients say to pages that are just being written into, until that is over. */

@@ -21,7 +21,10 @@ const refused = new Map([
   ["Target.exposeDevToolsProtocol", "Target.exposeDevToolsProtocol is refused: it leads round the gateway"],
 ]);
 
-/** They make launchers for a desktop, by programs of the host, or hand files to an app. */
+/**
+ * Commands for installed apps: they make launchers for a desktop, by programs of the host, or hand files to
+ * an app.
+ */
 const ofInstalledApps = "PWA.";
 
 /** Commands that reach past the client's own session. */

@@ -39,9 +39,9 @@ const newTab = "chrome://newtab/";
 export const isExtensionTarget = ({ url }: { readonly url: string }): boolean => isOfExtension(tidied(url));
 
 /**
- * May no client have a session on such a target? Chromium shows a PDF by a page of its own in a guest, which
- * has no address while a client could still plant scripts in it, and another type (`other`) until it has one
- * (Chromium 156 without PdfOopif).
+ * Whether no client may have a session on such a target. Chromium shows a PDF by a page of its own in a
+ * guest, which has no address while a client could still plant scripts in it, and another type (`other`)
+ * until it has one (Chromium 156 without PdfOopif).
  */
 export const isClosedTarget = ({ type, url }: { readonly type: string; readonly url: string }): boolean =>
   type === "webview" || (type === "other" && url === "") || (url !== newTab && isInternalPage(url));

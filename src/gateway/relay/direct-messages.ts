@@ -19,7 +19,7 @@ import { post, type PostReply } from "./post.js";
 /** A node takes messages here that Redis may not have brought it. */
 const path = "/node/messages";
 const signatureHeader = "x-remuda-signature";
-/** By it a node tells the time to whoever has signed by another clock. */
+/** The header in which a node tells its time to a sender whose clock differs. */
 const clockHeader = "x-remuda-clock";
 /** What a node signs to tell the time: it is good for this one message. */
 const clockText = (signature: string): string => `clock\n${signature}`;

@@ -108,7 +108,10 @@ const hopByHop = new Set([
 const endToEnd = (headers: IncomingHttpHeaders): IncomingHttpHeaders =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !hopByHop.has(name)));
 
-/** How long a body is stays said in the client's way: without, it would be taken for further requests. */
+/**
+ * The headers that say where the body ends, as the client sent them: without them the body would be taken for
+ * further requests.
+ */
 const framed = (headers: IncomingHttpHeaders): IncomingHttpHeaders => {
   const encoding = headers["transfer-encoding"];
   return { ...endToEnd(headers), ...(encoding !== undefined && { "transfer-encoding": encoding }) };
@@ -121,8 +124,8 @@ interface Forwarded {
 }
 
 /**
- * A request without a body may go over a kept connection: where the node has just closed that, it can be sent
- * again. Nothing of a body is left on the way to the next request either, whoever asks that.
+ * Only a request without a body goes over a kept connection: where the node has just closed that, it can be
+ * sent again, and nothing of a body can be left on the connection for the next request.
  */
 const mayShare = ({ method, headers }: IncomingMessage): boolean =>
   (method === "GET" || method === "HEAD") &&

@@ -6,7 +6,7 @@ import type { NodeAddress } from "../ports.js";
 
 interface KnownAddressesParts {
   readonly clock: Clock;
-  /** Who was told before waits so long for what Redis says now. */
+  /** A client whose address is known waits so long for what Redis says now. */
   readonly limitMs: Millis;
   /** Asks Redis; `undefined` where no other node has the browser. */
   find(browser: BrowserId): Promise<NodeAddress | undefined>;

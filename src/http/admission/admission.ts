@@ -82,8 +82,8 @@ function refusedBy(got: Admitted, { request, reply, noteFailedLogin }: Judging):
 }
 
 /**
- * Nothing is answered to who was not let in, whatever their request came to: where no script has judged the
- * key, as when the body is not valid, that is done now.
+ * Judges the key before the answer where no script has done so, as when the body is not valid: whoever is not
+ * let in learns nothing of what came of the request.
  */
 function addDeferred(app: App, noteFailedLogin: NoteFailedLogin): void {
   const judge: onSendHookHandler = (...[request, reply, payload, next]) => {

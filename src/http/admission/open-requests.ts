@@ -16,7 +16,8 @@ interface OpenRequestsParts {
 const lookMs: Millis = 1000;
 
 /**
- * Older than this is what was known of a key only where something stood still: a look has come in between.
+ * What is known of a key is older than this only where something stood still: otherwise a look has come in
+ * between.
  */
 const freshMs: Millis = 2 * lookMs;
 
@@ -43,7 +44,7 @@ declare module "node:http" {
 
 /** A request whose answer is not whole yet, and when its key was last known to be good. */
 export class OpenRequest {
-  /** Among all that are open. */
+  /** Its place among all that are open. */
   place = 0;
 
   /** Whether it was let in before its body was whole, and was not judged since. */
@@ -144,7 +145,7 @@ export class OpenRequests {
     this.#stop?.();
   }
 
-  /** Sessions first: to know that one is over nobody has to be asked, who may not answer. */
+  /** Looks at sessions of people first: nobody has to be asked whether one is over. */
   async #look(): Promise<void> {
     this.#cut((principal) => isOver(principal, this.parts.clock));
     const ids = this.#openKeys();
@@ -166,7 +167,9 @@ export class OpenRequests {
     for (const one of this.#open.all()) if (good.has(keyOf(one.principal) ?? "")) one.foundGood(at);
   }
 
-  /** Whoever asks for something else has read what came before, or has left it to a proxy that did. */
+  /**
+   * Forgets answers that were read: whoever sends another request has read the answer before, or a proxy has.
+   */
   #forgetRead(): void {
     for (const [socket, { bytesRead }] of this.#sent)
       if (socket.destroyed || socket.bytesRead !== bytesRead) this.#sent.delete(socket);

@@ -8,7 +8,7 @@ import { sendRefusal } from "../errors.js";
 
 const remainingHeader = "x-ratelimit-remaining";
 
-/** Tells what is left of a rate; of two that a request has come under, the one of which less is left. */
+/** Tells in headers what is left of a rate; where a request comes under two, that of which less is left. */
 export function tellRate(reply: FastifyReply, { perMinute, remaining }: Rate): void {
   const told = reply.getHeader(remainingHeader);
   if (told !== undefined && Number(told) <= remaining) return;

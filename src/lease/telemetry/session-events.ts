@@ -84,7 +84,7 @@ function untilAny(
   return { until: any.signal, end };
 }
 
-/** Calls `end` when it ends, however it ends. */
+/** Passes the items on, and calls `end` when they end, however that happens. */
 async function* seated<Item>(items: AsyncGenerator<Item, void>, end: () => void): AsyncGenerator<Item, void> {
   try {
     yield* items;

@@ -40,7 +40,7 @@ interface JournalPorts {
 
 /** No partition's name. */
 const datasetFile = "dataset";
-/** Changes within it are written together. */
+/** Changes within this time are written together. */
 const gatherMs: Millis = 250;
 const sweepEveryMs: Millis = 60_000;
 const atOnce = 8;

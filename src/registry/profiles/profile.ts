@@ -13,7 +13,7 @@ export interface Profile {
   /** The instant of its last save, or of its last new name. */
   readonly updatedAt?: Millis;
   readonly lastUsedAt?: Millis;
-  /** The last save: a sealed zstd tar (src/blob). */
+  /** The last save: a tar, compressed with zstd and sealed (archive/profile-archives.ts). */
   readonly archive?: { readonly digest: Digest; readonly sizeBytes: number; readonly savedAt: Millis };
 }
 

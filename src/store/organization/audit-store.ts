@@ -17,7 +17,7 @@ import type { ScriptStore } from "../redis/redis.js";
 /** What an entry needs in the stream beside its row (lua/audit/append-entries.lua counts the same). */
 const entryBytes = 60;
 const segmentsAtOnce = 1000;
-/** Changes that are being made at all daemons: far more than there may be requests that make them. */
+/** The most changes that may be under way at all daemons: far more than there are requests. */
 const mostIntents = 10_000;
 
 /** A stream with the newest entries, and a sorted set with the manifest of the segments. */

@@ -20,7 +20,7 @@ import type { ScriptArgs } from "../redis/script-call.js";
 
 /** How long a link to a form holds. */
 const linkMs: Millis = 1_800_000;
-/** So long after its end it is still known why it opens nothing. */
+/** For so long after its end it is known why a link opens nothing. */
 const toldMs: Millis = 86_400_000;
 /** Events of one item, and how long they are kept after the last. */
 const eventsKept = 1000;

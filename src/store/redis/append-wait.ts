@@ -25,7 +25,7 @@ export class AppendWait {
   async isOffered(): Promise<boolean> {
     return await this.#connected(async (redis) => {
       if (!isTrusted(await redis.info("server"))) return false;
-      // It waits for nothing where nothing was written.
+      // Where nothing was written it answers at once.
       return isSyncedReply(await redis.call("WAITAOF", 1, 0, 1));
     }).catch((error: unknown) => {
       if (error instanceof Error && error.name === "ReplyError") return false;

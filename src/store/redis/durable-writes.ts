@@ -105,7 +105,7 @@ const mastersOf = (redis: RedisClient): readonly Redis[] =>
 
 type Syncing = "always" | "at times" | "never" | "untold";
 
-/** One that does not tell its settings, as those of some hosts, may still let itself be waited for. */
+/** A server that does not tell its settings, as some hosted ones, may still have WAITAOF. */
 async function readSyncing(redis: Redis): Promise<Syncing> {
   try {
     const told = (await redis.config("GET", "append*")) as readonly string[];

@@ -8,10 +8,10 @@ interface Peer {
 }
 
 /**
- * Has the server close, too, what connection was given up here, before anything is asked on the next. What
- * was sent on it may lie anywhere on the way, and would be carried out whenever it arrives: by then its
- * caller was answered otherwise, and nobody would know of the lease. So each command either ran before that
- * moment, and a repeat of it finds its answer, or never does.
+ * Has the server close each connection that was given up here, before anything is asked on the next one. A
+ * command that was sent on it may still be on its way, and would be carried out after its caller was told
+ * otherwise, so that nobody would know of the lease. Now each command either ran before that moment, and a
+ * repeat finds its answer, or it never runs.
  */
 export function closeGivenUp(redis: Redis, log: Log): void {
   const givenUp = new Set<Peer>();

@@ -30,7 +30,10 @@ const outer = [{ type: "page" }, { type: "shared_worker" }, { exclude: true }];
 const mostTargets = 256;
 /** Longer messages are not read, but for how a console's text begins. */
 const longestFrameBytes = 256 * 1024;
-/** A page of which more was left out lately is left alone for a while; each second what was counts half. */
+/**
+ * A page of which more messages were left out lately is left alone for a while. With each second the count is
+ * halved.
+ */
 const mostLost = 2000;
 const restMs: Millis = 10_000;
 /** Pages that do not answer, since they are busy, are not waited for. */
