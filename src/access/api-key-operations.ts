@@ -20,7 +20,7 @@ import {
 import { isKeySearch, listKeys, mostSearched, SearchTurns } from "./list-keys.js";
 import { nameIn } from "./name.js";
 import { policyFaults, type PolicyTargets } from "./policy.js";
-import { keyOf, type Principal, whoIs } from "./principal.js";
+import { keyOf, type Principal, principalKey } from "./principal.js";
 
 interface ApiKeyPorts {
   readonly store: ApiKeyStore;
@@ -155,7 +155,7 @@ function draw(ports: ApiKeyPorts, salt: string, { person }: Principal): NewApiKe
  */
 function repeatable({ idempotencyKey, principal }: Caller, operation: string, body: unknown): Repeatable {
   const reach = principal.credentialScope ?? "every project";
-  const keyed = requestDigests(idempotencyKey, `${operation} as ${whoIs(principal)} of ${reach}`, body);
+  const keyed = requestDigests(idempotencyKey, `${operation} as ${principalKey(principal)} of ${reach}`, body);
   const maker = keyOf(principal);
   return { salt: newKeySalt(), ...(keyed && { keyed }), ...(maker !== undefined && { maker }) };
 }
@@ -178,7 +178,7 @@ function makeList(ports: ApiKeyPorts): ApiKeyOperations["list"] {
     const isSearch = isKeySearch(query);
     if (isSearch && query.offset > mostSearched) return tooFar;
     const list = (): Promise<Page<ApiKey>> => listKeys({ ...ports, gone }, query, principal);
-    const page = isSearch ? await turns.take(whoIs(principal), list) : await list();
+    const page = isSearch ? await turns.take(principalKey(principal), list) : await list();
     return done({ ...page, items: await Promise.all(page.items.map((key) => shown(ports, key))) });
   };
 }

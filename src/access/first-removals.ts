@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type Principal, projectOfRequest, whoIs } from "./principal.js";
+import { type Principal, projectOfRequest, principalKey } from "./principal.js";
 
 /** Kinds of things that are deleted by a name, which another may bear afterwards. */
 export type NamedKind =
@@ -60,6 +60,6 @@ export const makeFindRemoved =
 function aboutOf({ kind, ref, principal }: Removal): string {
   const project = kind === "projects" ? "" : projectOfRequest(principal);
   return createHash("sha256")
-    .update([kind, project, whoIs(principal), ref].join("\n"))
+    .update([kind, project, principalKey(principal), ref].join("\n"))
     .digest("base64url");
 }

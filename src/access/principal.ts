@@ -109,7 +109,7 @@ export const keyOf = ({ credentialId }: Principal): string | undefined =>
   credentialId === null || credentialId === rootKeyId ? undefined : credentialId;
 
 /** Tells one principal from every other. */
-export const whoIs = ({ type, id }: Principal): string => `${type} ${id}`;
+export const principalKey = ({ type, id }: Principal): string => `${type} ${id}`;
 
 /** The project whose things a request is about: that of the key or the header, else the default one. */
 export const projectOfRequest = ({ effectiveScope }: Principal): ProjectId =>

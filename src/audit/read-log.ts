@@ -4,7 +4,7 @@ import { type Entry, instantOf, longestMs, type Position, positionAt } from "./e
 import { type AuditFilter, isSearch, mayBeFound, mayBeIn, selectorOf } from "./filter.js";
 import type { SealedSegment, SegmentRows } from "./segment.js";
 import type { SegmentFiles } from "./segment-files.js";
-import { turn } from "../base/turn.js";
+import { yieldTurn } from "../base/yield-turn.js";
 
 export interface LogParts {
   readonly store: Pick<AuditStore, "newest" | "aheadMs" | "manifest" | "segments">;
@@ -111,6 +111,6 @@ async function* rowsBefore(
   for (let to = rows.countBefore(before); to > 0; to -= entriesAtOnce) {
     const indices = Array.from({ length: Math.min(to, entriesAtOnce) }, (_, back) => to - 1 - back);
     yield indices.map((index) => rows.entry(index)).filter(isSelected);
-    await turn();
+    await yieldTurn();
   }
 }

@@ -6,7 +6,7 @@ import { type Done, done, type Refusal, refusal } from "../base/errors.js";
 import { type Entry, findPosition, lineOf, type Position } from "./entry.js";
 import type { AuditFilter } from "./filter.js";
 import { type LogParts, readLog } from "./read-log.js";
-import { turn } from "../base/turn.js";
+import { yieldTurn } from "../base/yield-turn.js";
 
 const pack = promisify(gzip);
 
@@ -100,7 +100,7 @@ async function textOf(entries: readonly Entry[]): Promise<string> {
   let text = "";
   for (const [index, entry] of entries.entries()) {
     text += lineOf(entry);
-    if (index % linesAtOnce === linesAtOnce - 1) await turn();
+    if (index % linesAtOnce === linesAtOnce - 1) await yieldTurn();
   }
   return text;
 }

@@ -14,7 +14,7 @@ import {
   searchedTexts,
 } from "./entry.js";
 import { GramsBuilder } from "./grams.js";
-import { turn } from "../base/turn.js";
+import { yieldTurn } from "../base/yield-turn.js";
 
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
@@ -61,7 +61,7 @@ export async function packRows(entries: readonly Entry[]): Promise<{ rows: Buffe
   for (const [index, entry] of entries.entries()) {
     lines.push(lineOf(entry));
     for (const text of searchedTexts(entry)) builder.add(text);
-    if (index % rowsAtOnce === rowsAtOnce - 1) await turn();
+    if (index % rowsAtOnce === rowsAtOnce - 1) await yieldTurn();
   }
   return { rows: await pack(lines.join("")), grams: builder.build() };
 }

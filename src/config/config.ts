@@ -4,7 +4,7 @@ import { textOf } from "../base/log.js";
 import { loopbackHosts } from "./arguments.js";
 import { freeze } from "./compile.js";
 import { contradictions, faultsOfPools } from "./contradictions.js";
-import { type ResolvedConfig, settle } from "./resolve.js";
+import { type ResolvedConfig, resolveConfig } from "./resolve.js";
 import type { ConfigFile } from "./schema.js";
 import { type Environment, validate } from "./validate.js";
 

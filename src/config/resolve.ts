@@ -41,7 +41,7 @@ export const temporaryName = (dataDir: string, purpose: string): string =>
 
 const drainLimits = { all: 0, control: 0, node: 540_000, operator: 0 } as const;
 
-export function settle(file: ConfigFile, packageRoot: string): ResolvedConfig {
+export function resolveConfig(file: ConfigFile, packageRoot: string): ResolvedConfig {
   const compiled = compile(file);
   const dataDir = resolve(packageRoot, file.data_dir ?? ".remuda");
   const { node, drain, archives, egress, redis } = compiled;

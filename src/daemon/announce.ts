@@ -1,7 +1,7 @@
 import { pause } from "../base/clock.js";
 import { textOf } from "../base/log.js";
 import type { Config } from "../config/config.js";
-import { apiKeyFile } from "../config/kept.js";
+import { apiKeyFile } from "../config/data-directory.js";
 import type { DaemonContext } from "./boot.js";
 import type { PoolOperations } from "../pool/operations.js";
 

@@ -4,7 +4,7 @@ import { systemClock } from "../base/clock.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
 import { type Config, openConfig } from "../config/config.js";
-import { encryptionKey } from "../config/kept.js";
+import { encryptionKey } from "../config/data-directory.js";
 import { openLog } from "../observe/log.js";
 import { privateRedisPathsOf } from "../store/private/paths.js";
 import type { RewrapReport } from "../vault/encryption/rewrap.js";

@@ -5,7 +5,7 @@ import { Seal } from "../base/crypto/seal.js";
 import { Stops } from "../base/stops.js";
 import { StreamSeal } from "../archive/stream-seal.js";
 import type { Config } from "../config/config.js";
-import { apiKey, clusterSecret, encryptionKey } from "../config/kept.js";
+import { apiKey, clusterSecret, encryptionKey } from "../config/data-directory.js";
 import { makeResolve } from "../egress/resolve.js";
 import { PoolLabels } from "../pool/pool-labels.js";
 import type { Exports } from "../telemetry/ports.js";

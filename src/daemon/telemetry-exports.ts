@@ -1,7 +1,7 @@
 import { isOnDemand, partitionOf, projectOf } from "../base/ids.js";
 import { patternsOf } from "../base/net/hosts.js";
 import type { Stops } from "../base/stops.js";
-import { nodeId } from "../config/kept.js";
+import { nodeId } from "../config/data-directory.js";
 import { closedCollectorCode, type CollectorParts, makeCollectorAgent } from "../egress/collectors.js";
 import { makeReservedEndpoints } from "../egress/reserved-endpoints.js";
 import { openDestination } from "../registry/destinations/operations.js";

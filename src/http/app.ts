@@ -16,7 +16,7 @@ import { type App, fail, makeBare } from "./bare-app.js";
 import { acceptBodies } from "./body.js";
 import { sendRefusal } from "./errors.js";
 import { makeNoteFailedLogin } from "./admission/rates.js";
-import { pathOf } from "./told-path.js";
+import { pathOf } from "./request-path.js";
 import { addApiKeys } from "./routes/api-keys.js";
 import { addAuth, addHealth, addMetrics } from "./routes/daemon.js";
 import { addAudit } from "./routes/audit.js";

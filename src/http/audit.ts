@@ -10,7 +10,7 @@ import { errors, RemudaError, type Refusal } from "../base/errors.js";
 import type { App } from "./bare-app.js";
 import { isDocsPath } from "./docs/docs-path.js";
 import { isInterceptedPath } from "./request-interceptor.js";
-import { pathOf } from "./told-path.js";
+import { pathOf } from "./request-path.js";
 
 declare module "fastify" {
   interface FastifyContextConfig {

@@ -7,7 +7,7 @@ import type { HttpDeps } from "./deps.js";
 import { refusalOfError, sendRefusal } from "./errors.js";
 import { parseQuery } from "./query.js";
 import { requestIdOf } from "./request-id.js";
-import { pathOf } from "./told-path.js";
+import { pathOf } from "./request-path.js";
 
 /** Fastify with our limits and refusals, before it has any route. */
 export const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =>

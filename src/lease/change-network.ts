@@ -14,7 +14,7 @@ interface Ports {
 }
 
 /** Throws the error again unless the store could not be reached. */
-export function passStoreTrouble(error: unknown): void {
+export function rethrowUnlessStoreAway(error: unknown): void {
   if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
 }
 
@@ -27,11 +27,11 @@ const inForce: Detail = {
  * Does what follows once the node has put a network in force. Where Redis cannot be reached for that, the
  * refusal tells the caller that the network is in force all the same.
  */
-export async function orInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
+export async function withNetworkInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
   try {
     return await work();
   } catch (error) {
-    passStoreTrouble(error);
+    rethrowUnlessStoreAway(error);
     return refusal("store_unavailable", {
       message:
         "The network is in force; the store could not be reached for the rest. To send the same again is harmless",
@@ -69,7 +69,7 @@ export async function askNetwork(ports: Ports, browser: LeasedBrowser): Promise<
   const answer = await ports.askNode(browser, { kind: "network", revision, change });
   if (answer.kind === "done") {
     // A node that Redis does not reach cannot say so in the record.
-    return await orInForce(async () => {
+    return await withNetworkInForce(async () => {
       await ports.reports.applied({ browser: id, lease: lease.id, revision, outcome: "applied" });
       return undefined;
     });

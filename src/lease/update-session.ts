@@ -26,7 +26,7 @@ import { checkWebRtc } from "../spec/policies/policy-checks.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { capturingLease, type Session } from "../pool/session.js";
-import { askNetwork, changeNetwork, networkOf, orInForce, passStoreTrouble } from "./change-network.js";
+import { askNetwork, changeNetwork, networkOf, withNetworkInForce, rethrowUnlessStoreAway } from "./change-network.js";
 import { changeTelemetry } from "./telemetry/change-telemetry.js";
 import { changeRunning, refusedProfile } from "./change-running.js";
 
@@ -143,7 +143,7 @@ async function withName(ports: Ports, change: SessionChange): Promise<Done<Sessi
     );
   // A reservation that cannot be given back now is void when its time is up. The caller still has to learn
   // why the change was refused.
-  if (outcome.kind === "refused") await giveBack().catch(passStoreTrouble);
+  if (outcome.kind === "refused") await giveBack().catch(rethrowUnlessStoreAway);
   return outcome;
 }
 
@@ -171,7 +171,7 @@ async function changeBrowser(ports: Ports, change: SessionChange): Promise<Done<
   if (refused) return refused;
   const isInForce = network !== undefined && !isRunning;
   const record = () => changeRecord(ports, change, { attached, network: isRunning ? network : undefined });
-  return isInForce ? await orInForce(record) : await record();
+  return isInForce ? await withNetworkInForce(record) : await record();
 }
 
 interface Recorded {
@@ -204,7 +204,7 @@ async function changeRecord(
   // What its node has put in force since is part of the answer.
   const now = async (): Promise<Done<Session> | Refusal> =>
     await shown(ports, await ports.poolStore.findHeld(partitionOf(browser.id), browser.lease.id));
-  return network ? await orInForce(now) : await now();
+  return network ? await withNetworkInForce(now) : await now();
 }
 
 async function shown(

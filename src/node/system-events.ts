@@ -1,5 +1,5 @@
 import type { Chromium } from "../browser/chromium.js";
-import { turn } from "../base/turn.js";
+import { yieldTurn } from "../base/yield-turn.js";
 import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
 
 /** What the name of a browser's processes is, to whoever reads of them. */
@@ -50,6 +50,6 @@ export async function lookForOomKills(
     const { chromium: running } = slot;
     const kills = await running.oomKills();
     if (slot.chromium === running) tellOomKills(slot, kills);
-    await turn();
+    await yieldTurn();
   }
 }

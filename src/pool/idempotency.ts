@@ -1,4 +1,4 @@
-import { whoIs } from "../access/principal.js";
+import { principalKey } from "../access/principal.js";
 import { requestDigests } from "../base/crypto/request-digests.js";
 import type { Caller } from "../spec/caller.js";
 import type { IdempotencyKey } from "./ports/pool-store.js";
@@ -8,4 +8,4 @@ import type { IdempotencyKey } from "./ports/pool-store.js";
  * browser that another was, by sending what that one has sent.
  */
 export const idempotencyKeyOf = (caller: Caller, scope: string, body: unknown): IdempotencyKey | undefined =>
-  requestDigests(caller.idempotencyKey, `${scope} as ${whoIs(caller.principal)}`, body);
+  requestDigests(caller.idempotencyKey, `${scope} as ${principalKey(caller.principal)}`, body);

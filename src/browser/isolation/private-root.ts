@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Directories } from "../chromium.js";
 import { filterOptions } from "./syscall-filter.js";
-import { etcOptions, passable, shown } from "./system-files.js";
+import { etcOptions, parentDirectories, readOnlyBinds } from "./system-files.js";
 
 /** What one private root is made from; paths are the same inside and outside. */
 export interface PrivateRoot {
@@ -102,10 +102,10 @@ const ownDirectories = ({
   keys,
   root,
 }: Directories): string[] => [
-  ...passable([profile]),
+  ...parentDirectories([profile]),
   // Chromium writes the index of an extension's rules beside its files, which are the daemon's.
   ...[profile, downloads, temporary, extensions].flatMap((path) => ["--bind", path, path]),
-  ...shown([uploads]),
+  ...readOnlyBinds([uploads]),
   "--symlink",
   keys,
   join(root, ".pki"),
@@ -118,7 +118,12 @@ const displaySockets = "/tmp/.X11-unix";
 export function privateRoot(wanted: PrivateRoot): string[] {
   const { form, proc, system, desktop, etc, directories, programs, policies, filter } = wanted;
   const { hasDisplay, resolvesNames } = wanted;
-  const display = [...shown([directories.authority]), "--ro-bind", directories.display, displaySockets];
+  const display = [
+    ...readOnlyBinds([directories.authority]),
+    "--ro-bind",
+    directories.display,
+    displaySockets,
+  ];
   return [
     ...userNamespace(wanted),
     ...namespaces,
@@ -131,8 +136,8 @@ export function privateRoot(wanted: PrivateRoot): string[] {
     ...(resolvesNames ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"] : []),
     ...(policies === undefined
       ? []
-      : [...passable([policies]), "--ro-bind", join(directories.root, "policy"), policies]),
-    ...shown(programs),
+      : [...parentDirectories([policies]), "--ro-bind", join(directories.root, "policy"), policies]),
+    ...readOnlyBinds(programs),
     ...ownDirectories(directories),
     ...(hasDisplay ? display : []),
     ...closing,
@@ -154,8 +159,8 @@ export function sidecarRoot(wanted: PrivateRoot, files: readonly string[]): stri
     ...(form === "root" ? rightsToGiveUpRights : []),
     ...procOptions(proc),
     ...libraries,
-    ...passable(visible),
-    ...shown(visible),
+    ...parentDirectories(visible),
+    ...readOnlyBinds(visible),
     "--remount-ro",
     "/",
     "--chdir",
@@ -186,19 +191,19 @@ export function displayRoot(wanted: PrivateRoot, { xvfb, xkbcomp, shell }: Displ
     ...system,
     ...desktop,
     ...etcOptions(etc),
-    ...shown([...programs, xvfb, xkbcomp]),
+    ...readOnlyBinds([...programs, xvfb, xkbcomp]),
     "--ro-bind",
     shell,
     "/usr/bin/sh",
     ...(system.includes("/bin") ? [] : ["--symlink", "usr/bin", "/bin"]),
-    ...passable(["/var/lib/xkb"]),
+    ...parentDirectories(["/var/lib/xkb"]),
     "--tmpfs",
     "/var/lib/xkb",
-    ...passable([directories.authority]),
+    ...parentDirectories([directories.authority]),
     "--bind",
     directories.display,
     displaySockets,
-    ...shown([directories.authority]),
+    ...readOnlyBinds([directories.authority]),
     ...closing,
   ];
 }

@@ -26,14 +26,14 @@ const ofDisplays = ["X11", "glib-2.0", "icons"].map((name) => `/usr/share/${name
 const libraries = ["/lib", "/lib64", "/lib32"];
 
 /** Paths of the host shown read-only, at the same path. */
-export const shown = (paths: readonly string[]): string[] =>
+export const readOnlyBinds = (paths: readonly string[]): string[] =>
   paths.flatMap((path) => ["--ro-bind", path, path]);
 
 /**
  * Every directory above the paths; otherwise bwrap makes those that are missing for its own uid alone, where
  * it is root.
  */
-export function passable(paths: readonly string[]): string[] {
+export function parentDirectories(paths: readonly string[]): string[] {
   const above = new Set(paths.flatMap(ancestorsOf));
   return [...above].flatMap((path) => ["--perms", "0755", "--dir", path]);
 }
@@ -51,7 +51,7 @@ export async function findSystemFiles(extra: readonly string[]): Promise<readonl
   const paths = await Promise.all([...readable, ...libraries].map(optionsFor));
   const zone = await realpath("/etc/localtime").catch(() => undefined);
   const others = await Promise.all(extra.filter((path) => !isInUsrLib(path)).map(optionsFor));
-  const above = passable([...readable, ...extra, "/usr/bin/any"]);
+  const above = parentDirectories([...readable, ...extra, "/usr/bin/any"]);
   return [
     ...above,
     ...paths.flat(),
@@ -70,13 +70,13 @@ export const findDesktopFiles = async (): Promise<readonly string[]> =>
 export async function findLibraries(extra: readonly string[]): Promise<readonly string[]> {
   const system = ["/usr/lib", "/usr/lib64", "/usr/lib32", ...libraries, "/etc/ld.so.cache"];
   const paths = [...system, ...extra.filter((path) => !isInUsrLib(path))];
-  return [...passable(paths), ...(await Promise.all(paths.map(optionsFor))).flat()];
+  return [...parentDirectories(paths), ...(await Promise.all(paths.map(optionsFor))).flat()];
 }
 
 async function optionsFor(path: string): Promise<string[]> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return [];
-  return found.isSymbolicLink() ? ["--symlink", await readlink(path), path] : shown([path]);
+  return found.isSymbolicLink() ? ["--symlink", await readlink(path), path] : readOnlyBinds([path]);
 }
 
 /** Finds the directory of an executable and of what lies beside it, with links resolved. */
@@ -120,7 +120,7 @@ export async function makeEtc(directory: string, uid: number): Promise<void> {
  * (DECISIONS.md 120).
  */
 export const etcOptions = (directory: string): string[] => [
-  ...passable([directory]),
-  ...shown([directory]),
+  ...parentDirectories([directory]),
+  ...readOnlyBinds([directory]),
   ...etcNames.flatMap((name) => ["--symlink", join(directory, name), `/etc/${name}`]),
 ];

@@ -1,5 +1,5 @@
 import { readdir, readFile } from "node:fs/promises";
-import { turn } from "../../base/turn.js";
+import { yieldTurn } from "../../base/yield-turn.js";
 import { heldBytes, kilobytes, mountedBytes, unseenBytes } from "./shared-memory.js";
 
 interface Process {
@@ -44,7 +44,7 @@ export function makeMeasureMemory(): MeasureMemory {
     const above = leaders.filter((leader) => (counted.get(leader) ?? 0) > limitOf(leader));
     for (const leader of [...looked, ...above]) {
       counted.set(leader, await exactBytes(trees.get(leader) ?? []));
-      await turn();
+      await yieldTurn();
     }
     return counted;
   };

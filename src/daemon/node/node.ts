@@ -2,7 +2,7 @@ import { newRequestId, type NodeId } from "../../base/ids.js";
 import { makeHostCheck } from "../../base/net/host-check.js";
 import { Stops } from "../../base/stops.js";
 import type { Config } from "../../config/config.js";
-import { nodeId, nodeOrigin } from "../../config/kept.js";
+import { nodeId, nodeOrigin } from "../../config/data-directory.js";
 import type { Gateway } from "../../gateway/gateway.js";
 import type { GatewayPorts, NodeAddress } from "../../gateway/ports.js";
 import { makeDirectMessages } from "../../gateway/relay/direct-messages.js";

@@ -1,7 +1,7 @@
 import { accessOperations } from "./access-operations.js";
 import { auditOperations } from "./audit-operations.js";
 import { lendingOperations } from "./lending-operations.js";
-import { about, noContent, onePage, reply } from "./operation.js";
+import { describeOperations, noContent, onePage, reply } from "./operation.js";
 import { registryOperations } from "./registry-operations.js";
 import { telemetryOperations } from "./telemetry-operations.js";
 import { vaultOperations } from "./vault-operations.js";
@@ -14,7 +14,7 @@ const status = (description: string) => reply(200, "Status", description);
 /**
  * What every operation is called, answers and refuses; the key is its operationId in the OpenAPI document.
  */
-export const operations = about({
+export const operations = describeOperations({
   ...lendingOperations,
   ...registryOperations,
   ...accessOperations,

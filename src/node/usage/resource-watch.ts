@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
-import { turn } from "../../base/turn.js";
+import { yieldTurn } from "../../base/yield-turn.js";
 import type { BrowserLimits } from "../../browser/resources/limits.js";
 import type { StorageUse } from "../../browser/resources/scratch-usage.js";
 import { memoryBytes } from "../../spec/bodies.js";
@@ -79,7 +79,7 @@ async function sampleMemory(ports: ResourceWatchPorts): Promise<void> {
   for (const { chromium, flight } of running(ports)) {
     const memory = await chromium.memory();
     if (memory) flight.memory(memory);
-    await turn();
+    await yieldTurn();
   }
 }
 
@@ -177,7 +177,7 @@ async function measureMounts(
   const measured = new Map<Slot, StorageUse>();
   for (const slot of slots) {
     if (isRunning(slot)) measured.set(slot, usage.storedInMount(rootOf(slot)));
-    await turn();
+    await yieldTurn();
   }
   return measured;
 }

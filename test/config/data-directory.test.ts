@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type Config, openConfig } from "../../src/config/config.js";
-import { apiKey, apiKeyFile, clusterSecret, encryptionKey, nodeId } from "../../src/config/kept.js";
+import { apiKey, apiKeyFile, clusterSecret, encryptionKey, nodeId } from "../../src/config/data-directory.js";
 
 let config: Config;
 beforeEach(async () => {
