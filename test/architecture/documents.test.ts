@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { faultOfPlace, linksOf, pages, textOf } from "./documents.js";
+import { faultOfPlace, files, linksOf, pages, textOf } from "./documents.js";
 import { root } from "./sources.js";
 
 /** What has changed is told by the names of its day. */
@@ -23,6 +23,13 @@ test.each([...pages.keys()])("every link of %s leads to a page, and to a section
 test.each(current)("every path that %s names is there", (page) => {
   const paths = all(page, /(?<![\w./:-])((?:src|test|scripts|docs|k8s|config)\/(?:[\w.-]+\/)*[\w.-]*\w)/g);
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+test("every file that the page on the architecture names is in the sources", () => {
+  const named = all("docs/architecture.md", /`([\w/-]+\.(?:ts|lua))`/g);
+  expect(named.length).toBeGreaterThan(50);
+  const absent = named.filter((name) => !files.some((path) => `/${path}`.endsWith(`/${name}`)));
+  expect(absent).toEqual([]);
 });
 
 test.each(current)("every command that %s names is there", (page) => {
