@@ -7,7 +7,7 @@ import type { Chromium, LaunchSpec, KeptWorkspace } from "../browser/chromium.js
 import type { Browser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { OpenLaunch } from "../browser/launch.js";
-import type { LaunchStage } from "../browser/launch-attempt.js";
+import { LaunchFailed, type LaunchStage } from "../browser/launch-attempt.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import type { FillWorkspace } from "./browser-assets.js";
 import type { BrowserEgress } from "./browser-egress.js";
@@ -195,6 +195,6 @@ const specOf = (
 
 /** The error with the last lines Chromium wrote, for the pool object; at most 1000 characters. */
 export function failureText(error: unknown): string {
-  const lines = error instanceof Error && "lastLines" in error ? (error.lastLines as readonly string[]) : [];
+  const lines = error instanceof LaunchFailed ? error.lastLines : [];
   return [textOf(error), ...lines].join("\n").slice(0, 1000);
 }

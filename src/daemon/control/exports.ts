@@ -5,7 +5,7 @@ import type { DestinationOperations } from "../../audit/export/destination.js";
 import { type DeliveryPorts, makeDelivery } from "../../audit/export/delivery.js";
 import { makeTrial } from "../../audit/export/trial.js";
 import { isDue } from "../../audit/export/windows.js";
-import type { DestinationId } from "../../base/ids.js";
+import { findDestinationId } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import { startTasks } from "../../schedule/tasks.js";
 import type { Tick } from "../../schedule/ticks.js";
@@ -57,7 +57,10 @@ async function startDelivery(
   const tasks = await startTasks(queueOptions, {
     name: "audit-export",
     atOnce: deliveriesAtOnce,
-    run: (key, stopping) => deliver(key as DestinationId, stopping),
+    async run(key, stopping) {
+      const id = findDestinationId(key);
+      if (id) await deliver(id, stopping);
+    },
   });
   stops.add("audit export", () => tasks.close());
   const run = async (): Promise<void> => {

@@ -1,3 +1,4 @@
+import { isText } from "../../base/is-text.js";
 import type { Command } from "./command.js";
 import type { TargetInfo } from "../../browser/cdp/target-event.js";
 import { isClosedTarget, isExtensionTarget } from "../gates/internal-pages.js";
@@ -66,6 +67,6 @@ function carriers<Owner>(
 ): readonly CdpSession<Owner>[] {
   if (sessionId === undefined)
     return [...from.children].filter(({ target }) => target !== undefined && target === targetId);
-  const to = sessions.find(sessionId as string);
+  const to = isText(sessionId) ? sessions.find(sessionId) : undefined;
   return to?.owner === from.owner && (targetId === undefined || targetId === to.target) ? [to] : [];
 }

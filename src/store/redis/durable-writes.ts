@@ -1,6 +1,7 @@
 import { Cluster, type Redis } from "ioredis";
 import type { Clock, Millis } from "../../base/clock.js";
 import { RemudaError } from "../../base/errors.js";
+import { isTexts } from "../../base/is-text.js";
 import type { AppendOnlyFile } from "./append-only-file.js";
 import type { AppendWait } from "./append-wait.js";
 import type { RedisClient } from "./connect.js";
@@ -108,7 +109,8 @@ type Syncing = "always" | "at times" | "never" | "untold";
 /** A server that does not tell its settings, as some hosted ones, may still have WAITAOF. */
 async function readSyncing(redis: Redis): Promise<Syncing> {
   try {
-    const told = (await redis.config("GET", "append*")) as readonly string[];
+    const told: unknown = await redis.config("GET", "append*");
+    if (!isTexts(told)) return "untold";
     const valueOf = (name: string): string | undefined => told[told.indexOf(name) + 1];
     if (valueOf("appendonly") !== "yes" || valueOf("appendfsync") === "no") return "never";
     return valueOf("appendfsync") === "always" ? "always" : "at times";

@@ -8,7 +8,7 @@ export interface RedisMember {
 
 /** The answer to ROLE: of a master its replicas, of a replica its master. */
 function membersIn(role: unknown): readonly RedisMember[] {
-  const [kind, second, third] = role as [string, unknown, unknown];
+  const [kind, second, third]: readonly unknown[] = Array.isArray(role) ? role : [];
   if (kind === "slave") return [{ host: String(second), port: Number(third) }];
   return Array.isArray(third)
     ? third.map(([host, port]: [unknown, unknown]) => ({ host: String(host), port: Number(port) }))

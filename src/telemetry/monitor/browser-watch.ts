@@ -23,7 +23,7 @@ interface WatchParts {
   onClosed(): void;
 }
 
-const watchedTypes: ReadonlySet<string> = new Set(["page", "iframe", "worker", "shared_worker"]);
+const watchedTypes: readonly WatchedType[] = ["page", "iframe", "worker", "shared_worker"];
 /** A service worker that is watched never goes to sleep, so none is. */
 const outer = [{ type: "page" }, { type: "shared_worker" }, { exclude: true }];
 /** Targets within pages are not limited by Chromium. */
@@ -198,15 +198,12 @@ export class BrowserWatch {
     const params = this.#paramsOfTarget(frame);
     if (!params) return;
     const info = recordIn(params, "targetInfo");
-    const [type = "", session = "", targetId = ""] = [
-      textIn(info, "type"),
-      textIn(params, "sessionId"),
-      textIn(info, "targetId"),
-    ];
-    if (!watchedTypes.has(type)) return;
+    const [session = "", targetId = ""] = [textIn(params, "sessionId"), textIn(info, "targetId")];
+    const type = watchedTypes.find((known) => known === textIn(info, "type"));
+    if (type === undefined) return;
     const isNew = parent ? parent.hasNewTargets : !this.#known.has(targetId);
     if (type === "page") this.#known.add(targetId);
-    const target = this.#watch({ session, targetId, type: type as WatchedType, info, parent, isNew });
+    const target = this.#watch({ session, targetId, type, info, parent, isNew });
     if (isNew && type === "page") target.tell(tabOpened(info), "Target.attachedToTarget");
   }
 
