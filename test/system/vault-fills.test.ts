@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { chromium as playwright, type Page } from "playwright-core";
+import { chromium as playwright } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeBase32, totpCodeOf } from "../../src/base/crypto/totp.js";
 import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
 import { login } from "../support/browser/fill/fill-case.js";
 import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
+import { openVaultSession } from "../support/vault/vault-session.js";
 
 const seed = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
 const path = "/vaults/logins/items/shop";
@@ -40,27 +41,7 @@ afterAll(async () => {
 });
 
 /** A session's page, open on the site. */
-async function opened(body: object = {}): Promise<{ id: string; page: Page; close(): Promise<void> }> {
-  const session = await daemon.call("POST /browsers", {
-    headless: true,
-    vaults: [{ name: "logins" }],
-    ...body,
-  });
-  expect(session.status).toBe(200);
-  const connected = await playwright.connectOverCDP(String(session.body.cdp_ws_url));
-  const page = connected.contexts()[0]?.pages()[0];
-  if (!page) throw new Error("no page");
-  await page.goto(`${site.here}/`);
-  const id = String(session.body.session_id);
-  return {
-    id,
-    page,
-    async close() {
-      await connected.close();
-      await daemon.call(`DELETE /browsers/${id}`);
-    },
-  };
-}
+const opened = (body: object = {}) => openVaultSession(daemon, `${site.here}/`, body);
 
 const fill = (id: string, over: object = {}) =>
   daemon.call(`POST ${path}/operations`, { type: "fill", browser_id: id, fields, ...over });

@@ -4,12 +4,13 @@ import {
   verifyAuthenticationResponse,
   verifyRegistrationResponse,
 } from "@simplewebauthn/server";
-import { chromium as playwright, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
 import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
 import { openRelyingParty, type RelyingParty } from "../support/vault/relying-party.js";
+import { openVaultSession } from "../support/vault/vault-session.js";
 
 const path = "/vaults/logins/items/site";
 let daemon: Daemon;
@@ -34,24 +35,7 @@ afterAll(async () => {
   await site.close();
 });
 
-async function opened(
-  vaults = [{ name: "logins" }],
-): Promise<{ id: string; page: Page; close(): Promise<void> }> {
-  const session = await daemon.call("POST /browsers", { headless: true, vaults });
-  const connected = await playwright.connectOverCDP(String(session.body.cdp_ws_url));
-  const page = connected.contexts()[0]?.pages()[0];
-  if (!page) throw new Error("no page");
-  await page.goto(`${site.other}/`);
-  const id = String(session.body.session_id);
-  return {
-    id,
-    page,
-    async close() {
-      await connected.close();
-      await daemon.call(`DELETE /browsers/${id}`);
-    },
-  };
-}
+const opened = (body: object = {}) => openVaultSession(daemon, `${site.other}/`, body);
 const operate = (body: object) => daemon.call(`POST ${path}/operations`, body);
 const arm = (id: string) => operate({ type: "arm_passkey", browser_id: id });
 
@@ -97,7 +81,7 @@ test("one browser has it at a time; the next may have it once the first is relea
 });
 
 test("a session without the vault, and what is no session, has no passkey", async () => {
-  const { id, close } = await opened([]);
+  const { id, close } = await opened({ vaults: [] });
   expect(await arm(id)).toMatchObject({ status: 409, body: { code: "vault_not_attached" } });
   await close();
   expect(await arm(id)).toMatchObject({ status: 404 });

@@ -1,6 +1,7 @@
 import type { Contact } from "../../support/egress/egress-sink.js";
 import type { Attempt } from "./corpus/attempt.js";
 import { notBegun, type Outcome } from "./outcome.js";
+import { verdictTable } from "../verdict-table.js";
 
 /** One run of the corpus. */
 export interface Part {
@@ -60,21 +61,7 @@ function summarized(contacts: readonly Contact[]): string {
 
 /** All parts in a table, and below it what has to be explained. */
 export function summaryOf(parts: readonly Part[]): string {
-  const counted = ({ outcomes }: Part, verdict: Outcome["verdict"]): number =>
-    outcomes.filter((outcome) => outcome.verdict === verdict).length;
-  const verdicts = ["held", "escaped", "unsure", "not tried"] as const;
-  const rows = [
-    ["", ...verdicts, ""],
-    ...parts.map((part) => [
-      part.title,
-      ...verdicts.map((verdict) => String(counted(part, verdict))),
-      verdictOf(part),
-    ]),
-  ];
-  const width = Math.max(...rows.map(([title = ""]) => title.length));
-  const table = rows.map(([title = "", ...cells]) =>
-    `${title.padEnd(width)}  ${cells.map((cell) => cell.padStart(9)).join("  ")}`.trimEnd(),
-  );
+  const table = verdictTable(parts, ["held", "escaped", "unsure", "not tried"], verdictOf);
   return [
     "",
     ...table,

@@ -1,5 +1,6 @@
 import type { Attempt } from "./corpus/attempt.js";
 import { notBegun, type Outcome } from "./outcome.js";
+import { verdictTable } from "../verdict-table.js";
 
 /** One run of the corpus: one engine in one tier, or without a wall. */
 export interface Part {
@@ -73,21 +74,7 @@ const listed = (leaks: readonly string[]): string =>
 
 /** All parts in a table, below it what has to be explained, and in the last line whether everything holds. */
 export function summaryOf(parts: readonly Part[]): string {
-  const counted = ({ outcomes }: Part, verdict: Outcome["verdict"]): number =>
-    outcomes.filter((outcome) => outcome.verdict === verdict).length;
-  const verdicts = ["held", "admitted", "leaked", "unsure", "not tried"] as const;
-  const rows = [
-    ["", ...verdicts, ""],
-    ...parts.map((part) => [
-      part.title,
-      ...verdicts.map((verdict) => String(counted(part, verdict))),
-      verdictOf(part),
-    ]),
-  ];
-  const width = Math.max(...rows.map(([title = ""]) => title.length));
-  const table = rows.map(([title = "", ...cells]) =>
-    `${title.padEnd(width)}  ${cells.map((cell) => cell.padStart(9)).join("  ")}`.trimEnd(),
-  );
+  const table = verdictTable(parts, ["held", "admitted", "leaked", "unsure", "not tried"], verdictOf);
   const explained = parts.flatMap(({ title, faults, notes }) =>
     [...notes, ...faults].map((text) => `${title}: ${text}`),
   );

@@ -4,7 +4,6 @@ import {
   type ClaimId,
   newLeaseId,
   newBrowserId,
-  newRequestId,
   onDemandPartition,
 } from "../../../src/base/ids.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
@@ -17,12 +16,13 @@ import {
   keepAlive,
 } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";
-import { ScriptStore } from "../../../src/store/redis/redis.js";
+import type { ScriptStore } from "../../../src/store/redis/redis.js";
 import { listenAsNode, RedisMessages } from "../../../src/store/messages.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
 import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
+import { openScriptStore, reserveName } from "../../support/store/open-script-store.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 
 let redis: TestRedis;
@@ -44,22 +44,7 @@ const options = () => ({
   commandTimeoutMs: limitMs,
 });
 
-async function openStore(): Promise<ScriptStore> {
-  const store = new ScriptStore(connectAlone(options()), silentLog);
-  onTestFinished(() => store.close());
-  await store.open(new AbortController().signal);
-  return store;
-}
-const nameKey = () => "remuda:{test}:names";
-const reserve = (store: ScriptStore, request = newRequestId()) =>
-  store.run("reserve-name", nameKey, {
-    field: `pool:${request}`,
-    owner: "one",
-    partition: "000000000000",
-    graceMs: 60_000,
-    key: "",
-    takesOver: "0",
-  });
+const openStore = (): Promise<ScriptStore> => openScriptStore(proxy.url, limitMs);
 const message: NodeMessage = {
   kind: "cut",
   browser: newBrowserId(onDemandPartition),
@@ -70,7 +55,7 @@ const message: NodeMessage = {
 test("a script asked on a connection that has died without a word is answered on the next one", async () => {
   const store = await openStore();
   proxy.freeze();
-  expect((await reserve(store)).kind).toBe("reserved");
+  expect((await reserveName(store)).kind).toBe("reserved");
 });
 
 test("so is a plain command, and all who asked meanwhile", async () => {
@@ -105,7 +90,7 @@ test("a connection that is slow but answers is kept", async () => {
   const store = await openStore();
   const { stream } = store.redis as ReturnType<typeof connectAlone>;
   proxy.delay(limitMs * 0.15);
-  for (let times = 0; times < 6; times += 1) await reserve(store);
+  for (let times = 0; times < 6; times += 1) await reserveName(store);
   expect([stream.destroyed, (store.redis as ReturnType<typeof connectAlone>).stream === stream]).toEqual([
     false,
     true,

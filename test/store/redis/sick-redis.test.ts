@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, newRequestId, onDemandPartition } from "../../../src/base/ids.js";
+import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { ClaimId } from "../../../src/base/ids.js";
 import { Queues } from "../../../src/schedule/queues.js";
 import { connectAlone, connectForQueues } from "../../../src/store/redis/connect.js";
@@ -17,6 +17,7 @@ import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
 import { openRedisProxy } from "../../support/store/redis-proxy.js";
 import { redisProgram } from "../../support/store/redis-server.js";
+import { namesKey, openScriptStore, reserveName } from "../../support/store/open-script-store.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 import { freePort } from "../../support/free-port.js";
 
@@ -27,25 +28,7 @@ beforeEach(async () => {
 afterEach(() => redis.stop());
 
 const limitMs = 1000;
-async function openStore(url: string): Promise<ScriptStore> {
-  const store = new ScriptStore(
-    connectAlone({ url, isCluster: false, connectTimeoutMs: 1000, commandTimeoutMs: limitMs }),
-    silentLog,
-  );
-  onTestFinished(() => store.close());
-  await store.open(new AbortController().signal);
-  return store;
-}
-const nameKey = () => "remuda:{test}:names";
-const reserve = (store: ScriptStore, request = newRequestId()) =>
-  store.run("reserve-name", nameKey, {
-    field: `pool:${request}`,
-    owner: "one",
-    partition: "000000000000",
-    graceMs: 60_000,
-    key: "",
-    takesOver: "0",
-  });
+const openStore = (url: string): Promise<ScriptStore> => openScriptStore(url, limitMs);
 const write = (store: ScriptStore) => store.ask((client) => client.set("remuda:{test}:x", "x"));
 const writeAll = (store: ScriptStore) =>
   store.ask((client) => client.multi().set("remuda:{test}:x", "x").exec());
@@ -91,7 +74,7 @@ test.each(sicknesses)(
     for (const ask of [reserve, write, writeAll]) await expect(ask(store)).rejects.toMatchObject(unavailable);
     await mend(client);
     await until("it takes things again", () =>
-      reserve(store).then(
+      reserveName(store).then(
         ({ kind }) => kind === "reserved",
         () => false,
       ),
@@ -127,13 +110,13 @@ test("a master that was demoted is left for the one that its name leads to, with
   await client.replicaof("127.0.0.1", 1);
   client.disconnect();
   proxy.move(other.url);
-  expect((await reserve(store)).kind).toBe("reserved");
+  expect((await reserveName(store)).kind).toBe("reserved");
 });
 
 test("a script that goes wrong is our fault and not the store's", async () => {
   const store = await openStore(redis.url);
-  await store.ask((client) => client.set(nameKey(), "not a hash"));
-  const fault: unknown = await reserve(store).catch((error: unknown) => error);
+  await store.ask((client) => client.set(namesKey, "not a hash"));
+  const fault: unknown = await reserveName(store).catch((error: unknown) => error);
   expect(fault).toMatchObject({
     name: "ReplyError",
     message: expect.stringContaining("WRONGTYPE") as string,
@@ -175,5 +158,5 @@ test("a Redis that still reads its file is waited for", async () => {
   );
   onTestFinished(() => store.close());
   await store.open(new AbortController().signal);
-  expect((await reserve(store)).kind).toBe("reserved");
+  expect((await reserveName(store)).kind).toBe("reserved");
 });

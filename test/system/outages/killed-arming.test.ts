@@ -1,4 +1,3 @@
-import { chromium, type Page } from "playwright-core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { processesOf } from "../../support/browser/browser-processes.js";
 import { type FillSite, openFillSite } from "../../support/browser/fill/fill-bed.js";
@@ -7,6 +6,7 @@ import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-pro
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 import { openRelyingParty, type RelyingParty } from "../../support/vault/relying-party.js";
+import { openVaultSession, type VaultSession } from "../../support/vault/vault-session.js";
 
 const path = "/vaults/logins/items/site";
 let redis: TestRedis;
@@ -33,28 +33,8 @@ afterEach(async () => {
   await redis.stop();
 });
 
-interface Opened {
-  readonly id: string;
-  readonly page: Page;
-  close(): Promise<void>;
-}
-async function opened(control: DaemonProcess): Promise<Opened> {
-  const session = await control.call("POST /browsers", { headless: true, vaults: [{ name: "logins" }] });
-  expect(session, session.text).toMatchObject({ status: 200 });
-  const browser = await chromium.connectOverCDP(String(session.body.cdp_ws_url));
-  const page = browser.contexts()[0]?.pages()[0];
-  if (!page) throw new Error("no page");
-  await page.goto(`${site.other}/`);
-  const id = String(session.body.session_id);
-  return {
-    id,
-    page,
-    async close() {
-      await browser.close();
-      await control.call(`DELETE /browsers/${id}`);
-    },
-  };
-}
+const opened = (control: DaemonProcess): Promise<VaultSession> =>
+  openVaultSession(control, `${site.other}/`);
 
 test("a node killed amid the arming of a passkey: its counter was moved on, it is whole, and another browser may have it", async () => {
   const control = await start("control");
