@@ -6,8 +6,8 @@ import { RedisApiKeyStore } from "../../../src/store/organization/api-key-store.
 import { RedisCallerStore } from "../../../src/store/organization/caller-store.js";
 import { callerRateKey } from "../../../src/store/redis/keys.js";
 import type { ScriptStore } from "../../../src/store/redis/redis.js";
-import { Random } from "../../simulation/random.js";
 import { onBoth } from "../../support/store/on-both.js";
+import { expectBoundBursts, passFor } from "../../support/store/rate-bursts.js";
 import { openStoreBed } from "../../support/store/store-bed.js";
 
 const person = { id: "root", email: "root@remuda.invalid", name: null };
@@ -24,11 +24,7 @@ onBoth("the rate of a caller", ({ bed, server }) => {
     return got.key;
   }
   /** Makes so many ms pass for the bucket. */
-  async function pass(caller: string, ms: number): Promise<void> {
-    const key = callerRateKey(caller);
-    const full = await bed().redis.get(key);
-    if (full !== null) await bed().redis.set(key, Number(full) - ms * 1000, "KEEPTTL");
-  }
+  const pass = (caller: string, ms: number) => passFor(bed().redis, callerRateKey(caller), ms);
   const rateOf = async (store: RedisApiKeyStore, { digest }: ApiKey): Promise<Rate> => {
     const got = await store.admit(digest);
     if (got.kind === "unknown" || got.rate === undefined) throw new Error(`no rate: ${got.kind}`);
@@ -39,27 +35,17 @@ onBoth("the rate of a caller", ({ bed, server }) => {
   test.each([1, 2, 3])(
     "bursts of one key at several daemons never have more than its rate, nor less (seed %i)",
     async (seed) => {
-      const random = new Random(seed);
-      const [perMinute, intervalMs] = [6, 10_000];
+      const perMinute = 6;
       const other = await openStoreBed(server(), { project: "other" });
       const stores = [bed(), other].map(({ store }) => keysIn(store, perMinute));
       const key = await make();
-      // Time also passes by itself: at least so many are left, and at most so many.
-      let [least, most, at] = [perMinute, perMinute, await bed().store.now()];
-      for (let step = 0; step < 30; step += 1) {
-        const refilled = random.below(4);
-        await pass(key.digest, refilled * intervalMs);
-        const calls = Array.from({ length: random.below(9) }, () => random.pick(stores) as RedisApiKeyStore);
-        const got = await Promise.all(calls.map((store) => rateOf(store, key)));
-        const now = await bed().store.now();
-        least = Math.min(perMinute, least + refilled);
-        most = Math.min(perMinute, most + refilled + (now - at + 1) / intervalMs);
-        at = now;
-        const taken = got.filter(({ retryAfterMs }) => retryAfterMs === undefined).length;
-        expect(taken).toBeGreaterThanOrEqual(Math.min(least, calls.length));
-        expect(taken).toBeLessThanOrEqual(most);
-        [least, most] = [Math.max(0, least - taken), most - taken];
-      }
+      await expectBoundBursts({
+        seed,
+        perMinute,
+        now: () => bed().store.now(),
+        pass: (ms) => pass(key.digest, ms),
+        takers: stores.map((store) => () => rateOf(store, key)),
+      });
       await other.close();
     },
   );

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { RedisLimitStore, RedisRateLimiter } from "../../../src/store/organization/limit-store.js";
 import { organizationKey, rateKey } from "../../../src/store/redis/keys.js";
-import { Random } from "../../simulation/random.js";
 import { onBoth } from "../../support/store/on-both.js";
+import { expectBoundBursts, passFor } from "../../support/store/rate-bursts.js";
 import { openStoreBed } from "../../support/store/store-bed.js";
 
 const minute = 60_000_000;
@@ -43,40 +43,16 @@ onBoth("limits that the API sets", ({ bed }) => {
 
 onBoth("a rate", ({ bed, server }) => {
   /** Makes so many ms pass for the bucket. */
-  async function pass(ms: number): Promise<void> {
-    const key = rateKey("tries");
-    const full = await bed().redis.get(key);
-    if (full !== null) await bed().redis.set(key, Number(full) - ms * 1000, "KEEPTTL");
-  }
+  const pass = (ms: number) => passFor(bed().redis, rateKey("tries"), ms);
 
   test.each([1, 2])(
     "bursts at several daemons never have more than it holds, nor less (seed %i)",
     async (seed) => {
-      const random = new Random(seed);
-      const [perMinute, intervalMs] = [6, 10_000];
+      const perMinute = 6;
       const others = await Promise.all([1, 2].map(() => openStoreBed(server(), { project: "other" })));
       const limiters = [bed(), ...others].map(({ store }) => new RedisRateLimiter(store, perMinute));
-      // Time also passes by itself: at least so many are left, and at most so many.
-      let [least, most, at] = [perMinute, perMinute, await bed().store.now()];
-      for (let step = 0; step < 30; step += 1) {
-        const refilled = random.below(4);
-        await pass(refilled * intervalMs);
-        const calls = Array.from(
-          { length: random.below(7) },
-          () => random.pick(limiters) as RedisRateLimiter,
-        );
-        const got = await Promise.all(calls.map((limiter) => limiter.take("tries")));
-        const now = await bed().store.now();
-        least = Math.min(perMinute, least + refilled);
-        most = Math.min(perMinute, most + refilled + (now - at + 1) / intervalMs);
-        at = now;
-        const taken = got.filter(({ retryAfterMs }) => retryAfterMs === undefined).length;
-        expect(taken).toBeGreaterThanOrEqual(Math.min(least, calls.length));
-        expect(taken).toBeLessThanOrEqual(most);
-        [least, most] = [Math.max(0, least - taken), most - taken];
-        const waits = got.map(({ retryAfterMs = 1 }) => retryAfterMs);
-        expect(waits.every((ms) => ms > 0 && ms <= intervalMs)).toBe(true);
-      }
+      const takers = limiters.map((limiter) => () => limiter.take("tries"));
+      await expectBoundBursts({ seed, perMinute, now: () => bed().store.now(), pass, takers });
       await Promise.all(others.map((other) => other.close()));
     },
   );
