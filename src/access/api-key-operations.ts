@@ -155,7 +155,11 @@ function draw(ports: ApiKeyPorts, salt: string, { person }: Principal): NewApiKe
  */
 function repeatable({ idempotencyKey, principal }: Caller, operation: string, body: unknown): Repeatable {
   const reach = principal.credentialScope ?? "every project";
-  const keyed = requestDigests(idempotencyKey, `${operation} as ${principalKey(principal)} of ${reach}`, body);
+  const keyed = requestDigests(
+    idempotencyKey,
+    `${operation} as ${principalKey(principal)} of ${reach}`,
+    body,
+  );
   const maker = keyOf(principal);
   return { salt: newKeySalt(), ...(keyed && { keyed }), ...(maker !== undefined && { maker }) };
 }

@@ -81,6 +81,6 @@ export function openConfig({ packageRoot, env = process.env, ...asked }: ConfigS
   if (faults.length > 0) return { kind: "refused", file, faults };
   return {
     kind: "opened",
-    config: freeze({ ...settle(values, packageRoot), childEnvironment: childEnvironment(env) }),
+    config: freeze({ ...resolveConfig(values, packageRoot), childEnvironment: childEnvironment(env) }),
   };
 }

@@ -5,13 +5,7 @@ import { accessSection, projectsSection } from "./sections/access.js";
 import { auditSection } from "./sections/audit.js";
 import { archivesSection, extensionsSection, profilesSection } from "./sections/archives.js";
 import { nodeSection, browserSection, drainSection } from "./sections/browsers.js";
-import {
-  serverSection,
-  redisSection,
-  logSection,
-  stopSection,
-  operatorSection,
-} from "./sections/daemon.js";
+import { serverSection, redisSection, logSection, stopSection, operatorSection } from "./sections/daemon.js";
 import { gatewaySection, egressSection } from "./sections/network.js";
 import { telemetrySection } from "./sections/telemetry.js";
 import { vaultSection } from "./sections/vault.js";

@@ -170,7 +170,10 @@ function addFirstRemovals(app: App, { findRemoved }: Pick<HttpDeps, "findRemoved
 /**
  * Tells holders of the calls that manage their browsers, once these are answered (docs/telemetry.md#events).
  */
-function watchPlatformCalls(app: App, { tellPlatformCall, log }: Pick<HttpDeps, "tellPlatformCall" | "log">): void {
+function watchPlatformCalls(
+  app: App,
+  { tellPlatformCall, log }: Pick<HttpDeps, "tellPlatformCall" | "log">,
+): void {
   const tell = async (
     request: FastifyRequest,
     answered: { status: number; durationMs: number },

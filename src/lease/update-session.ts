@@ -26,7 +26,13 @@ import { checkWebRtc } from "../spec/policies/policy-checks.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { capturingLease, type Session } from "../pool/session.js";
-import { askNetwork, changeNetwork, networkOf, withNetworkInForce, rethrowUnlessStoreAway } from "./change-network.js";
+import {
+  askNetwork,
+  changeNetwork,
+  networkOf,
+  withNetworkInForce,
+  rethrowUnlessStoreAway,
+} from "./change-network.js";
 import { changeTelemetry } from "./telemetry/change-telemetry.js";
 import { changeRunning, refusedProfile } from "./change-running.js";
 

@@ -67,10 +67,7 @@ interface SealedText {
 }
 
 /** Throws `secret_unreadable`, with the words for it, where a sealed text does not open. */
-export function openSealed(
-  seal: Pick<Seal, "open">,
-  { sealed, owner, what, remedy }: SealedText,
-): string {
+export function openSealed(seal: Pick<Seal, "open">, { sealed, owner, what, remedy }: SealedText): string {
   const opened = seal.open(sealed, owner);
   if (opened.kind === "opened") return opened.text.reveal();
   const why =

@@ -7,7 +7,7 @@ import type { BrowserHost } from "../../browser/host.js";
 import { hasPrivateRoot } from "../../browser/isolation/rungs.js";
 import type { Config } from "../../config/config.js";
 import { makeReservedEndpoints } from "../../egress/reserved-endpoints.js";
-import type { EgressSettings, Listener } from "../../egress/parts.js";
+import type { EgressSettings, ProxyListener } from "../../egress/parts.js";
 import { canFindPeerUid } from "../../egress/peer.js";
 import { openPort } from "../../egress/port.js";
 import { findNamespaces } from "../../egress/namespace/namespace.js";
@@ -92,7 +92,7 @@ const settingsOf = ({ egress }: Config): EgressSettings => ({
 
 /** What holds browsers of this node to their proxies. */
 interface Tier {
-  openListener(): Promise<Listener>;
+  openListener(): Promise<ProxyListener>;
   readonly unready?: string;
   readonly close?: () => Promise<void>;
 }

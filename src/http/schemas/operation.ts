@@ -44,7 +44,9 @@ export const noContent = (description: string): readonly Success[] => [{ status:
  * What each route says of itself in the OpenAPI document; its body, params and query stand beside it in the
  * route.
  */
-export const describeOperations = <Id extends string>(operations: Record<Id, Operation>): Record<Id, Described> =>
+export const describeOperations = <Id extends string>(
+  operations: Record<Id, Operation>,
+): Record<Id, Described> =>
   Object.fromEntries(
     Object.entries<Operation>(operations).map(([id, operation]) => [id, describe(id, operation)]),
   ) as Record<Id, Described>;

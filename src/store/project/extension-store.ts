@@ -21,7 +21,10 @@ export class RedisExtensionStore implements ExtensionStore {
   }
 
   async find(id: ExtensionId): Promise<Extension | undefined> {
-    return parseExtension(id, await this.#scripts.ask((redis) => redis.hmget(this.#scripts.keyOf(id), ...fields)));
+    return parseExtension(
+      id,
+      await this.#scripts.ask((redis) => redis.hmget(this.#scripts.keyOf(id), ...fields)),
+    );
   }
 
   async findNamed(name: string): Promise<ExtensionId | undefined> {

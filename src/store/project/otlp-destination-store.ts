@@ -30,7 +30,10 @@ export class RedisOtlpDestinationStore implements OtlpDestinationStore {
   readonly #scripts: RegistryScripts<OtlpDestinationId>;
 
   constructor(store: ScriptStore, project: ProjectId) {
-    this.#scripts = new RegistryScripts(store, project, { name: "otlpDestination", keyOf: otlpDestinationKey });
+    this.#scripts = new RegistryScripts(store, project, {
+      name: "otlpDestination",
+      keyOf: otlpDestinationKey,
+    });
   }
 
   async create({
@@ -46,7 +49,9 @@ export class RedisOtlpDestinationStore implements OtlpDestinationStore {
   }
 
   async findNamed(name: string): Promise<OtlpDestinationId | undefined> {
-    const id = await this.#scripts.ask((redis) => redis.hget(this.#scripts.part("otlpDestinationNames"), name));
+    const id = await this.#scripts.ask((redis) =>
+      redis.hget(this.#scripts.part("otlpDestinationNames"), name),
+    );
     return findOtlpDestinationId(id ?? "");
   }
 
@@ -61,7 +66,9 @@ export class RedisOtlpDestinationStore implements OtlpDestinationStore {
   }
 
   async all(): Promise<readonly OtlpDestination[]> {
-    const ids = await this.#scripts.ask((redis) => redis.zrevrange(this.#scripts.part("otlpDestinations"), 0, -1));
+    const ids = await this.#scripts.ask((redis) =>
+      redis.zrevrange(this.#scripts.part("otlpDestinations"), 0, -1),
+    );
     const known = ids.flatMap((id) => findOtlpDestinationId(id) ?? []);
     return (await Promise.all(known.map((id) => this.find(id)))).flatMap((found) => found ?? []);
   }

@@ -34,7 +34,10 @@ export class RedisProfileStore implements ProfileStore {
   }
 
   async find(id: ProfileId): Promise<Profile | undefined> {
-    return parseProfile(id, await this.#scripts.ask((redis) => redis.hmget(this.#scripts.keyOf(id), ...fields)));
+    return parseProfile(
+      id,
+      await this.#scripts.ask((redis) => redis.hmget(this.#scripts.keyOf(id), ...fields)),
+    );
   }
 
   async findNamed(name: string): Promise<ProfileId | undefined> {
@@ -90,7 +93,9 @@ export class RedisProfileStore implements ProfileStore {
   }
 
   async #ids(first: number, last: number): Promise<readonly ProfileId[]> {
-    const ids = await this.#scripts.ask((redis) => redis.zrevrange(this.#scripts.part("profiles"), first, last));
+    const ids = await this.#scripts.ask((redis) =>
+      redis.zrevrange(this.#scripts.part("profiles"), first, last),
+    );
     return ids.flatMap((id) => findProfileId(id) ?? []);
   }
 

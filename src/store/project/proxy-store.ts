@@ -36,7 +36,9 @@ export class RedisProxyStore implements ProxyStore, ProxyRefs {
     most: number;
   }): Promise<"created" | "many"> {
     const { id, record, name = "", sealed = "", most } = ask;
-    return (await this.#scripts.run("create-proxy", id, { record: JSON.stringify(record), name, sealed, most })).kind;
+    return (
+      await this.#scripts.run("create-proxy", id, { record: JSON.stringify(record), name, sealed, most })
+    ).kind;
   }
 
   async find(id: ProxyId): Promise<Proxy | undefined> {

@@ -1,7 +1,7 @@
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import { LateDetaches } from "../../../src/browser/cdp/late-detaches.js";
 import type { Pipe } from "../../../src/browser/cdp/pipe.js";
-import type { Listener } from "../../../src/egress/parts.js";
+import type { ProxyListener } from "../../../src/egress/parts.js";
 
 const pipe: Pipe = {
   send() {},
@@ -75,7 +75,7 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
 }
 
 /** An egress whom nobody can reach. */
-export const silentListener = (): Listener => ({
+export const silentListener = (): ProxyListener => ({
   tier: "proxy",
   proxyUrl: "http://127.0.0.1:1",
   listen: async () => {},

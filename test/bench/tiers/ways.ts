@@ -2,7 +2,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import type { BrowserId } from "../../../src/base/ids.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { Egress } from "../../../src/egress/egress.js";
-import type { EgressParts, Listener } from "../../../src/egress/parts.js";
+import type { EgressParts, ProxyListener } from "../../../src/egress/parts.js";
 import type { Namespaces } from "../../../src/egress/namespace/namespace.js";
 import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import { openPort } from "../../../src/egress/port.js";
@@ -38,7 +38,7 @@ export function tiersOf(namespaces: Namespaces, { canary }: BrowserHost): readon
     log: silentLog,
     meter: { request() {}, carried() {} },
   };
-  const open = (browser: BrowserId, listener: Listener): Promise<Egress> =>
+  const open = (browser: BrowserId, listener: ProxyListener): Promise<Egress> =>
     Egress.open({ browser, listener, rules: { allowed: null, privates: [], routes: [] } }, parts).catch(
       (error: unknown) => {
         listener.close();

@@ -1,11 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import {
-  type ClaimId,
-  newLeaseId,
-  newBrowserId,
-  onDemandPartition,
-} from "../../../src/base/ids.js";
+import { type ClaimId, newLeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";

@@ -71,7 +71,8 @@ test.each(sicknesses)(
     const client = redis.client();
     onTestFinished(() => client.disconnect());
     await make(client);
-    for (const ask of [reserve, write, writeAll]) await expect(ask(store)).rejects.toMatchObject(unavailable);
+    for (const ask of [reserveName, write, writeAll])
+      await expect(ask(store)).rejects.toMatchObject(unavailable);
     await mend(client);
     await until("it takes things again", () =>
       reserveName(store).then(

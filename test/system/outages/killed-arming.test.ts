@@ -33,8 +33,7 @@ afterEach(async () => {
   await redis.stop();
 });
 
-const opened = (control: DaemonProcess): Promise<VaultSession> =>
-  openVaultSession(control, `${site.other}/`);
+const opened = (control: DaemonProcess): Promise<VaultSession> => openVaultSession(control, `${site.other}/`);
 
 test("a node killed amid the arming of a passkey: its counter was moved on, it is whole, and another browser may have it", async () => {
   const control = await start("control");
