@@ -6,8 +6,8 @@ const minuteMs: Millis = 60_000;
 const mostKeys = 10_000;
 
 /**
- * Counts attempts under a key, such as an address, at this daemon. Each key has a bucket that holds as many as
- * may come in a minute, and is refilled all the time.
+ * Counts attempts under a key, such as an address, at this daemon. Each key has a bucket that holds as many
+ * as may come in a minute, and is refilled all the time.
  */
 export class Attempts {
   /** When the bucket of a key is full again; those that came longest ago go first. */

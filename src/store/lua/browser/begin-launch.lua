@@ -6,7 +6,7 @@
 --       on demand), stale (the claim is not the record's)
 -- Not remembered for repeats: a second one gives no more time than the first would now.
 --- @include base
---- @include browsers
+--- @include browser/browsers
 --- @include pool
 
 local browser = read(A.browser)

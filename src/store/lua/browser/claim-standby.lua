@@ -10,7 +10,7 @@
 --- @include changes
 --- @include node/failing-nodes
 --- @include counts
---- @include on-demand
+--- @include browser/on-demand
 
 local first = earlierAnswer()
 if first then return first end

@@ -1,6 +1,6 @@
 -- ranks: the line of idle browsers: those of the freshest generation first and among them the longest idle,
 -- replaceable ones after all others; behind these those of closed nodes.
---- @include browsers
+--- @include browser/browsers
 
 local perGeneration, replaceableScore = 4294967296, 2251799813685248
 -- 2^52, so that no digit of a score is lost.

@@ -1,6 +1,6 @@
 -- write-record: a browser's record is written, and its node can see that it was.
 --- @include base
---- @include browsers
+--- @include browser/browsers
 
 -- Stands among the nodes; none can be called so.
 local lastMove = "moved last"

@@ -15,7 +15,7 @@
 -- have been launched from, empty where none will do; it is then a session as if launched from `config`, and
 -- `facts` is what its record repeats of that.
 --- @include repeats
---- @include on-demand
+--- @include browser/on-demand
 --- @include counts
 --- @include grants
 

@@ -3,7 +3,7 @@
 -- ARGV  browser lease
 -- REPLY ended (why), unknown
 --- @include base
---- @include browsers
+--- @include browser/browsers
 
 local browser = read(A.browser)
 if browser and browser.lastLease == A.lease and browser.lastWhy then

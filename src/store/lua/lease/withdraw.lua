@@ -4,7 +4,7 @@
 -- REPLY withdrawn, kept, superseded (another connection has the place), granted (the browser, lent
 --       meanwhile), unknown
 --- @include changes
---- @include browsers
+--- @include browser/browsers
 
 local first = earlierAnswer()
 if first then return first end

@@ -6,7 +6,7 @@
 -- REPLY deleted, leased (some are, and no force), missing
 -- From then on it lends nothing, and whatever is given back is retired. What a large one still has, waiters
 -- included, is seen to by retire-left.
---- @include discards
+--- @include browser/discards
 --- @include removal
 
 local first = earlierAnswer()

@@ -5,7 +5,7 @@
 -- ARGV  atOnce eventsKept
 -- REPLY flushed, busy (what was discarded before is to be retired first), missing
 -- None of them is lent any more. Those that are not retired yet are by retire-left.
---- @include discards
+--- @include browser/discards
 
 local first = earlierAnswer()
 if first then return first end

@@ -12,7 +12,7 @@
 --- @include removal
 --- @include rebuild-index
 --- @include ahead
---- @include discards
+--- @include browser/discards
 
 local terms = poolTerms()
 if not terms.state then return plain("missing") end

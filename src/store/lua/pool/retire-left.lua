@@ -6,7 +6,7 @@
 -- ARGV  isToSize atOnce eventsKept
 -- REPLY more (ask again), rid (nothing is left)
 -- `isToSize`: the pool has shrunk, and keeps nothing above its size for what is to be replaced.
---- @include discards
+--- @include browser/discards
 --- @include removal
 
 local first = earlierAnswer()

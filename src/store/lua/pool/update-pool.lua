@@ -10,7 +10,7 @@
 -- `revisedAt` is when that revision was written, in microseconds, empty where that is not known: a failover
 -- that lost it gives its number once more. What is discarded is lent to nobody from then on; what of it, and
 -- above the size, is not retired yet is by retire-left.
---- @include discards
+--- @include browser/discards
 --- @include tokens
 
 local first = earlierAnswer()
