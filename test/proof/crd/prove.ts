@@ -1,45 +1,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { Agent, request } from "node:https";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
+import { enclosed } from "../enclosed.js";
+import { type Answer, apply, type Ask, askerOf, merge, pools } from "./ask.js";
+import { operate } from "./operate.js";
 
 // Compiled it lies in dist-prove/test/proof/crd.
 const root = process.cwd();
 const port = 16_443;
-const json = "application/json";
-const merge = "application/merge-patch+json";
-const apply = "application/apply-patch+yaml";
 const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const pools = "/apis/remuda.dev/v1alpha1/namespaces/remuda/browserpools";
-
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-type Ask = (...asked: [method: string, path: string, body?: object, type?: string]) => Promise<Answer>;
-
-function askerOf(directory: string): Ask {
-  const agent = new Agent({
-    cert: readFileSync(join(directory, "client.crt")),
-    key: readFileSync(join(directory, "client.key")),
-    // Its certificate is drawn at its start; it listens on a loopback address.
-    rejectUnauthorized: false,
-  });
-  return (...[method, path, body, type = json]) =>
-    new Promise((resolve, reject) => {
-      const headers = { "content-type": type };
-      const asked = request({ agent, host: "127.0.0.1", port, method, path, headers }, (response) => {
-        let text = "";
-        response.on("data", (chunk: Buffer) => (text += chunk.toString()));
-        response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
-      });
-      asked.setTimeout(10_000, () => asked.destroy(new Error("no answer in 10 s")));
-      asked.on("error", reject);
-      asked.end(body && JSON.stringify(body));
-    });
-}
 
 const poolOf = (name: string, spec: object): object => ({
   apiVersion: "remuda.dev/v1alpha1",
@@ -66,12 +38,9 @@ const refused: readonly (readonly [string, object])[] = [
   ["Unsupported value", { replicas: 1, pool: { engine: "firefox" } }],
 ];
 
-async function tryAll(
-  ask: Ask,
-  check: (what: string, answer: Answer, holds: boolean) => void,
-): Promise<void> {
+async function tryAll(ask: Ask, tell: (what: string, answer: Answer, holds: boolean) => void): Promise<void> {
   const expectIn = (...[what, answer, status, part = ""]: [string, Answer, number, string?]): void =>
-    check(what, answer, answer.status === status && answer.text.includes(part));
+    tell(what, answer, answer.status === status && answer.text.includes(part));
   for (const [why, spec] of refused)
     expectIn(`refuses: ${why}`, await ask("POST", pools, poolOf("bad", spec)), 422, why);
   const long = poolOf("a".repeat(64), { replicas: 1 });
@@ -123,29 +92,48 @@ async function stop(server: ChildProcess): Promise<void> {
   await ended;
 }
 
-const script = join(root, "test/proof/crd/serve.sh");
-const server = spawn(script, [join(root, ".prove-crd"), String(port)], {
-  stdio: ["pipe", "pipe", "inherit"],
-});
-server.on("error", (error) => console.log(`NOT PROVED: ${error.message}`));
-const [line] = (await Promise.race([once(server.stdout, "data"), once(server, "exit")])) as [unknown];
 let faults = 0;
-if (!(line instanceof Buffer)) {
-  console.log("NOT PROVED: the API server of custom resources could not be built or started");
-  faults += 1;
-} else {
+function check(what: string, holds: boolean, found: unknown): void {
+  faults += holds ? 0 : 1;
+  console.log(`${holds ? "ok    " : "FAULT "} ${what}: ${String(found)}`);
+}
+
+async function prove(): Promise<void> {
+  const script = join(root, "test/proof/crd/serve.sh");
+  const server = spawn(script, [join(root, ".prove-crd"), String(port)], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  server.on("error", (error) => console.log(`NOT PROVED: ${error.message}`));
+  const [line] = (await Promise.race([once(server.stdout, "data"), once(server, "exit")])) as [unknown];
+  if (!(line instanceof Buffer))
+    return check("the API server of custom resources", false, "NOT PROVED: not built or not started");
   try {
-    const ask = askerOf(line.toString().trim());
+    const work = line.toString().trim();
+    const ask = askerOf(work, port);
     await define(ask);
-    await tryAll(ask, (what, answer, holds) => {
-      faults += holds ? 0 : 1;
-      console.log(
-        `${holds ? "ok    " : "FAULT "} ${what}${holds ? "" : `: ${answer.status} ${answer.text}`}`,
-      );
-    });
+    await tryAll(ask, (what, { status, text }, holds) =>
+      check(what, holds, holds ? status : `${status} ${text}`),
+    );
+    await operate({ ask, work, port }, check);
   } finally {
     await stop(server);
   }
 }
-console.log(faults === 0 ? "all hold" : `${faults} do not`);
-process.exitCode = faults === 0 ? 0 : 1;
+
+/** What is started and mounted for it ends with this process, however that ends. */
+async function main(): Promise<void> {
+  const inside = "--inside";
+  if (process.argv.includes(inside)) return await prove();
+  const [program = "", ...args] = enclosed(
+    { hasOwnNetwork: false },
+    process.execPath,
+    fileURLToPath(import.meta.url),
+    inside,
+  );
+  const [code] = (await once(spawn(program, args, { stdio: "inherit" }), "exit")) as [number | null];
+  faults += code ?? 1;
+  console.log(faults === 0 ? "all hold" : `${faults} do not`);
+}
+
+await main();
+process.exitCode = Math.min(faults, 100);

@@ -29,13 +29,22 @@ etcd=http://127.0.0.1:$((port + 1)) peer=http://127.0.0.1:$((port + 2))
 chroot "$root" etcd --data-dir "$inside/etcd" --listen-client-urls "$etcd" --advertise-client-urls "$etcd" \
   --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" >"$work/etcd.log" 2>&1 &
 etcd_pid=$!
-chroot "$root" /root/apiextensions-apiserver --etcd-servers="$etcd" --secure-port="$port" --bind-address=127.0.0.1 \
-  --cert-dir="$inside" --client-ca-file="$inside/ca.crt" --kubeconfig="$inside/nowhere" \
-  --authentication-kubeconfig="$inside/nowhere" --authorization-kubeconfig="$inside/nowhere" --authentication-skip-lookup \
-  --enable-priority-and-fairness=false \
-  --disable-admission-plugins=NamespaceLifecycle,MutatingAdmissionWebhook,ValidatingAdmissionWebhook,ValidatingAdmissionPolicy,MutatingAdmissionPolicy \
-  >"$work/server.log" 2>&1 &
-server_pid=$!
-trap 'kill "$server_pid" "$etcd_pid" 2>/dev/null || true; wait; rm -rf "$work"' EXIT
+# Whoever kills it by its number finds it started again, as a pod is.
+serve() {
+  while true; do
+    chroot "$root" /root/apiextensions-apiserver --etcd-servers="$etcd" --secure-port="$port" --bind-address=127.0.0.1 \
+      --cert-dir="$inside" --client-ca-file="$inside/ca.crt" --kubeconfig="$inside/nowhere" \
+      --authentication-kubeconfig="$inside/nowhere" --authorization-kubeconfig="$inside/nowhere" --authentication-skip-lookup \
+      --enable-priority-and-fairness=false \
+      --disable-admission-plugins=NamespaceLifecycle,MutatingAdmissionWebhook,ValidatingAdmissionWebhook,ValidatingAdmissionPolicy,MutatingAdmissionPolicy \
+      >>"$work/server.log" 2>&1 &
+    echo $! >"$work/server.pid"
+    wait $! || true
+    sleep 1
+  done
+}
+serve &
+serve_pid=$!
+trap 'kill -KILL "$serve_pid" "$etcd_pid" "$(cat "$work/server.pid")" 2>/dev/null || true; rm -rf "$work"' EXIT
 echo "$work"
 cat >/dev/null

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Builds the image of the repository's Dockerfile with buildah, as root, and prints where its root lies.
-# Usage: build.sh DIRECTORY, in which a base that had to be made is kept. Run it in the repository's root.
+# Builds the image of the repository's Dockerfile with buildah, as root, and writes what it says of itself.
+# Usage: build.sh DIRECTORY IMAGE, a directory for that and for making a base. Run it in the repository's root.
 set -euo pipefail
-directory=$1 base=localhost/remuda-prove-base image=localhost/remuda-prove
+directory=$1 image=$2 base=localhost/remuda-prove-base
 mkdir -p "$directory"
 # With chroot and the host's network it needs no privileges beyond root's.
 build=(buildah build --layers --isolation chroot --network host)
@@ -39,5 +39,3 @@ echo "base: $base" >&2
 # OCI's format has no place for a health check.
 "${build[@]}" --format docker --build-arg "BASE=$base" --tag "$image" . >&2
 buildah inspect --type image "$image" >"$directory/image.json"
-container=$(buildah from --pull-never "$image")
-echo "$container $(buildah mount "$container")"

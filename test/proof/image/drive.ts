@@ -1,7 +1,12 @@
-import { readFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { readFile, readlink } from "node:fs/promises";
+import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 import { factOf, pidsNow } from "../isolation/programs.js";
 import type { Deployed } from "./overlay.js";
+import type { Sites } from "./sites.js";
+
+const run = promisify(execFile);
 
 const limitMs = 120_000;
 
@@ -12,8 +17,10 @@ export interface Driven {
   readonly hasSandbox: boolean;
   readonly uid: number | undefined;
   readonly title: string;
-  /** An address that no rule opens was refused. */
-  readonly isDenied: boolean;
+  /** The pod itself comes to the address that no rule opens to browsers. */
+  readonly isReachedByPod: boolean;
+  /** What a page was answered there. */
+  readonly deniedStatus: number | undefined;
   /** A filter of system calls lies on each renderer, and none says `--no-sandbox`. */
   readonly isRendererFiltered: boolean;
   readonly pictureBytes: number;
@@ -45,28 +52,27 @@ async function call({ url, key }: Deployed, operation: string, body?: object): P
 }
 
 /** Creates a session by the control, drives a page of it over CDP, and looks at its processes meanwhile. */
-export async function drive(deployed: Deployed, allowed: string, denied: string): Promise<Driven> {
+export async function drive(deployed: Deployed, { reached, denied }: Sites): Promise<Driven> {
   const asked = { headless: true, memory: "1GiB", timeout_seconds: 600 };
   const session = JSON.parse(await call(deployed, "POST /browsers", asked)) as Session;
   const browser = await chromium.connectOverCDP(session.cdp_ws_url, { timeout: limitMs });
   try {
     const page = browser.contexts()[0]?.pages()[0];
     if (!page) throw new Error("the browser has no page");
-    await page.goto(allowed, { timeout: limitMs });
+    await page.goto(reached.url, { timeout: limitMs });
     const title = await page.title();
     const picture = await page.screenshot({ timeout: limitMs });
     const isRendererFiltered = await areFiltered(await renderersOf(await deployed.node.pid()));
-    const isDenied = await page.goto(denied, { timeout: limitMs }).then(
-      (response) => response?.status() === 403,
-      () => true,
-    );
+    const isReachedByPod = await isReachedIn(await deployed.node.pid(), denied.url);
+    const refused = await page.goto(denied.url, { timeout: limitMs });
     const { rung = "", network = "", sandbox = "none", uid } = session.isolation ?? {};
     return {
       rung,
       network,
       uid,
       title,
-      isDenied,
+      isReachedByPod,
+      deniedStatus: refused?.status(),
       isRendererFiltered,
       hasSandbox: sandbox === "namespace",
       pictureBytes: picture.length,
@@ -77,6 +83,22 @@ export async function drive(deployed: Deployed, allowed: string, denied: string)
     await call(deployed, `DELETE /browsers/${session.session_id}`);
   }
 }
+
+/** As any process of the pod would ask. */
+const isReachedIn = (pid: number, url: string): Promise<boolean> =>
+  run("nsenter", [
+    "--target",
+    String(pid),
+    "--net",
+    "--",
+    process.execPath,
+    "-e",
+    "fetch(process.argv[1]).then(({ ok }) => process.exit(ok ? 0 : 1))",
+    url,
+  ]).then(
+    () => true,
+    () => false,
+  );
 
 const statusOf = (pid: number, field: string): Promise<string> =>
   factOf(pid, "status").then((text) => new RegExp(`^${field}:\\s*(.*)$`, "m").exec(text)?.[1] ?? "");
@@ -122,17 +144,59 @@ async function zombiesOf(first: number): Promise<number> {
 }
 
 /** What the kernel says of the pod's daemon. */
-export async function standingOf({ node }: Deployed): Promise<Readonly<Record<string, string>>> {
+export interface Standing {
+  readonly uid: string;
+  readonly capabilities: string;
+  readonly seccomp: string;
+  readonly isRootReadOnly: string;
+  readonly hasMasks: string;
+  readonly opened: string;
+  readonly first: string;
+}
+
+export async function standingOf({ node }: Deployed): Promise<Standing> {
   const pid = await node.pid();
   const [uid = ""] = (await statusOf(pid, "Uid")).split(/\s/);
-  const mounts = await readFile(`/proc/${pid}/mountinfo`, "utf8");
-  const root = mounts.split("\n").find((line) => line.split(" ")[4] === "/") ?? "";
+  const mounts = (await readFile(`/proc/${pid}/mountinfo`, "utf8"))
+    .split("\n")
+    .map((line) => line.split(" "));
+  const root = mounts.find(([, , , , place]) => place === "/") ?? [];
   return {
     uid,
-    isRootReadOnly: String(/ ro[, ]/.test(root)),
-    noNewPrivileges: await statusOf(pid, "NoNewPrivs"),
     capabilities: await statusOf(pid, "CapBnd"),
     seccomp: await statusOf(pid, "Seccomp"),
+    isRootReadOnly: String(/\bro\b/.test(root[5] ?? "")),
+    hasMasks: String(mounts.some(([, , , , place]) => place?.startsWith("/proc/"))),
+    opened: await openedIn(pid),
     first: (await factOf(pid, "cmdline")).split("\0")[0] ?? "",
   };
+}
+
+/**
+ * What masks would cover, asked for by root of the pod's own users with all capabilities that such a root can
+ * have: more than anything in the pod has. Where the pod has the machine's users, it is the pod's user.
+ */
+async function openedIn(pid: number): Promise<string> {
+  const [uid = "", gid = ""] = [await statusOf(pid, "Uid"), await statusOf(pid, "Gid")].map(
+    (ids) => ids.split(/\s/)[0],
+  );
+  const hasOwnUsers = (await readlink(`/proc/${pid}/ns/user`)) !== (await readlink("/proc/self/ns/user"));
+  const who = hasOwnUsers ? ["--user", "--setuid", "0", "--setgid", "0"] : ["--setuid", uid, "--setgid", gid];
+  const script = `for each in sysrq-trigger sys/kernel/core_pattern sys/vm/drop_caches; do
+      (: >> /proc/$each) 2>/dev/null && echo $each
+    done
+    (: < /proc/kcore) 2>/dev/null && echo kcore
+    true`;
+  const { stdout } = await run("nsenter", [
+    "--target",
+    String(pid),
+    "--mount",
+    "--pid",
+    ...who,
+    "--",
+    "/bin/sh",
+    "-c",
+    script,
+  ]);
+  return stdout.trim().replaceAll("\n", " ") || "nothing";
 }

@@ -5,28 +5,32 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** A bridge on this machine that pods are attached to, as a cluster's network does. */
+/** A bridge that pods are attached to, as a cluster's network does. */
 export interface PodNetwork {
   /** This machine's own address on it. */
   readonly host: string;
   readonly range: string;
+  readonly bridge: string;
   addressOf(index: number): string;
   /** Writes the program that attaches the pod of that index; gives its path. */
   attachment(directory: string, index: number): Promise<string>;
-  close(): Promise<void>;
 }
 
-/** Addresses of a range that is kept for tries of networks (RFC 2544), one for each run. */
+/**
+ * Addresses of a range that is kept for tries of networks (RFC 2544). It goes with the network namespace in
+ * which it is opened.
+ */
 export async function openPodNetwork(): Promise<PodNetwork> {
-  const part = process.pid % 256;
-  const bridge = `rmdi${part}`;
-  const addressOf = (index: number): string => `198.18.${part}.${index}`;
+  const bridge = "pods";
+  const addressOf = (index: number): string => `198.18.0.${index}`;
+  await run("ip", ["link", "set", "lo", "up"]);
   await run("ip", ["link", "add", bridge, "type", "bridge"]);
   await run("ip", ["addr", "add", `${addressOf(1)}/24`, "dev", bridge]);
   await run("ip", ["link", "set", bridge, "up"]);
   return {
     host: addressOf(1),
-    range: `198.18.${part}.0/24`,
+    range: "198.18.0.0/24",
+    bridge,
     addressOf,
     async attachment(directory, index) {
       const file = join(directory, "attach.sh");
@@ -34,6 +38,7 @@ export async function openPodNetwork(): Promise<PodNetwork> {
       // The runtime tells of the container on the standard input.
       const script = `set -e
 pid=$(sed -n 's/.*"pid"[^0-9]*\\([0-9]*\\).*/\\1/p' | head -n 1)
+ip link delete ${veth} 2>/dev/null || true
 ip link add ${veth} type veth peer name eth0 netns "$pid"
 ip link set ${veth} master ${bridge} up
 inside() { nsenter --target "$pid" --net -- ip "$@"; }
@@ -45,6 +50,5 @@ inside route add default via ${addressOf(1)}
       await writeFile(file, script);
       return file;
     },
-    close: () => run("ip", ["link", "delete", bridge]).then(() => {}),
   };
 }

@@ -1,7 +1,6 @@
 import type { V1ConfigMap, V1Deployment, V1Probe } from "@kubernetes/client-node";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Manifest, manifestOf, render } from "../../support/kubernetes/kustomize.js";
 import type { PodNetwork } from "./network.js";
@@ -23,6 +22,8 @@ export interface Deployed {
   readonly key: string;
   readonly node: RunningPod;
   readonly control: RunningPod;
+  /** The node's container dies, and is started again on the volumes that the pod has. */
+  restartNode(): Promise<void>;
   /** Ends all pods, the node first; gives how each has ended. */
   close(): Promise<ReadonlyMap<string, number | null>>;
 }
@@ -52,8 +53,18 @@ function configOf(rendered: readonly Manifest[], { range }: PodNetwork, url: str
   });
 }
 
-export async function deploy(overlay: string, image: BuiltImage, network: PodNetwork): Promise<Deployed> {
-  const directory = await mkdtemp(join(tmpdir(), "remuda-prove-image-"));
+interface DeployPlace {
+  readonly network: PodNetwork;
+  /** What pods keep lies below it. */
+  readonly directory: string;
+}
+
+export async function deploy(
+  overlay: string,
+  image: BuiltImage,
+  { network, directory: parent }: DeployPlace,
+): Promise<Deployed> {
+  const directory = await mkdtemp(join(parent, `${overlay}-`));
   const rendered = await render(join(manifests, "overlays", overlay));
   const pods = [
     podOf(await redisOf(), "redis", network.addressOf(2)),
@@ -78,16 +89,24 @@ export async function deploy(overlay: string, image: BuiltImage, network: PodNet
     await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     return ended;
   };
+  const startAt = async (at: number): Promise<RunningPod> => {
+    const pod = pods[at];
+    if (!pod) throw new Error(`there is no pod ${at}`);
+    const attachment = (of: string): Promise<string> => network.attachment(of, at + 2);
+    const place = { directory, secrets, seccomp, config, hosts, attachment };
+    running[at] = await runPod(pod, { ...place, root: image.root, image: image.config });
+    return running[at];
+  };
   try {
-    for (const [at, pod] of pods.entries()) {
-      const attachment = (of: string): Promise<string> => network.attachment(of, at + 2);
-      const place = { directory, secrets, seccomp, config, hosts, attachment };
-      running.push(await runPod(pod, { ...place, root: image.root, image: image.config }));
-    }
-    const [, control, node] = running;
-    if (!control || !node) throw new Error("there is no node");
+    const [, control, node] = [await startAt(0), await startAt(1), await startAt(2)];
     for (const each of [control, node]) await untilReady(each);
-    return { url, key, node, control, close };
+    const deployed = { url, key, node, control, close };
+    const restartNode = async (): Promise<void> => {
+      await deployed.node.kill();
+      deployed.node = await startAt(2);
+      await untilReady(deployed.node);
+    };
+    return Object.assign(deployed, { restartNode });
   } catch (error) {
     await close();
     throw error;

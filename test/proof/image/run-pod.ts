@@ -14,6 +14,10 @@ export interface RunningPod {
   /** How its runtime has ended, if it has. */
   ended(): number | null;
   log(): string;
+  /** Where a volume of it lies. */
+  volume(name: string): string;
+  /** Its container dies at once; its volumes stay. */
+  kill(): Promise<void>;
   /** Asks it to end; gives the exit code of its first process. */
   stop(limitMs: number): Promise<number | null>;
 }
@@ -62,6 +66,12 @@ export async function runPod(pod: Pod, place: Place): Promise<RunningPod> {
     pid,
     ended: () => child.exitCode,
     log: () => said,
+    volume: directoryOf,
+    async kill() {
+      const ended = once(child, "exit");
+      process.kill(await pid(), "SIGKILL");
+      await ended;
+    },
     stop: (limitMs) => stop(child, pid, limitMs),
   };
 }
