@@ -6,6 +6,7 @@ import { benchEgress } from "./egress.js";
 import { benchExtensions } from "./extensions.js";
 import { benchFloods } from "./floods.js";
 import { benchGateway } from "./gateway.js";
+import { benchJournal } from "./journal.js";
 import { benchLaunches } from "./launches.js";
 import { describeMachine } from "./support/machine.js";
 import { benchMemory } from "./memory.js";
@@ -45,6 +46,7 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   rest: () => benchRest({ forMs: 30_000 }),
   scale: () => benchScale(),
   scripts: () => benchScripts(),
+  journal: () => benchJournal({ forMs: 30_000 }),
 };
 
 async function main(asked: readonly string[]): Promise<void> {
