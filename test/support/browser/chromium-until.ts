@@ -26,11 +26,15 @@ export async function until<T>(
 /** Shorter than a test may take, so that one which hangs tells for what it has waited. */
 const answerLimitMs = 100_000;
 
-/** Waits for what a browser is to say. Where nobody waits for it any more, its absence fails no run. */
-export function heard<T>(what: string, answer: Promise<T>, limitMs = answerLimitMs): Promise<T> {
-  const inTime = within(systemClock, { what, limitMs }, answer);
-  inTime.catch(() => {});
-  return inTime;
+/** Says so where an answer takes too long. It goes on waiting: some are asked for that nobody waits for. */
+export async function heard<T>(what: string, answer: Promise<T>): Promise<T> {
+  const late = setTimeout(() => console.error(`no answer in ${answerLimitMs} ms: ${what}`), answerLimitMs);
+  late.unref();
+  try {
+    return await answer;
+  } finally {
+    clearTimeout(late);
+  }
 }
 
 /** Chromium 156 leaves a command without an answer now and then whose document goes meanwhile. */
@@ -41,7 +45,8 @@ async function look<T>(
   limitMs: number,
 ): Promise<{ readonly value?: T; readonly why: string }> {
   try {
-    return { value: await heard("a look", Promise.resolve(holds()), limitMs), why: "" };
+    const limit = { what: "a look", limitMs };
+    return { value: await within(systemClock, limit, Promise.resolve(holds())), why: "" };
   } catch (error) {
     if (error instanceof CdpFailure || error instanceof TimeLimitReached)
       return { why: `: ${error.message}` };
