@@ -43,6 +43,14 @@ const disabledFeatures = [
 ];
 
 /**
+ * Both engines render documents ahead for pages that ask for it by speculation rules, unless somebody is
+ * attached to the page otherwise than by its tab (156). The document that was rendered so then comes without
+ * a word, or as another target that has the page's history: a page that a vault has filled could be gone back
+ * to.
+ */
+const prerendering = "Prerender2";
+
+/**
  * This is for a browser that has nothing but its proxy. When a page asks for a WebRTC connection, Chromium
  * joins the group of multicast DNS, which tells the network of it by IGMP, although no candidate is ever
  * named. With this feature off it is silent, and there is still no candidate (Chromium 156,
@@ -52,10 +60,11 @@ const disabledByEgress = ["WebRtcHideLocalIpsWithMdns"];
 
 function featureSwitches({ engine, egress }: LaunchSpec): string[] {
   const disabled = [
+    prerendering,
     ...(engine === "chromium" ? [...disabledFeatures, framedViewer] : []),
     ...(egress ? disabledByEgress : []),
   ];
-  return disabled.length === 0 ? [] : [`--disable-features=${disabled.join(",")}`];
+  return [`--disable-features=${disabled.join(",")}`];
 }
 
 /**

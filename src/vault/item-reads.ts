@@ -89,7 +89,7 @@ const attempts = 5;
 
 /**
  * The item with a link that holds, where it waits for a form or has had one that was not used. One that was
- * changed meanwhile is read again.
+ * changed meanwhile is read again, and may have lost the form that is asked for.
  */
 export async function showLinked(
   ports: VaultPorts,
@@ -101,6 +101,7 @@ export async function showLinked(
     const shown = await showOnce(ports, vault, { item, event });
     if (shown) return done(shown);
     item = await ports.store.findItem(vault.id, first.key);
+    if (item && event !== undefined && !mayCollect(ports, item.spec)) return refusal("operation_unavailable");
   }
   return item ? refusal("conflict") : refusal("vault_item_not_found");
 }

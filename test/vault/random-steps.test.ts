@@ -179,15 +179,15 @@ test(`random steps at two controls are answered as the rules tell (seed ${seed},
   const vault = await bed().vault();
   let model = new VaultModel();
   const taken: Step[] = [];
+  let count = 0;
   try {
-    for (let count = 0; count < steps; count += 1) {
+    for (; count < steps; count += 1) {
       model = await advance(controls, vault, { model, taken });
       await expectAsModelled(vault, model);
     }
   } catch (error) {
-    throw new Error(`seed ${seed}, after ${JSON.stringify(taken.slice(-4))}: ${String(error)}`, {
-      cause: error,
-    });
+    const last = JSON.stringify(taken.slice(-4));
+    throw new Error(`seed ${seed}, step ${count}, after ${last}: ${String(error)}`, { cause: error });
   } finally {
     await other.close();
   }
