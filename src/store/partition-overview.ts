@@ -44,10 +44,21 @@ const mendEveryMs: Millis = 60_000;
 export const templateKeyOf = (generation: string, kept: string | null | undefined): string =>
   kept?.startsWith(`${generation}-`) ? kept : generation;
 
-const spreadParser = parserOf("a reply of count-by-node", Type.Record(Type.String(), Type.Number()));
+const spreadParser = parserOf(
+  "a reply of count-by-node",
+  Type.Object({ counts: Type.Record(Type.String(), Type.Number()), after: Type.Optional(Type.String()) }),
+);
 
 /** What include/node/failing-nodes.lua and closed-nodes.lua keep of each node. */
 const notesParser = parserOf("notes of nodes", Type.Record(Type.String(), Type.Unknown()));
+
+const countsOf = (counted: readonly (readonly [string, number])[]): ReadonlyMap<NodeId, number> =>
+  new Map(
+    counted.flatMap(([node, count]) => {
+      const id = findNodeId(node);
+      return id ? [[id, count] as const] : [];
+    }),
+  );
 
 const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
 
@@ -112,16 +123,14 @@ export class RedisPartitionOverview implements PartitionOverview {
   }
 
   async spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
-    const { payload, at } = await this.scripts.run({ partition }, "count-by-node", {});
-    return {
-      ofNode: new Map(
-        Object.entries(spreadParser.json(payload)).flatMap(([node, count]) => {
-          const id = findNodeId(node);
-          return id ? [[id, count] as const] : [];
-        }),
-      ),
-      at,
-    };
+    const counted: (readonly [string, number])[] = [];
+    for (let after: string | undefined = ""; ;) {
+      const reply = await this.scripts.run({ partition }, "count-by-node", { after });
+      const piece = spreadParser.json(reply.payload);
+      counted.push(...Object.entries(piece.counts));
+      after = piece.after;
+      if (after === undefined) return { ofNode: countsOf(counted), at: reply.at };
+    }
   }
 
   async nodesOf(partition: Partition): Promise<ReadonlySet<NodeId>> {

@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import { spawnSync } from "node:child_process";
 import { setPriority } from "node:os";
 import { openScaling, gaugesOf } from "../../src/daemon/metrics.js";
 import { makeListSessions } from "../../src/lease/list-sessions.js";
@@ -57,8 +58,11 @@ export async function benchScale(): Promise<Report> {
 
 /** On a machine that others use, what Redis takes is to be its own time; only root may ask for that. */
 export function preferRedis(info: string): void {
+  const pid = Number(/^process_id:(\d+)/m.exec(info)?.[1]);
+  // No share of a busy processor is enough: another's slice in the middle of a script is longer than any.
+  if (spawnSync("chrt", ["--fifo", "--pid", "1", String(pid)]).status === 0) return;
   try {
-    setPriority(Number(/^process_id:(\d+)/m.exec(info)?.[1]), -10);
+    setPriority(pid, -10);
   } catch {
     console.error("Redis runs at the usual priority.");
   }
@@ -85,7 +89,7 @@ async function fill(bench: Bench): Promise<void> {
   const { bed, fleet, size, notes } = bench;
   await fleet.create();
   const before = bytesOf(await bed.redis.info("memory"));
-  await add(bench, "filling all pools", () => fleet.fillAll());
+  await add(bench, "filling all pools", () => fleet.stockAll());
   const bytes = bytesOf(await bed.redis.info("memory")) - before;
   notes.push(`Redis holds ${(bytes / size.browsers).toFixed(0)} bytes for each browser.`);
 }

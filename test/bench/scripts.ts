@@ -1,11 +1,11 @@
 import { setMaxListeners } from "node:events";
 import { startRedis } from "../support/store/redis.js";
-import { openStoreBed } from "../support/store/store-bed.js";
+import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 import { servedFences } from "./scale/acquires.js";
 import { costOf, type SlowScript } from "./scale/cost.js";
 import { SimulatedFleet } from "./scale/fleet.js";
-import { fleetSize, smallest } from "./scale/sizes.js";
-import { onceOnly, steps } from "./scale/steps.js";
+import { fleetSize } from "./scale/sizes.js";
+import { leasedAtOnce, onceOnly, parts } from "./scale/steps.js";
 import { preferRedis } from "./scale.js";
 import type { Report } from "./support/report.js";
 
@@ -22,31 +22,39 @@ export async function benchScripts(): Promise<Report> {
   const { nodes, largest } = fleetSize();
   const server = await startRedis();
   const bed = await openStoreBed(server, { project: "scripts", commandTimeoutMs: 600_000 });
-  const size = { ...fleetSize(), pools: 2, browsers: largest + smallest, largest };
-  const fleet = new SimulatedFleet(bed, size);
+  const fleet = new SimulatedFleet(bed, { ...fleetSize(), pools: 2, browsers: 3 * largest, largest: 1 });
   await bed.redis.info("server").then(preferRedis);
-  const stopEffects = fleet.serveEffects();
   const fences = await servedFences(server, bed);
   const found: Longest[] = [];
   try {
     await fleet.create();
-    await fleet.fillAll();
-    for (const [step, work] of Object.entries(steps)) {
-      await fleet.beatAll();
-      const { slow, tookMs } = await costOf(bed.redis, () => work(bed, fleet), loggedMicros);
-      found.push(...slow.map((one) => ({ ...one, step })));
-      console.error(`${step}: ${tookMs.toFixed(0)} ms`);
-      await fleet.settled();
-    }
+    for (const steps of parts) found.push(...(await measure(bed, { fleet, steps, size: largest })));
   } finally {
     fleet.stop();
-    stopEffects();
     await fences.close();
     await bed.close();
     await server.stop();
   }
   for (const [text, times] of fleet.faults) console.error(`failed ${times} times: ${text}`);
   return report(found, { nodes, largest });
+}
+
+async function measure(
+  bed: StoreBed,
+  { fleet, steps, size }: { fleet: SimulatedFleet; steps: (typeof parts)[number]; size: number },
+): Promise<readonly Longest[]> {
+  const partition = await fleet.addPool(size);
+  await fleet.stock(partition, size, leasedAtOnce);
+  const found: Longest[] = [];
+  for (const [step, work] of Object.entries(steps)) {
+    await fleet.beatAll();
+    const { slow, tookMs } = await costOf(bed.redis, () => work({ bed, fleet, partition }), loggedMicros);
+    found.push(...slow.map((one) => ({ ...one, step })));
+    console.error(`${step}: ${tookMs.toFixed(0)} ms`);
+  }
+  await fleet.settled();
+  await fleet.forget(partition);
+  return found;
 }
 
 function report(found: readonly Longest[], { nodes, largest }: { nodes: number; largest: number }): Report {

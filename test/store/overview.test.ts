@@ -50,6 +50,18 @@ onBoth("the index of browsers", ({ bed }) => {
     expect(await idsOn(pool, nodeB)).toEqual([]);
   });
 
+  test("counts all nodes, and reads all records, where these are more than one command gives", async () => {
+    const nodes = Array.from({ length: 450 }, (_, place) => `node-${place}` as NodeId);
+    const pool = await PoolBed.create(bed(), { size: 600 });
+    for (const node of nodes) await pool.claim(1, { node });
+    await pool.claim(150, { node: nodeA });
+    const { ofNode } = await bed().poolStore.spread(pool.partition);
+    expect(ofNode.size).toBe(451);
+    expect(nodes.filter((node) => ofNode.get(node) !== 1)).toEqual([]);
+    expect(ofNode.get(nodeA)).toBe(150);
+    expect(new Set((await pool.browsers()).map(({ id }) => id)).size).toBe(600);
+  });
+
   test("gives the browsers of a node, of which none stands for a node whose name begins alike", async () => {
     const pool = await PoolBed.create(bed(), { size: 4 });
     const one = await pool.launch(2, { node: "node" as NodeId });

@@ -1,13 +1,21 @@
 import { pause, systemClock } from "../../../src/base/clock.js";
-import { newNodeId, newPoolId, type NodeId, type Partition, partitionOf } from "../../../src/base/ids.js";
+import {
+  newBrowserId,
+  newLeaseId,
+  newNodeId,
+  newPoolId,
+  type NodeId,
+  type Partition,
+  partitionOf,
+} from "../../../src/base/ids.js";
+import type { Browser } from "../../../src/pool/browser.js";
 import { makeFill } from "../../../src/pool/fill.js";
-import { retireLeft } from "../../../src/pool/pool-operations.js";
-import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import { type Maintenance, makeMaintenance } from "../../../src/pool/maintenance.js";
 import { NodeCapacities } from "../../../src/pool/placement.js";
 import type { NodeFacts } from "../../../src/pool/ports/node-store.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
-import { poolConfig, request, type StoreBed, writeOf } from "../../support/store/store-bed.js";
+import { nodeKey, partitionKey, partitionParts } from "../../../src/store/redis/keys.js";
+import { candidateOn, poolConfig, request, type StoreBed, writeOf } from "../../support/store/store-bed.js";
 import { times } from "../support/runs.js";
 import { type FleetSize, smallest } from "./sizes.js";
 
@@ -25,6 +33,7 @@ export class SimulatedFleet {
   readonly maintenance: Maintenance;
   readonly faults = new Map<string, number>();
   #stopped = false;
+  #stocked = 0;
   readonly #beating = new Set<NodeId>();
   readonly #work = new Set<Promise<void>>();
   readonly #fill;
@@ -66,38 +75,17 @@ export class SimulatedFleet {
     for (const node of this.nodes) this.#beating.add(node);
     await this.beatAll();
     const each = Math.floor((browsers - largest - smallest) / (pools - 2));
-    for (const size of [largest, smallest, ...times(pools - 2).map(() => each)]) await this.#addPool(size);
+    for (const size of [largest, smallest, ...times(pools - 2).map(() => each)]) await this.addPool(size);
   }
 
-  async #addPool(size: number): Promise<void> {
+  async addPool(size: number): Promise<Partition> {
     const id = newPoolId();
     await this.bed.projects.addPool(id);
     const spec = poolConfig({ size, fill_rate_per_minute: fillRatePerMinute, name: `pool-${id}` });
     await this.bed.poolStore.createPool(partitionOf(id), { id, write: writeOf(spec), request: request() });
     await this.bed.projects.openPool(id);
     this.partitions.push(partitionOf(id));
-  }
-
-  /** Changes the large pool, or the one of that place. */
-  async update(
-    change: Partial<PoolSpec>,
-    { discard = false, place = 0 }: { discard?: boolean; place?: number } = {},
-  ): Promise<void> {
-    const partition = this.partitions[place];
-    const pool = partition && (await this.bed.poolStore.findPool(partition));
-    if (!pool) throw new Error(`there is no pool ${place}`);
-    const spec = { ...pool.spec, ...change };
-    const revised = pool.revisedAt === undefined ? {} : { revisedAt: pool.revisedAt };
-    await this.bed.poolStore.updatePool(partition, {
-      revision: pool.revision,
-      ...revised,
-      write: writeOf(spec),
-      isNewLaunch: discard,
-      isNewNetwork: false,
-      discard,
-      request: request(),
-    });
-    await retireLeft(this.bed.poolStore, partition, { isToSize: spec.size < pool.spec.size });
+    return partitionOf(id);
   }
 
   /** Fills every pool from nothing, all of them at once, as no fill rate would allow. */
@@ -111,6 +99,51 @@ export class SimulatedFleet {
         await this.settled();
       }
     }
+  }
+
+  /**
+   * Writes the browsers of an empty pool as a node writes again what Redis has forgotten, which takes a tenth
+   * of launching them, and their places on their nodes. `leased`: so many of them are.
+   */
+  async stock(partition: Partition, size: number, leased = 0): Promise<void> {
+    const { poolStore, dataset, reports } = this.bed;
+    const nextNode = (): NodeId => this.nodes[this.#stocked++ % this.nodes.length] ?? newNodeId();
+    const candidates = [candidateOn(partition, nextNode(), (await poolStore.now()) + 86_400_000)];
+    const [claimed] = await poolStore.claimLaunches(partition, { candidates, request: request() });
+    if (!claimed) throw new Error("nothing was claimed");
+    await reports.launched(claimed.id, claimed.claim, "{}");
+    const { claim: _, ...record } = claimed;
+    const browsers = times(size - 1).map((place): Browser => {
+      const own = { id: newBrowserId(partition), node: nextNode() };
+      if (place >= leased) return { ...record, ...own, state: "idle" };
+      const lease = { id: newLeaseId(), grantedAt: record.createdAt, timeoutSeconds: 600, registrations: 1 };
+      return { ...record, ...own, state: "leased", lease };
+    });
+    await dataset.restoreBrowsers(partition, browsers);
+    const place = `1 ${(await poolStore.now()) + 60_000}`;
+    const rooms = [claimed, ...browsers].map(({ id, node }) =>
+      this.bed.redis.hset(nodeKey(node, "room"), id, place),
+    );
+    await Promise.all(rooms);
+  }
+
+  /** Fills every pool. */
+  async stockAll(): Promise<void> {
+    const { browsers, largest, pools } = this.size;
+    const each = Math.floor((browsers - largest - smallest) / (pools - 2));
+    for (const [place, partition] of this.partitions.entries()) {
+      if (place % 200 === 0) await this.beatAll();
+      await this.stock(partition, [largest, smallest][place] ?? each);
+    }
+  }
+
+  /** Nothing of a pool is left, and nobody does anything of it. */
+  async forget(partition: Partition): Promise<void> {
+    this.partitions.splice(this.partitions.indexOf(partition), 1);
+    this.bed.jobs.splice(0);
+    const { project, redis } = this.bed;
+    await redis.unlink(partitionParts.map((part) => partitionKey(project, partition, part)));
+    await redis.unlink(this.nodes.map((node) => nodeKey(node, "room")));
   }
 
   async settled(): Promise<void> {

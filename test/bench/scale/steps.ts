@@ -1,180 +1,178 @@
-import {
-  type ControlId,
-  newBrowserId,
-  newLeaseId,
-  type Partition,
-  type PoolId,
-} from "../../../src/base/ids.js";
-import type { RefreshPlace } from "../../../src/pool/ports/pool-store.js";
+import { type ControlId, newBrowserId, newLeaseId, type Partition } from "../../../src/base/ids.js";
 import { retireLeft } from "../../../src/pool/pool-operations.js";
+import type { RefreshPlace } from "../../../src/pool/ports/pool-store.js";
+import type { PoolSpec } from "../../../src/spec/launch-template.js";
 import { partitionKey, type PartitionPart } from "../../../src/store/redis/keys.js";
-import { request, type StoreBed } from "../../support/store/store-bed.js";
+import { request, type StoreBed, writeOf } from "../../support/store/store-bed.js";
 import { times } from "../support/runs.js";
 import { lendOften } from "./acquires.js";
 import type { SimulatedFleet } from "./fleet.js";
 
-type Step = (bed: StoreBed, fleet: SimulatedFleet) => Promise<unknown>;
+interface Place {
+  readonly bed: StoreBed;
+  readonly fleet: SimulatedFleet;
+  readonly partition: Partition;
+}
+/** Steps that are done on one pool, one after the other. */
+type Steps = Readonly<Record<string, (place: Place) => Promise<unknown>>>;
 
 const control = "controlscale" as ControlId;
 const waitersOfPool = 1000;
-const leasedAtOnce = 2000;
+export const leasedAtOnce = 2000;
 
-const largeOf = ({ partitions: [large] }: SimulatedFleet): Partition => placed(large);
-const smallOf = ({ partitions: [, small] }: SimulatedFleet): Partition => placed(small);
-function placed<Value>(value: Value | undefined): Value {
-  if (value === undefined) throw new Error("the fleet has none");
-  return value;
-}
-
-const keyOf = (bed: StoreBed, partition: Partition, part: PartitionPart): string =>
+const keyOf = ({ bed, partition }: Place, part: PartitionPart): string =>
   partitionKey(bed.project, partition, part);
 
-async function ask(bed: StoreBed, partition: Partition, mayWait: boolean): Promise<void> {
-  const id = request();
-  const waiter = { id, lease: newLeaseId(), control, connection: id };
-  const pool = (await bed.poolStore.findTerms(partition))?.id as PoolId;
-  const reply = await bed.poolStore.acquire(partition, { pool, waiter, mayWait });
-  if (reply.kind === "granted") await bed.poolStore.confirm(partition, [waiter.lease]);
+async function waitInLine({ bed, fleet }: Place): Promise<Partition> {
+  const partition = await fleet.addPool(1);
+  const pool = (await bed.poolStore.findTerms(partition))?.id;
+  if (!pool) throw new Error("there is no such pool");
+  await Promise.all(
+    times(waitersOfPool).map(() => {
+      const id = request();
+      const waiter = { id, lease: newLeaseId(), control, connection: id };
+      return bed.poolStore.acquire(partition, { pool, waiter, mayWait: true });
+    }),
+  );
+  return partition;
 }
 
-async function askOften(
-  bed: StoreBed,
-  partition: Partition,
-  { count, mayWait }: { count: number; mayWait: boolean },
-): Promise<void> {
-  for (let asked = 0; asked < count; asked += 50)
-    await Promise.all(times(50).map(() => ask(bed, partition, mayWait)));
-}
-
-/** Ends browsers of the large pool, so that as many are lacking. */
-async function endSome(bed: StoreBed, partition: Partition, count: number): Promise<void> {
-  const ids = await bed.redis.zrange(keyOf(bed, partition, "idle"), "0", String(count - 1));
+/** Ends browsers, so that as many are lacking. */
+async function endSome(place: Place, count: number): Promise<void> {
+  const ids = await place.bed.redis.zrange(keyOf(place, "idle"), "0", String(count - 1));
+  const { reports } = place.bed;
   await Promise.all(
     ids.map(async (id) => {
-      const end = await bed.reports.end(id as never, "crashed", "simulated");
-      if (end.kind === "retiring") await bed.reports.gone(id as never, end.claim);
+      const end = await reports.end(id as never, "crashed", "simulated");
+      if (end.kind === "retiring") await reports.gone(id as never, end.claim);
     }),
   );
 }
 
-/** Everything that is asked of a large pool, each step on what the one before has left. */
-export const steps: Readonly<Record<string, Step>> = {
-  "acquires and releases": (bed, { partitions }) => lendOften(bed, partitions, { count: 300 }),
-  ticks: async (_, { maintenance }) => {
-    for (const name of ["fill", "reap", "recycle"] as const) await maintenance[name]();
+async function change(
+  { bed: { poolStore }, partition }: Place,
+  { spec: fields = {}, discard = false }: { spec?: Partial<PoolSpec>; discard?: boolean },
+): Promise<void> {
+  const pool = await poolStore.findPool(partition);
+  if (!pool) throw new Error("there is no such pool");
+  const spec = { ...pool.spec, ...fields };
+  const { revision } = pool;
+  const flags = { isNewLaunch: discard, isNewNetwork: false, discard, request: request() };
+  await poolStore.updatePool(partition, { revision, write: writeOf(spec), ...flags });
+  await retireLeft(poolStore, partition, { isToSize: spec.size < pool.spec.size });
+}
+
+const usual: Steps = {
+  "acquires and releases": ({ bed, partition }) => lendOften(bed, [partition, partition], { count: 150 }),
+  ticks: async ({ fleet }) => {
+    for (const name of ["fill", "reap", "recycle"] as const) await fleet.maintenance[name]();
   },
-  "a fill": async (bed, fleet) => {
-    await endSome(bed, largeOf(fleet), 1000);
-    await fleet.fillAll();
+  "a fill": async (place) => {
+    await endSome(place, 500);
+    await place.fleet.maintenance.fill();
+    await place.fleet.settled();
   },
-  readers: async (bed, fleet) => {
-    const partition = largeOf(fleet);
+  readers: async ({ bed, fleet, partition }) => {
     await bed.poolStore.browsers(partition);
     await bed.poolStore.findPool(partition);
     await bed.scaling.leasedByNode(partition);
-    await bed.nodes.living();
+    for (let count = 0; count < 5; count += 1) {
+      await bed.nodes.living();
+      await bed.poolStore.spread(partition);
+    }
     for (const node of fleet.nodes.slice(0, 20)) await bed.poolStore.browsersOf(partition, node);
   },
-  "a node's room": async (bed, fleet) => {
-    const living = await bed.nodes.living();
-    for (const node of living.slice(0, 20)) {
-      const id = newBrowserId(largeOf(fleet));
+  "a node's room": async ({ bed, partition }) => {
+    for (const node of (await bed.nodes.living()).slice(0, 20)) {
+      const id = newBrowserId(partition);
       await bed.nodes.reserveRoom(node, { id, bytes: 1 });
       await bed.nodes.freeRoom(node.id, id);
       await bed.nodes.sweepRooms(node.id);
     }
   },
-  "nodes that drain and go on": async (bed, fleet) => {
+  "nodes that drain and go on": async ({ bed, fleet, partition }) => {
     for (const node of fleet.nodes.slice(0, 10)) {
       const drains = { node, ms: 60_000 };
-      await bed.poolStore.recycle(largeOf(fleet), { maxLeases: null, drains, request: request() });
-      await bed.poolStore.reopenNode(largeOf(fleet), node);
+      await bed.poolStore.recycle(partition, { maxLeases: null, drains, request: request() });
+      await bed.poolStore.reopenNode(partition, node);
     }
   },
-  "nodes that are silent and answer": async (bed, fleet) => {
+  "nodes that are silent and answer": async ({ bed, fleet, partition }) => {
     for (const node of fleet.nodes.slice(10, 20)) {
-      await bed.poolStore.silenceNode(largeOf(fleet), node, 60_000);
-      await bed.poolStore.silenceNode(largeOf(fleet), node, 0);
+      await bed.poolStore.silenceNode(partition, node, 60_000);
+      await bed.poolStore.silenceNode(partition, node, 0);
     }
   },
-  "nodes that are lost": async (bed, fleet) => {
+  "nodes that are lost": async ({ bed, fleet, partition }) => {
     for (const node of fleet.nodes.slice(20, 40)) {
       const lost = { node, why: "node_lost", which: "lost", request: request() } as const;
-      await bed.poolStore.clearNode(largeOf(fleet), lost);
+      await bed.poolStore.clearNode(partition, lost);
     }
-    await bed.nodes.lost();
-    await fleet.fillAll();
   },
-  "a pool with 1,000 waiters, and its deletion": async (bed, fleet) => {
-    const partition = smallOf(fleet);
-    await askOften(bed, partition, { count: waitersOfPool, mayWait: true });
-    await bed.poolStore.beat(partition, control);
-    await fleet.maintenance.reap();
+  "1,000 waiters, and the deletion of their pool": async (place) => {
+    const { bed } = place;
+    const partition = await waitInLine(place);
+    for (let count = 0; count < 3; count += 1) await bed.poolStore.reap(partition);
     await bed.poolStore.deletePool(partition, { force: true, request: request() });
     await retireLeft(bed.poolStore, partition);
   },
-  "a recycling of all": async (bed, fleet) => {
-    const key = keyOf(bed, largeOf(fleet), "ageIndex");
-    await bed.redis.zunionstore(key, 1, key, "WEIGHTS", "0");
-    await fleet.maintenance.recycle();
-    await fleet.maintenance.reap();
+  "a recycling of all": async (place) => {
+    const key = keyOf(place, "ageIndex");
+    await place.bed.redis.zunionstore(key, 1, key, "WEIGHTS", "0");
+    await place.fleet.maintenance.recycle();
+    await place.fleet.maintenance.reap();
   },
-  "a refresh of all": async (bed, fleet) => {
-    const before = await bed.poolStore.now();
-    let after: RefreshPlace | undefined;
-    do {
-      const piece = { before, ...(after && { after }), request: request() };
-      after = await bed.poolStore.refresh(largeOf(fleet), piece);
-    } while (after.from !== undefined);
-    await fleet.fillAll();
-  },
-  "a flush": async (bed, fleet) => {
-    await bed.poolStore.flush(largeOf(fleet), request());
-    await retireLeft(bed.poolStore, largeOf(fleet));
-    await fleet.maintenance.reap();
-    await fleet.fillAll();
-  },
-  "a PATCH that discards all": async (_, fleet) => {
-    await fleet.update({ stealth: true }, { discard: true });
-    await fleet.maintenance.reap();
-    await fleet.fillAll();
-  },
-  "a PATCH to a size of 10, and back": async (_, fleet) => {
-    const size = fleet.size.largest;
-    await fleet.update({ size: 10 });
-    await fleet.update({ size });
-    await fleet.fillAll();
-  },
-  "another epoch": async (bed, fleet) => {
-    const partition = largeOf(fleet);
-    await bed.redis.hset(keyOf(bed, partition, "pool"), "replicationId", "0".repeat(40), "run", "another");
-    await fleet.maintenance.reap();
-    for (const node of fleet.nodes) {
-      const { browsers } = await bed.poolStore.browsersOf(partition, node);
-      const present = browsers.map(({ id }) => id);
-      await bed.reports.register(partition, { node, present, opened: [] });
-    }
-  },
-  "a move by another release": async (bed, fleet) => {
-    await bed.redis.xadd(keyOf(bed, largeOf(fleet), "events"), "*", "browser", "another");
-    await bed.poolStore.spread(largeOf(fleet));
-  },
-  "a clock that went back": async (bed, fleet) => {
-    const ahead = (await bed.poolStore.now()) + 60_000;
-    await bed.redis.xadd(keyOf(bed, largeOf(fleet), "events"), `${ahead}-1`, "browser", "another");
-    await fleet.maintenance.reap();
-  },
-  "a deletion by force, 2,000 of them leased": async (bed, fleet) => {
-    await askOften(bed, largeOf(fleet), { count: leasedAtOnce, mayWait: false });
-    await bed.poolStore.deletePool(largeOf(fleet), { force: true, request: request() });
-    await retireLeft(bed.poolStore, largeOf(fleet));
-    await fleet.settled();
+  "a flush": async ({ bed, partition }) => {
+    await bed.poolStore.flush(partition, request());
+    await retireLeft(bed.poolStore, partition);
+    await bed.poolStore.reap(partition);
   },
 };
 
+const rare: Steps = {
+  "another epoch": async (place) => {
+    const { bed, fleet, partition } = place;
+    await bed.redis.hset(keyOf(place, "pool"), "replicationId", "0".repeat(40), "run", "another");
+    await fleet.maintenance.reap();
+    for (const node of fleet.nodes.slice(0, 50)) {
+      const { browsers } = await bed.poolStore.browsersOf(partition, node);
+      await bed.reports.register(partition, { node, present: browsers.map(({ id }) => id), opened: [] });
+    }
+  },
+  "a move by another release": async (place) => {
+    await place.bed.redis.xadd(keyOf(place, "events"), "*", "browser", "another");
+    await place.bed.poolStore.spread(place.partition);
+  },
+  "a clock that went back": async (place) => {
+    const ahead = (await place.bed.poolStore.now()) + 60_000;
+    await place.bed.redis.xadd(keyOf(place, "events"), `${ahead}-1`, "browser", "another");
+    await place.bed.poolStore.reap(place.partition);
+  },
+};
+
+/** Everything that is asked of a large pool; each part begins with one of which all but 2,000 are idle. */
+export const parts: readonly Steps[] = [
+  usual,
+  {
+    "a refresh of all": async ({ bed, partition }) => {
+      const before = await bed.poolStore.now();
+      let after: RefreshPlace | undefined;
+      do {
+        const piece = { before, ...(after && { after }), request: request() };
+        after = await bed.poolStore.refresh(partition, piece);
+      } while (after.from !== undefined);
+    },
+  },
+  { "a PATCH that discards all": (place) => change(place, { discard: true }) },
+  { "a PATCH to a size of 10": (place) => change(place, { spec: { size: 10 } }) },
+  {
+    "a deletion by force": async ({ bed, partition }) => {
+      await bed.poolStore.deletePool(partition, { force: true, request: request() });
+      await retireLeft(bed.poolStore, partition);
+    },
+  },
+  rare,
+];
+
 /** What happens once after a fault or an upgrade, and looks at every browser of the pool for that. */
-export const onceOnly: ReadonlySet<string> = new Set([
-  "another epoch",
-  "a move by another release",
-  "a clock that went back",
-]);
+export const onceOnly: ReadonlySet<string> = new Set(Object.keys(rare));

@@ -76,6 +76,25 @@ onBoth("profiles at the end of leases", ({ bed }) => {
     },
   );
 
+  test("a refresh of a large pool retires all that is older in pieces, and lends what is newer meanwhile", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 260 });
+    const held = await pool.lend();
+    await pool.age(1000);
+    for (let count = 0; count < 3; count += 1) await bed().reports.end((await pool.lend()).id, "crashed", "");
+    const fresh = await pool.launch(3);
+    const before = (await pool.record(fresh[0] ?? held.id)).createdAt;
+    const first = await bed().poolStore.refresh(pool.partition, { before, request: request() });
+    expect(first).toMatchObject({ isClean: false, from: expect.any(String) });
+    expect(await pool.counts()).toMatchObject({ idle: 209 });
+    await pool.refresh(before);
+    expect(await pool.counts()).toMatchObject({ idle: 3, leased: 1 });
+    // What was in use meanwhile goes with a later one, which ends only when it has found nothing.
+    await pool.release(held);
+    await pool.refresh(before);
+    expect(await pool.counts()).toMatchObject({ idle: 3, leased: 0 });
+    for (const id of fresh) expect(await pool.state(id)).toBe("idle");
+  });
+
   test("a refresh retires what was claimed before the save, and a repeat nothing more", async () => {
     const pool = await PoolBed.create(bed(), { size: 3 });
     const [old] = await pool.launch(1);
