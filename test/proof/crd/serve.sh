@@ -43,8 +43,9 @@ serve() {
     sleep 1
   done
 }
-serve &
+# Bash would tell of each that is killed.
+serve 2>/dev/null &
 serve_pid=$!
-trap 'kill -KILL "$serve_pid" "$etcd_pid" "$(cat "$work/server.pid")" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'exec 2>/dev/null; kill -KILL "$serve_pid" "$etcd_pid" "$(cat "$work/server.pid")" 2>/dev/null || true; rm -rf "$work"' EXIT
 echo "$work"
 cat >/dev/null
