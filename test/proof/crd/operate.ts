@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { TestPools } from "../../support/kubernetes/pools.js";
 import { type Ask, merge, pools } from "./ask.js";
 
-const limitMs = 60_000;
+/** Other work on the machine is no failure. */
+const limitMs = 180_000;
 
 interface Server {
   readonly ask: Ask;
@@ -23,7 +24,7 @@ function startOperator({ work, port }: Server, apiUrl: string): ChildProcess {
   const [config, kubeConfig] = [join(work, "operator.json"), join(work, "kubeconfig")];
   writeFileSync(
     config,
-    JSON.stringify({ server: { port: 0 }, operator: { period_seconds: 2, request_limit_seconds: 2 } }),
+    JSON.stringify({ server: { port: 0 }, operator: { period_seconds: 2, request_limit_seconds: 5 } }),
   );
   const cluster = { server: `https://127.0.0.1:${port}`, "insecure-skip-tls-verify": true };
   const user = { "client-certificate": join(work, "client.crt"), "client-key": join(work, "client.key") };
