@@ -26,9 +26,19 @@ export async function until<T>(
 /** Shorter than a test may take, so that one which hangs tells for what it has waited. */
 const answerLimitMs = 100_000;
 
-/** Says so where an answer takes too long. It goes on waiting: some are asked for that nobody waits for. */
-export async function heard<T>(what: string, answer: Promise<T>): Promise<T> {
-  const late = setTimeout(() => console.error(`no answer in ${answerLimitMs} ms: ${what}`), answerLimitMs);
+/**
+ * Says so where an answer takes too long that may still come. It goes on waiting: some are asked for that
+ * nobody waits for.
+ */
+export async function heard<T>(
+  what: string,
+  answer: Promise<T>,
+  mayCome: () => boolean = () => true,
+): Promise<T> {
+  const tell = (): void => {
+    if (mayCome()) console.error(`no answer in ${answerLimitMs} ms: ${what}`);
+  };
+  const late = setTimeout(tell, answerLimitMs);
   late.unref();
   try {
     return await answer;

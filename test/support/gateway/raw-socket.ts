@@ -62,6 +62,6 @@ function watchMessages<Message>(socket: WebSocket): RawSocket<Message>["message"
       };
       watchers.add(watcher);
     });
-    return heard(what, coming);
+    return heard(what, coming, () => socket.readyState === WebSocket.OPEN);
   };
 }
