@@ -3,13 +3,9 @@ import { nextRoom, writeInto } from "../support/archive/extension-files.js";
 import { engines } from "../support/browser/chromium-kinds.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
+import { type Target, targetsOf } from "../support/gateway/page-beside-site.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
-interface Target {
-  readonly targetId: string;
-  readonly type: string;
-  readonly url: string;
-}
 const withExtensions = engines.filter(([, { engine }]) => engine === "chromium");
 
 describe.each(withExtensions)("a page of %s that is protected", (_, spec) => {
@@ -26,8 +22,7 @@ describe.each(withExtensions)("a page of %s that is protected", (_, spec) => {
     await browser.close();
   });
 
-  const targets = async (): Promise<readonly Target[]> =>
-    (await client.send("Target.getTargets")).result?.["targetInfos"] as Target[];
+  const targets = (): Promise<readonly Target[]> => targetsOf(client);
 
   /** The value in its time: a worker that is just being started anew may never answer. */
   const evaluate = (expression: string, session: string): Promise<unknown> =>

@@ -1,34 +1,30 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { kinds } from "../support/browser/chromium-kinds.js";
 import { until } from "../support/browser/chromium-until.js";
-import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
-import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
-import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import type { FillSite } from "../support/browser/fill/fill-bed.js";
+import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
+import { openPageBesideSite, type PageBesideSite } from "../support/gateway/page-beside-site.js";
+import type { RawCdp } from "../support/gateway/raw-cdp.js";
 
 const why = /is refused until the page's next navigation/;
 const goesBack = `<script>if (!sessionStorage.went) { sessionStorage.went = 1; history.back(); }</script>`;
 const body = `<form action="/next"><input id="user"></form><p id="echo"></p><iframe src="/frame"></iframe>`;
 
 describe.each(kinds)("a page of %s that is protected", (_, spec) => {
+  let bed: PageBesideSite;
   let browser: GatewayBrowser;
   let site: FillSite;
   let client: RawCdp;
   let page: string;
   let session: string;
   beforeAll(async () => {
-    [browser, site] = await Promise.all([openGatewayBrowser(spec), openFillSite()]);
+    bed = await openPageBesideSite(spec);
+    ({ browser, site, client, page } = bed);
     site.serve({ body, others: { "/frame": "a frame", "/next": "next", "/back": goesBack } });
-    client = await connectRaw(browser.url());
-    const { result } = await client.send("Target.getTargets");
-    const infos = result?.["targetInfos"] as { readonly targetId: string; readonly type: string }[];
-    page = infos.find(({ type }) => type === "page")?.targetId ?? "";
     session = await client.attach(page);
     await client.send("Page.enable", {}, session);
   });
-  afterAll(async () => {
-    await browser.close();
-    await site.close();
-  });
+  afterAll(() => bed.close());
   beforeEach(() => open("/"));
 
   async function open(path: string): Promise<void> {

@@ -1,37 +1,35 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { kinds } from "../support/browser/chromium-kinds.js";
 import { until } from "../support/browser/chromium-until.js";
-import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
-import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
+import type { FillSite } from "../support/browser/fill/fill-bed.js";
+import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
+import {
+  openPageBesideSite,
+  type PageBesideSite,
+  type Target,
+  targetsOf,
+} from "../support/gateway/page-beside-site.js";
 import { connectBidi } from "../support/gateway/raw-bidi.js";
-import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import type { RawCdp } from "../support/gateway/raw-cdp.js";
 
-interface Target {
-  readonly targetId: string;
-  readonly type: string;
-  readonly url: string;
-}
 /** A click anywhere runs what the page has been told to do. */
 const body = `<input id="user"><div style="position: fixed; inset: 0" onmousedown="onclicked()"></div>`;
 
 describe.each(kinds)("a page of %s that is protected", (_, spec) => {
+  let bed: PageBesideSite;
   let browser: GatewayBrowser;
   let site: FillSite;
   let client: RawCdp;
   let page: string;
   let session: string;
   beforeAll(async () => {
-    [browser, site] = await Promise.all([openGatewayBrowser(spec), openFillSite()]);
+    bed = await openPageBesideSite(spec);
+    ({ browser, site, client, page } = bed);
     site.serve({ body, others: { "/popup": "popup", "/late": "late", "/frame": "frame" } });
-    client = await connectRaw(browser.url());
-    page = (await targets()).find(({ type }) => type === "page")?.targetId ?? "";
     session = await client.attach(page);
     await client.send("Page.enable", {}, session);
   });
-  afterAll(async () => {
-    await browser.close();
-    await site.close();
-  });
+  afterAll(() => bed.close());
   beforeEach(async () => {
     browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
     for (const { targetId, type } of await targets())
@@ -45,8 +43,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     await client.evaluate(`user.value = "secret-1"`, session);
   });
 
-  const targets = async (): Promise<readonly Target[]> =>
-    (await client.send("Target.getTargets")).result?.["targetInfos"] as Target[];
+  const targets = (): Promise<readonly Target[]> => targetsOf(client);
   const targetAt = (path: string): Promise<Target> =>
     until(`a target at ${path}`, async () => (await targets()).find(({ url }) => url.endsWith(path)));
   const attached = async (path: string): Promise<string> =>

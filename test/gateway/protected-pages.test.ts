@@ -1,31 +1,27 @@
 import { chromium as playwright, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
+import type { FillSite } from "../support/browser/fill/fill-bed.js";
 import { login } from "../support/browser/fill/fill-case.js";
 import { kinds } from "../support/browser/chromium-kinds.js";
 import { until } from "../support/browser/chromium-until.js";
-import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
+import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
+import { openPageBesideSite, type PageBesideSite } from "../support/gateway/page-beside-site.js";
 import { connectBidi } from "../support/gateway/raw-bidi.js";
-import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import type { RawCdp } from "../support/gateway/raw-cdp.js";
 
 const why = /is refused until the page's next navigation/;
 
 describe.each(kinds)("a page of %s that is protected", (_, spec) => {
+  let bed: PageBesideSite;
   let browser: GatewayBrowser;
   let site: FillSite;
   let client: RawCdp;
   let target: string;
   beforeAll(async () => {
-    [browser, site] = await Promise.all([openGatewayBrowser(spec), openFillSite()]);
-    client = await connectRaw(browser.url());
-    const { result } = await client.send("Target.getTargets");
-    const infos = result?.["targetInfos"] as { readonly targetId: string; readonly type: string }[];
-    target = infos.find(({ type }) => type === "page")?.targetId ?? "";
+    bed = await openPageBesideSite(spec);
+    ({ browser, site, client, page: target } = bed);
   });
-  afterAll(async () => {
-    await browser.close();
-    await site.close();
-  });
+  afterAll(() => bed.close());
   beforeEach(() => {
     site.serve({
       body: `${login}<script>onclick = () => history.pushState(0, "", "/step-2")</script>`,

@@ -1,35 +1,16 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { totpCodeOf } from "../../../src/base/crypto/totp.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
-import type { BrowserHost } from "../../../src/browser/host.js";
 import type { PageFill } from "../../../src/spec/page-fill.js";
 import { DrivenClock } from "../../support/driven-clock.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
-import { openTestHost } from "../../support/browser/chromium-host.js";
 import { engines } from "../../support/browser/chromium-kinds.js";
-import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { until } from "../../support/browser/chromium-until.js";
-import {
-  fillBy,
-  fillOf,
-  type FillSite,
-  openFillSite,
-  pausedPipe,
-  shorten,
-  valuesOf,
-} from "../../support/browser/fill/fill-bed.js";
+import { fillBy, fillOf, pausedPipe, shorten, valuesOf } from "../../support/browser/fill/fill-bed.js";
 import { login } from "../../support/browser/fill/fill-case.js";
+import { useFilledChromium } from "../../support/browser/fill/filled-chromium.js";
 
-let host: BrowserHost;
-let site: FillSite;
-beforeAll(async () => {
-  [host, site] = await Promise.all([openTestHost(), openFillSite()]);
-});
-const { launch, killAll } = makeLauncher(() => host);
-afterAll(async () => {
-  await killAll();
-  await Promise.all([host.close(), site.close()]);
-});
+const bed = useFilledChromium();
 
 const fields = [
   ["#user", "secret-1"],
@@ -45,15 +26,15 @@ describe.each(engines)("%s", (_, spec) => {
   let session: string;
   let page: string;
   beforeAll(async () => {
-    chromium = await launch(spec);
+    chromium = await bed.launch(spec);
     client = new PipeClient(chromium);
     page = (await client.targets())[0]?.targetId ?? "";
   });
   beforeEach(async () => {
     session = await client.attach(page);
-    site.serve({ body: login, others: { "/other": login } });
+    bed.site.serve({ body: login, others: { "/other": login } });
     await client.open("about:blank", session);
-    await client.open(`${site.here}/?step=1#form`, session);
+    await client.open(`${bed.site.here}/?step=1#form`, session);
   });
   afterEach(async () => {
     const others = (await client.targets()).filter(({ targetId }) => targetId !== page);
@@ -68,33 +49,33 @@ describe.each(engines)("%s", (_, spec) => {
 
   test("a page is named by its whole address, with query and fragment", async () => {
     for (const page_url of [
-      `${site.here}/`,
-      `${site.here}/?step=1`,
-      `${site.here}/?step=1#other`,
+      `${bed.site.here}/`,
+      `${bed.site.here}/?step=1`,
+      `${bed.site.here}/?step=1#other`,
       "about:blank",
     ])
       expect(await fill({ page_url })).toEqual(refusedAs("page_not_found"));
     expect(await values()).toEqual({});
-    expect(await fill({ page_url: `${site.here}/?step=1#form` })).toEqual(done);
+    expect(await fill({ page_url: `${bed.site.here}/?step=1#form` })).toEqual(done);
     expect(await values()).toEqual(both);
   });
 
   test("of two pages one has to be named, and two of one address cannot be told apart", async () => {
     const open = (url: string) => client.send("Target.createTarget", { url });
-    const { targetId: other } = await open(`${site.here}/other`);
+    const { targetId: other } = await open(`${bed.site.here}/other`);
     await until("it is open", async () => (await client.targets()).some(({ url }) => url.endsWith("/other")));
     expect(await fill()).toEqual(refusedAs("ambiguous_page"));
     const otherSession = await client.attach(String(other));
     await until("it is there", () => client.evaluate("document.readyState === 'complete'", otherSession));
     await client.send("Target.detachFromTarget", { sessionId: otherSession });
-    expect(await fill({ page_url: `${site.here}/other` })).toEqual(done);
+    expect(await fill({ page_url: `${bed.site.here}/other` })).toEqual(done);
     expect(await client.evaluate("user.value + password.value", session)).toBe("");
-    await open(`${site.here}/other`);
+    await open(`${bed.site.here}/other`);
     await until(
       "it is open",
       async () => (await client.targets()).filter(({ url }) => url.endsWith("/other")).length === 2,
     );
-    expect(await fill({ page_url: `${site.here}/other` })).toEqual(refusedAs("ambiguous_page"));
+    expect(await fill({ page_url: `${bed.site.here}/other` })).toEqual(refusedAs("ambiguous_page"));
   });
 
   test("what is no selector is refused before anything is written", async () => {
@@ -112,15 +93,15 @@ describe.each(engines)("%s", (_, spec) => {
   });
 
   test("values go where they may, and nowhere else: the page and the frame are both asked", async () => {
-    expect(await fill({ allowed_origins: ["https://a.example", site.other] })).toEqual(
+    expect(await fill({ allowed_origins: ["https://a.example", bed.site.other] })).toEqual(
       refusedAs("destination_denied"),
     );
-    site.serve({ body: `<iframe src="{other}/other"></iframe>`, others: { "/other": login } });
-    await client.open(`${site.here}/`, session);
-    for (const allowed of [[site.here], [site.other], []])
+    bed.site.serve({ body: `<iframe src="{other}/other"></iframe>`, others: { "/other": login } });
+    await client.open(`${bed.site.here}/`, session);
+    for (const allowed of [[bed.site.here], [bed.site.other], []])
       expect(await fill({ allowed_origins: allowed })).toEqual(refusedAs("destination_denied"));
     expect(await values()).toEqual({});
-    expect(await fill({ allowed_origins: [site.here, site.other] })).toEqual(done);
+    expect(await fill({ allowed_origins: [bed.site.here, bed.site.other] })).toEqual(done);
     expect(await values()).toEqual(both);
   });
 
@@ -158,14 +139,14 @@ describe.each(engines)("%s", (_, spec) => {
   });
 
   test("a page that is closed before the write is not written, one that goes in its turn is not known", async () => {
-    const { targetId } = await client.send("Target.createTarget", { url: `${site.here}/other` });
+    const { targetId } = await client.send("Target.createTarget", { url: `${bed.site.here}/other` });
     const other = await client.attach(String(targetId));
     await until("it is there", () => client.evaluate("document.readyState === 'complete'", other));
     const pipe = pausedPipe(chromium.pipe, "this.write(", async () => {
       await client.send("Target.closeTarget", { targetId });
       await until("it is gone", async () => (await client.targets()).length === 1);
     });
-    const outcome = await fillBy(pipe, { ...fillOf({ fields }), page_url: `${site.here}/other` });
+    const outcome = await fillBy(pipe, { ...fillOf({ fields }), page_url: `${bed.site.here}/other` });
     expect(shorten(outcome)).toEqual({
       status: "failed",
       outcomes: ["failed target_changed", "not_attempted"],

@@ -1,38 +1,27 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Chromium } from "../../../src/browser/chromium.js";
-import type { BrowserHost } from "../../../src/browser/host.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
-import { openTestHost } from "../../support/browser/chromium-host.js";
 import { engines } from "../../support/browser/chromium-kinds.js";
-import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { until } from "../../support/browser/chromium-until.js";
-import { fillBy, fillOf, type FillSite, openFillSite, shorten } from "../../support/browser/fill/fill-bed.js";
+import { fillBy, fillOf, shorten } from "../../support/browser/fill/fill-bed.js";
 import { login } from "../../support/browser/fill/fill-case.js";
+import { useFilledChromium } from "../../support/browser/fill/filled-chromium.js";
 
-let host: BrowserHost;
-let site: FillSite;
-beforeAll(async () => {
-  [host, site] = await Promise.all([openTestHost(), openFillSite()]);
-  site.serve({ body: login });
-});
-const { launch, killAll } = makeLauncher(() => host);
-afterAll(async () => {
-  await killAll();
-  await Promise.all([host.close(), site.close()]);
-});
+const bed = useFilledChromium();
+beforeAll(() => bed.site.serve({ body: login }));
 
 describe.each(engines)("a page of %s", (_, spec) => {
   let chromium: Chromium;
   let client: PipeClient;
   let session: string;
   beforeAll(async () => {
-    chromium = await launch(spec);
+    chromium = await bed.launch(spec);
     client = new PipeClient(chromium);
   });
   beforeEach(async () => {
     session = await client.attach();
     await client.open("about:blank", session);
-    await client.open(`${site.here}/`, session);
+    await client.open(`${bed.site.here}/`, session);
   });
   afterEach(() => client.send("Target.detachFromTarget", { sessionId: session }));
 

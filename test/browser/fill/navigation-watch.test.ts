@@ -1,27 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { Cdp } from "../../../src/browser/cdp/cdp.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import { watchNavigation } from "../../../src/browser/fill/navigation-watch.js";
-import type { BrowserHost } from "../../../src/browser/host.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
-import { openTestHost } from "../../support/browser/chromium-host.js";
 import { engines } from "../../support/browser/chromium-kinds.js";
-import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { until } from "../../support/browser/chromium-until.js";
-import { type FillSite, openFillSite, pausedPipe } from "../../support/browser/fill/fill-bed.js";
+import { pausedPipe } from "../../support/browser/fill/fill-bed.js";
+import { useFilledChromium } from "../../support/browser/fill/filled-chromium.js";
 
-let host: BrowserHost;
-let site: FillSite;
-beforeAll(async () => {
-  [host, site] = await Promise.all([openTestHost(), openFillSite()]);
-  site.serve({ body: `<input id="user" name="user">`, others: { "/next": "next", "/last": "last" } });
-});
-const { launch, killAll } = makeLauncher(() => host);
-afterAll(async () => {
-  await killAll();
-  await Promise.all([host.close(), site.close()]);
-});
+const bed = useFilledChromium();
+beforeAll(() =>
+  bed.site.serve({ body: `<input id="user" name="user">`, others: { "/next": "next", "/last": "last" } }),
+);
 
 const soon = <T>(what: string, holds: () => Promise<T> | T) => until(what, holds, 10_000);
 
@@ -31,14 +22,14 @@ describe.each(engines)("%s", (_, spec) => {
   let session: string;
   let page: string;
   beforeAll(async () => {
-    chromium = await launch(spec);
+    chromium = await bed.launch(spec);
     client = new PipeClient(chromium);
     page = (await client.targets())[0]?.targetId ?? "";
     session = await client.attach(page);
   });
   beforeEach(async () => {
     await client.open("about:blank", session);
-    await client.open(`${site.here}/`, session);
+    await client.open(`${bed.site.here}/`, session);
     await client.evaluate(`user.value = "secret-1"`, session);
   });
 
@@ -68,17 +59,17 @@ describe.each(engines)("%s", (_, spec) => {
       await client.evaluate("history.back()", session).catch(() => {});
       await soon("it is back", async () => (await shown()) === "/secret-1");
     });
-    await client.send("Page.navigate", { url: `${site.here}/next` }, session);
+    await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
     await soon("it is back, and its history is clear", async () => (await countEntries()) === 1);
     expect([await shown(), seen.isOver]).toEqual(["/secret-1", false]);
-    await client.open(`${site.here}/last`, session);
+    await client.open(`${bed.site.here}/last`, session);
     await soon("it is over", () => seen.isOver);
     expect(await countEntries()).toBe(1);
   });
 
   test("a page that goes on at once to another document is one no more", async () => {
-    const seen = await watched(() => client.open(`${site.here}/last`, session));
-    await client.send("Page.navigate", { url: `${site.here}/next` }, session);
+    const seen = await watched(() => client.open(`${bed.site.here}/last`, session));
+    await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
     await soon("it is over", () => seen.isOver);
     expect([await shown(), await countEntries()]).toEqual(["/last", 1]);
   });
@@ -93,12 +84,12 @@ describe.each(engines)("%s", (_, spec) => {
         await until("it is stopped", isStopped, 1000).catch(() => {});
       }
     });
-    await client.open(`${site.here}/next`, session);
+    await client.open(`${bed.site.here}/next`, session);
     await soon("Chromium has refused for long", () => seen.tries > 82);
     expect(seen.isOver).toBe(false);
     await client.send("Fetch.disable", {}, session);
     await client.send("Page.stopLoading", {}, session);
-    await client.open(`${site.here}/last`, session);
+    await client.open(`${bed.site.here}/last`, session);
     await soon("it is over", () => seen.isOver);
     expect(await countEntries()).toBe(1);
   });
