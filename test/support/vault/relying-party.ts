@@ -22,7 +22,8 @@ const coseKey = (x: Buffer, y: Buffer): Uint8Array<ArrayBuffer> =>
     ...y,
   ]);
 
-export function openRelyingParty(origin: string): RelyingParty {
+/** `limitMs`: how long a page waits for its assertion. */
+export function openRelyingParty(origin: string, limitMs = 2000): RelyingParty {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const { x = "", y = "" } = publicKey.export({ format: "jwk" });
   const id = randomBytes(16).toString("base64url");
@@ -43,14 +44,14 @@ export function openRelyingParty(origin: string): RelyingParty {
     },
     async challenge() {
       const options = await generateAuthenticationOptions({ rpID: rpId, userVerification: "required" });
-      const given = JSON.stringify({ ...options, timeout: 2000 });
+      const given = JSON.stringify({ ...options, timeout: limitMs });
       return {
         // Chromium with windows asks its user where it has no passkey, for as long as it takes.
         script: `Promise.race([
           navigator.credentials.get({
             publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(${given}),
           }).then((found) => JSON.stringify(found.toJSON()), (error) => error.name),
-          new Promise((resolve) => setTimeout(resolve, 2500, "no answer")),
+          new Promise((resolve) => setTimeout(resolve, ${limitMs + 500}, "no answer")),
         ])`,
         async verify(answer) {
           const { verified, authenticationInfo } = await verifyAuthenticationResponse({
