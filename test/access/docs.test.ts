@@ -42,7 +42,6 @@ test("the keys of docs/access.md are made by the commands printed there, and are
   const lifeOf = ({ created_at: from, expires_at: to }: typeof printed) => Date.parse(to) - Date.parse(from);
   expect(lifeOf(first)).toBe(lifeOf(printed));
 
-  await daemon.call("POST /profiles", { name: "login" });
   const { key } = JSON.parse(await typed(daemon, policy));
   const agent = async (operation: string, body?: object): Promise<number> =>
     (await new DaemonClient(daemon.url, key).call(operation, body)).status;
