@@ -7,9 +7,13 @@ const chromium = "chromium";
 
 type Phase = "running" | "gave_up";
 
+interface Crashed extends Pick<Watched, "telemetry"> {
+  readonly chromium: Pick<Chromium, "pid">;
+}
+
 /** Tells the holder that Chromium has ended by itself, or could not be started again. */
-export function tellCrash({ telemetry }: Pick<Watched, "telemetry">, phase: Phase): void {
-  const data = { service_name: chromium, phase };
+export function tellCrash({ telemetry, chromium: { pid } }: Crashed, phase: Phase): void {
+  const data = { service_name: chromium, phase, ...(phase === "running" && { pid }) };
   const source = { kind: "local_process" } as const;
   telemetry.capture?.sink.emit({ type: "service_crashed", category: "system", source, data });
 }

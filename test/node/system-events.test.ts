@@ -41,7 +41,8 @@ test("a browser that crashes is told to its holder, and to nobody without a leas
   const lease = newLeaseId();
   slot?.activity.begin(lease);
   slot?.captures(lease, { telemetry: system.telemetry });
-  for (const { pid } of node.launched) process.kill(pid, "SIGKILL");
+  const pid = slot?.chromium.pid;
+  for (const launched of node.launched) process.kill(launched.pid, "SIGKILL");
   await until("both ends", () => node?.slots.all().length === 0);
   await until("the event", () => all().length > 0);
   expect(all()).toMatchObject([
@@ -49,7 +50,7 @@ test("a browser that crashes is told to its holder, and to nobody without a leas
       type: "service_crashed",
       category: "system",
       source: { kind: "local_process" },
-      data: { service_name: "chromium", phase: "running" },
+      data: { service_name: "chromium", phase: "running", pid },
     },
   ]);
 });

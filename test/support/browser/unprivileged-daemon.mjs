@@ -12,7 +12,7 @@ const { Cdp } = await load("src/browser/cdp/cdp.js");
 const { openHost } = await load("src/browser/host.js");
 const { openLaunch } = await load("src/browser/launch.js");
 const { sweepLeftovers } = await load("src/browser/sweep.js");
-const { mapperProgram } = await load("src/gateway/bidi/mapper-program.js");
+const { mapperProgram } = await load("src/gateway/bidi/running-mapper.js");
 
 const launchChromium = async (...how) => await (await openLaunch(...how)).start();
 

@@ -119,6 +119,10 @@ test("of what Playwright, Puppeteer and BiDi clients type, open, run and upload 
   const told = new Set(ofBidi.map(({ type, data }) => data["method"] ?? type));
   for (const word of ["cdp_connect", "Page.navigate", "Input.dispatchKeyEvent", "Input.dispatchMouseEvent"])
     expect([...told]).toContain(word);
+  // The secret was typed key by key: not one of them is told by what it types.
+  const keys = events.filter(({ data }) => data["method"] === "Input.dispatchKeyEvent");
+  expect(keys.length).toBeGreaterThanOrEqual(2 * secret.length);
+  expect(JSON.stringify(keys)).not.toMatch(/:"(?:.|Key.|Digit.)"/u);
   const bytes = Buffer.concat(receiver.requests.map((request) => request.bytes)).toString("latin1");
   const forms = [secret, encodeURIComponent(file), file, Buffer.from(secret).toString("base64")];
   for (const form of forms) for (const where of [text, streamed, bytes]) expect(where).not.toContain(form);
