@@ -1,8 +1,11 @@
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { makeSeal } from "../../../src/audit/seal.js";
+import { openConfig } from "../../../src/config/config.js";
 import { valueOf } from "../../support/audit/export-bed.js";
 import { deliveryOf, exportWorlds, hourMs, paths } from "../../support/audit/export-world.js";
+import { repository } from "../../support/documentation.js";
+import { DrivenClock } from "../../support/driven-clock.js";
 
 const inWorld = exportWorlds();
 const inCluster = exportWorlds({ cluster: true });
@@ -81,6 +84,37 @@ test("a window is held back until its time has come, and the cursor waits with i
     const soon = { windows: { windowMs: 1000, holdMs: -5000 } };
     await deliveryOf({ exports, log }, soon).deliver(id);
     expect(cloud.lines().map(({ path }) => path)).toEqual(["/old", "/new"]);
+  }));
+
+/** As a daemon cuts and holds the log unless it is told otherwise. */
+function usualWindows(): { readonly windowMs: number; readonly holdMs: number } {
+  const opened = openConfig({ packageRoot: repository, env: {} });
+  if (opened.kind === "refused") throw new Error(opened.faults.join());
+  return opened.config.audit.export;
+}
+
+test("unless settings say otherwise a window is delivered ten minutes after its end, and not a millisecond before", () =>
+  inWorld(async ({ log, cloud, exports }) => {
+    const { windowMs, holdMs } = usualWindows();
+    const end = Math.floor((Date.now() - 2 * hourMs) / windowMs) * windowMs;
+    await log.oldEntry({ path: "/last", recordedAt: end - 1, at: end - 1 });
+    await log.oldEntry({ path: "/next", recordedAt: end, at: end });
+    const { id } = await exports.trusting();
+    await exports.activate(id, 4 * hourMs);
+    const clock = new DrivenClock();
+    const driven = { clock, windows: { windowMs, holdMs }, destinations: { now: async () => clock.now() } };
+    const { deliver } = deliveryOf({ exports, log }, driven);
+    const deliveredAfter = async (passedMs: number): Promise<readonly string[]> => {
+      await clock.advance(passedMs);
+      await deliver(id);
+      return cloud.lines().map(({ path }) => path);
+    };
+    const tenMinutesMs = 600_000;
+    expect(await deliveredAfter(end + tenMinutesMs - 1)).toEqual([]);
+    expect(await deliveredAfter(1)).toEqual(["/last"]);
+    // What came in at the very end is of the next window, which is held as long.
+    expect(await deliveredAfter(windowMs - 1)).toEqual(["/last"]);
+    expect(await deliveredAfter(1)).toEqual(["/last", "/next"]);
   }));
 
 test("what is recorded before an activation, or during a pause, is delivered by none that comes after", () =>

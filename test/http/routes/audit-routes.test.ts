@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { NewEntry } from "../../../src/audit/entry.js";
 import type { AuditReader } from "../../../src/audit/read-page.js";
+import type { AuditChunkQuery, AuditQuery } from "../../../src/http/schemas/requests.js";
 import { type AuditBed, newEntry, openAuditBed } from "../../support/audit/audit-bed.js";
 import { key, send, sharedServer } from "../../support/http/http-server.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
@@ -12,16 +14,21 @@ let stores: StoreBed;
 let bed: AuditBed;
 const auditLog: AuditReader = { page: (ask) => bed.reader.page(ask), chunk: (ask) => bed.reader.chunk(ask) };
 const server = sharedServer({}, { auditLog });
-const users = ["ann", "bob", "cleo", "ann"];
+const hourMs = 3_600_000;
+/** By number, as their paths have them; each filter has some that fit and some that do not. */
+const recorded: readonly Partial<NewEntry>[] = [
+  { userId: "ann", email: "ann@remuda.invalid" },
+  { userId: "bob", email: "bob@Elsewhere.invalid", authStrategy: "oauth", status: 404 },
+  { userId: "cleo", authStrategy: "dashboard", method: "DELETE", clientIp: "2001:db8::c1e0" },
+  { userId: "ann", email: "ann@remuda.invalid", method: "POST", status: 201 },
+  // Its request has come before the range that the tests ask for.
+  { userId: "dan", receivedAt: -2 * hourMs },
+];
 beforeAll(async () => {
   redis = await startRedis();
   stores = await openStoreBed(redis, { project: "audit-routes" });
   bed = await openAuditBed(stores);
-  await bed.append(
-    users.map((userId, index) =>
-      newEntry({ userId, path: `/browsers/${index}`, method: index === 2 ? "DELETE" : "GET" }),
-    ),
-  );
+  await bed.append(recorded.map((entry, index) => newEntry({ path: `/browsers/${index}`, ...entry })));
 });
 afterAll(async () => {
   await bed.close();
@@ -29,11 +36,8 @@ afterAll(async () => {
   await redis.stop();
 });
 
-const hourMs = 3_600_000;
-const range = {
-  start: new Date(Date.now() - hourMs).toISOString(),
-  end: new Date(Date.now() + hourMs).toISOString(),
-};
+const hoursFromNow = (hours: number): string => new Date(Date.now() + hours * hourMs).toISOString();
+const range = { start: hoursFromNow(-1), end: hoursFromNow(1) };
 const queryOf = (over: Readonly<Record<string, string>>): string =>
   new URLSearchParams({ ...range, ...over }).toString();
 
@@ -50,8 +54,8 @@ async function chunkOf(over: Readonly<Record<string, string>>): Promise<Chunk> {
 const sumOf = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 const pathsIn = (text: string): string[] =>
   text
-    .trimEnd()
     .split("\n")
+    .filter((line) => line !== "")
     .map((line) => (JSON.parse(line) as { path: string }).path);
 
 test.each([
@@ -91,6 +95,34 @@ const listed = async (over: Readonly<Record<string, string>>): Promise<string[]>
   expect(status).toBe(200);
   return (body as { path: string }[]).map(({ path }) => path);
 };
+
+type Filter = Exclude<
+  keyof typeof AuditQuery.properties | keyof typeof AuditChunkQuery.properties,
+  "limit" | "page_token" | "cursor" | "format"
+>;
+/** Which entries, newest first, a filter's values select. */
+const selects: Readonly<Record<Filter, Readonly<Record<string, readonly number[]>>>> = {
+  start: { [hoursFromNow(-3)]: [4, 3, 2, 1, 0], [hoursFromNow(0.5)]: [] },
+  end: { [hoursFromNow(-0.5)]: [], [hoursFromNow(0.5)]: [3, 2, 1, 0] },
+  auth_strategy: { api_key: [3, 0], oauth: [1], dashboard: [2] },
+  service: { api: [3, 2, 1, 0], browsers: [] },
+  method: { GET: [1, 0], delete: [2] },
+  exclude_method: { GET: [3, 2], "get,Delete": [3] },
+  search: { "ROWSERS/2": [2], cLe: [2], "bob@elsewhere": [1], "DB8::C1": [2], 404: [1] },
+  search_user_id: { ann: [3, 0], "bob,cleo": [2, 1] },
+};
+
+test.each(Object.entries(selects))(
+  "%s selects the entries that fit and no others, in lists and in chunks",
+  async (filter, values) => {
+    for (const [value, found] of Object.entries(values)) {
+      const paths = found.map((index) => `/browsers/${index}`);
+      expect(await listed({ [filter]: value }), value).toEqual(paths);
+      const { bytes } = await chunkOf({ [filter]: value, format: "jsonl" });
+      expect(pathsIn(bytes.toString()), value).toEqual(paths);
+    }
+  },
+);
 
 test("entries of named users are found beside those that a search finds, in lists and in chunks", async () => {
   expect(await listed({ search_user_id: "ann" })).toEqual(["/browsers/3", "/browsers/0"]);
