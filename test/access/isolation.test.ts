@@ -9,7 +9,15 @@ import {
   sharedFilledProjects,
   upload,
 } from "../support/access/filled-projects.js";
-import { type FilledProject, partsOf, type Row, rows } from "../support/access/project-rows.js";
+import {
+  type FilledProject,
+  missing,
+  nameOnlyIn,
+  nowhere,
+  partsOf,
+  type Row,
+  rows,
+} from "../support/access/project-rows.js";
 
 const bed = sharedFilledProjects();
 const ask = (project: string, path: string, asked?: Asked): Promise<Answer> =>
@@ -23,11 +31,17 @@ const askers: readonly ((own: FilledProject) => Asker)[] = [
   ({ key }) => ({ bearer: key }),
 ];
 
-/** What a body names that is not there. */
-const isUnknown = /: there is no (such proxy|profile|extension|OTLP destination|vault)/;
+const naming = (path: string, text: string): string => path.replaceAll(/\{\w+\}/g, text);
+
+/** An answer without what was named in its request. */
+const withoutNames = ({ status, body }: Answer, { ids, project }: FilledProject): string =>
+  [...ids, nameOnlyIn(project)].reduce(
+    (text, name) => text.replaceAll(name, "that"),
+    `${status} ${JSON.stringify(body)}`,
+  );
 
 /** What is wrong with what the operation does in `own` with ids of `other`. */
-async function faultOf(
+async function faultsOf(
   { id, method, path }: Operation,
   row: Row,
   { asker, own, other }: { asker: Asker; own: FilledProject; other: FilledProject },
@@ -43,19 +57,31 @@ async function faultOf(
       return isOwn ? [] : [`${where}: shows ${ids.join(", ")}`];
     }
     case "named": {
-      const url = path.replace(/\{\w+\}/, other[row.of]);
-      const got = await bed.ask(asker, url, { method, ...partsOf(row.body?.(other)) });
-      const isHidden = got.status === 404 && String(got.body.code).endsWith("_not_found");
-      return isHidden ? [] : [`${where}: ${got.status} ${JSON.stringify(got.body)}`];
+      // Pools, and what they have lent, are called the same in every project.
+      const isNamed = row.of !== "pool" && row.of !== "session";
+      const texts = [other[row.of], ...(isNamed ? [nameOnlyIn(other.project)] : [])];
+      const got = await Promise.all(
+        texts.map((text) => bed.ask(asker, naming(path, text), { method, ...partsOf(row.body?.(other)) })),
+      );
+      return got.flatMap(({ status, body }) =>
+        status === 404 && body.code === missing[row.of]
+          ? []
+          : [`${where}: ${status} ${JSON.stringify(body)}`],
+      );
     }
     case "refers": {
-      const got = await Promise.all(
-        row.bodies.map((body) => bed.ask(asker, path, { method, body: body(other) })),
-      );
-      return got.flatMap(({ status, body }, at) =>
-        status === 400 && isUnknown.test(JSON.stringify(body.details))
+      const url = row.of ? naming(path, own[row.of]) : path;
+      const told = (to: FilledProject): Promise<readonly string[]> =>
+        Promise.all(
+          row.bodies.map(async (body) =>
+            withoutNames(await bed.ask(asker, url, { method, body: body(to) }), to),
+          ),
+        );
+      const [foreign, unknown] = [await told(other), await told(nowhere)];
+      return foreign.flatMap((text, at) =>
+        row.told.test(text) && text === unknown[at]
           ? []
-          : [`${where}, reference ${at}: ${status} ${JSON.stringify(body)}`],
+          : [`${where}, reference ${at}: ${text}, where nothing is so called: ${unknown[at]}`],
       );
     }
   }
@@ -72,8 +98,8 @@ test("whatever an operation names of another project is not there, and nothing o
   const before = await bed.everything();
   const faults: string[] = [];
   for (const { operation, ...who } of tried) {
-    const row = rows[operation.id];
-    if (row) faults.push(...(await faultOf(operation, row, who)));
+    for (const row of [rows[operation.id] ?? []].flat())
+      faults.push(...(await faultsOf(operation, row, who)));
   }
   expect(faults).toEqual([]);
   expect(await bed.everything()).toEqual(before);
@@ -128,12 +154,14 @@ test("a name in a body means what bears it in the request's own project", async 
 
 test("a pool of one's own gives back no browser of another project", async () => {
   for (const [own, other] of bed.pairs) {
-    const given = { method: "POST", body: { session_id: other.session } };
-    expect(await ask(own.project, `/browser_pools/${own.pool}/release`, given)).toMatchObject({
-      status: 404,
-      body: { code: "browser_not_found" },
-    });
-    expect(await ask(other.project, `/browsers/${other.session}`)).toMatchObject({ status: 200 });
+    for (const session_id of [other.session, other.onDemand]) {
+      const given = { method: "POST", body: { session_id } };
+      expect(await ask(own.project, `/browser_pools/${own.pool}/release`, given)).toMatchObject({
+        status: 404,
+        body: { code: "browser_not_found" },
+      });
+      expect(await ask(other.project, `/browsers/${session_id}`)).toMatchObject({ status: 200 });
+    }
   }
 });
 

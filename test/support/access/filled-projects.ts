@@ -147,8 +147,10 @@ export class FilledProjects {
     const pool = await this.make(there, "/browser_pools", { body });
     const acquired = { name: "same", acquire_timeout_seconds: 50 };
     const session = await this.make(there, "/browser_pools/same/acquire", { body: acquired });
-    const ids = new Set([...Object.values(same), ...Object.values(only), pool, session]);
-    return { project, key, pool, session, ...same, ids };
+    const created = { name: nameOnlyIn(project), headless: true, timeout_seconds: 3600 };
+    const onDemand = await this.make(there, "/browsers", { body: created });
+    const ids = new Set([...Object.values(same), ...Object.values(only), pool, session, onDemand]);
+    return { project, key, pool, session, onDemand, ...same, ids };
   }
 
   async #register(there: Asker, name: string) {
