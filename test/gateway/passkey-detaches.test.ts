@@ -6,9 +6,7 @@ import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { findProtocol } from "../support/gateway/installed-protocol.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
-import { openRelyingParty, type RelyingParty } from "../support/vault/relying-party.js";
-
-const base64 = (text = ""): string => Buffer.from(text, "base64url").toString("base64");
+import { credentialOf, openRelyingParty, type RelyingParty } from "../support/vault/relying-party.js";
 
 describe.each(kinds)("%s, while a passkey is armed", (_, spec) => {
   let browser: GatewayBrowser;
@@ -32,16 +30,7 @@ describe.each(kinds)("%s, while a passkey is armed", (_, spec) => {
     staying = await connectRaw(browser.url());
     at = await staying.attach();
     await open(`${site.other}/`);
-    const { passkey } = party;
-    disarm = await browser.chromium.armPasskey({
-      rpId: "localhost",
-      userName: "me",
-      userDisplayName: "Me",
-      credentialId: base64(passkey["credentialId"]),
-      privateKey: base64(passkey["key"]),
-      userHandle: base64(passkey["userHandle"]),
-      signCount: 0,
-    });
+    disarm = await browser.chromium.armPasskey(credentialOf(party));
   });
   afterEach(async () => {
     await disarm();

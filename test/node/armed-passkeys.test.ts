@@ -1,9 +1,10 @@
 import { afterEach, expect, test } from "vitest";
 import { type LeaseId, newLeaseId, newRequestId } from "../../src/base/ids.js";
 import type { PasskeyChange } from "../../src/node/armed-passkeys.js";
+import type { PasskeyCredential } from "../../src/browser/passkeys/page-authenticators.js";
 import type { Slot } from "../../src/node/slot.js";
 import { fillOwner } from "../../src/spec/page-fill.js";
-import { openRelyingParty } from "../support/vault/relying-party.js";
+import { credentialOf, openRelyingParty } from "../support/vault/relying-party.js";
 import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { PoolBed } from "../support/store/pool-bed.js";
 
@@ -14,19 +15,7 @@ afterEach(async () => {
   node = undefined;
 });
 
-const base64 = (text = ""): string => Buffer.from(text, "base64url").toString("base64");
-function credential(): NonNullable<PasskeyChange["credential"]> {
-  const { passkey } = openRelyingParty("http://localhost");
-  return {
-    rpId: "localhost",
-    userName: "me",
-    userDisplayName: "Me",
-    credentialId: base64(passkey["credentialId"]),
-    privateKey: base64(passkey["key"]),
-    userHandle: base64(passkey["userHandle"]),
-    signCount: 0,
-  };
-}
+const credential = (): PasskeyCredential => credentialOf(openRelyingParty("http://localhost"));
 
 interface Lent {
   readonly bed: NodeBed;

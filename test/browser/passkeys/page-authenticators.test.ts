@@ -2,10 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Chromium } from "../../../src/browser/chromium.js";
 import { systemClock } from "../../../src/base/clock.js";
 import { Cdp } from "../../../src/browser/cdp/cdp.js";
-import {
-  PageAuthenticators,
-  type PasskeyCredential,
-} from "../../../src/browser/passkeys/page-authenticators.js";
+import { PageAuthenticators } from "../../../src/browser/passkeys/page-authenticators.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { openTestHost, silentLog } from "../../support/browser/chromium-host.js";
@@ -13,7 +10,7 @@ import { kinds } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type FillSite, openFillSite } from "../../support/browser/fill/fill-bed.js";
-import { openRelyingParty, type RelyingParty } from "../../support/vault/relying-party.js";
+import { credentialOf, openRelyingParty, type RelyingParty } from "../../support/vault/relying-party.js";
 
 let host: BrowserHost;
 let site: FillSite;
@@ -24,18 +21,6 @@ const { launch, killAll } = makeLauncher(() => host);
 afterAll(async () => {
   await killAll();
   await Promise.all([host.close(), site.close()]);
-});
-
-const base64 = (text = ""): string => Buffer.from(text, "base64url").toString("base64");
-
-const credentialOf = ({ passkey }: RelyingParty, signCount: number): PasskeyCredential => ({
-  rpId: "localhost",
-  userName: "me",
-  userDisplayName: "Me",
-  credentialId: base64(passkey["credentialId"]),
-  privateKey: base64(passkey["key"]),
-  userHandle: base64(passkey["userHandle"]),
-  signCount,
 });
 
 describe.each(kinds)("%s", (_, spec) => {

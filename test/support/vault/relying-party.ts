@@ -1,5 +1,6 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { generateAuthenticationOptions, verifyAuthenticationResponse } from "@simplewebauthn/server";
+import type { PasskeyCredential } from "../../../src/browser/passkeys/page-authenticators.js";
 
 /** A site that one signs in to with a passkey (@simplewebauthn/server), and that of its only user. */
 export interface RelyingParty {
@@ -68,3 +69,19 @@ export function openRelyingParty(origin: string, limitMs = 2000): RelyingParty {
     },
   };
 }
+
+const base64 = (text = ""): string => Buffer.from(text, "base64url").toString("base64");
+
+/** Its passkey as a browser is armed with it. */
+export const credentialOf = (
+  { passkey }: Pick<RelyingParty, "passkey">,
+  signCount = 0,
+): PasskeyCredential => ({
+  rpId: "localhost",
+  userName: "me",
+  userDisplayName: "Me",
+  credentialId: base64(passkey["credentialId"]),
+  privateKey: base64(passkey["key"]),
+  userHandle: base64(passkey["userHandle"]),
+  signCount,
+});

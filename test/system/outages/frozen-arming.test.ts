@@ -1,4 +1,4 @@
-import { chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type FillSite, openFillSite } from "../../support/browser/fill/fill-bed.js";
 import { until } from "../../support/browser/chromium-until.js";
@@ -8,6 +8,7 @@ import type { Got } from "../../support/http/http-server.js";
 import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 import { openRelyingParty, type RelyingParty } from "../../support/vault/relying-party.js";
+import { openVaultSession, type VaultSession } from "../../support/vault/vault-session.js";
 
 const path = "/vaults/logins/items/site";
 
@@ -40,28 +41,7 @@ afterEach(async () => {
   await redis.stop();
 });
 
-interface Opened {
-  readonly id: string;
-  readonly page: Page;
-  close(): Promise<void>;
-}
-async function opened(): Promise<Opened> {
-  const session = await other.call("POST /browsers", { headless: true, vaults: [{ name: "logins" }] });
-  expect(session, session.text).toMatchObject({ status: 200 });
-  const browser = await chromium.connectOverCDP(String(session.body.cdp_ws_url));
-  const page = browser.contexts()[0]?.pages()[0];
-  if (!page) throw new Error("no page");
-  await page.goto(`${site.other}/`);
-  const id = String(session.body.session_id);
-  return {
-    id,
-    page,
-    async close() {
-      await browser.close();
-      await other.call(`DELETE /browsers/${id}`);
-    },
-  };
-}
+const opened = (): Promise<VaultSession> => openVaultSession(other, `${site.other}/`);
 async function signIn(page: Page): Promise<boolean | string> {
   const { script, verify } = await party.challenge();
   const answer = String(await page.evaluate(script));
