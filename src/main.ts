@@ -17,6 +17,8 @@ function refuse(lines: readonly string[]): number {
   return exitCodes.refused;
 }
 
+const say = (text: string): void => void process.stdout.write(text);
+
 async function serve(config: Config): Promise<number> {
   // Loaded late: what a wrong configuration or --help is answered with needs none of it.
   const { startOf } = await import("./daemon/roles.js");
@@ -27,7 +29,7 @@ async function serve(config: Config): Promise<number> {
   if (!(await shortenSlices())) log.info({}, "time slices stay as they are");
   const limits = { stopMs: config.drain.limitMs + config.stop.limitMs, hurriedMs: config.stop.hurriedMs };
   try {
-    return await runDaemon(startOf(config), { log, clock: systemClock, signals: process, limits });
+    return await runDaemon(startOf(config), { log, clock: systemClock, signals: process, limits, say });
   } finally {
     await close(config.log.flushLimitMs);
   }
@@ -40,14 +42,14 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(`${helpText()}\n`);
     return exitCodes.asked;
   }
-  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  const sayLine = (line: string): void => say(`${line}\n`);
   if (asked.kind === "verify-audit") {
     const { verifyAudit } = await import("./daemon/verify-audit.js");
-    return await verifyAudit(asked.args, say);
+    return await verifyAudit(asked.args, sayLine);
   }
   if (asked.kind === "rewrap-vaults") {
     const { rewrapCommand } = await import("./daemon/rewrap-vaults.js");
-    return await rewrapCommand(asked.args, say);
+    return await rewrapCommand(asked.args, sayLine);
   }
   const opened = openConfig({ packageRoot, ...asked });
   if (opened.kind === "opened") return await serve(opened.config);

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Refusal } from "./say.mjs";
 import { runQuietly } from "./spawn.mjs";
@@ -14,6 +15,17 @@ export function findRepeat(args) {
     throw new Refusal(`usage: npm run check -- --repeat N FILE…   (N from 1 to ${most})`);
   }
   return { times, filters };
+}
+
+/** Refuses names of no test file, each run of which would find nothing; what follows an option is not one. */
+export function refuseUnknown(root, filters) {
+  const options = filters.findIndex((filter) => filter.startsWith("-"));
+  const names = options < 0 ? filters : filters.slice(0, options);
+  const files = readdirSync(join(root, "test"), { recursive: true })
+    .filter((file) => file.endsWith(".test.ts"))
+    .map((file) => join(root, "test", file).toLowerCase());
+  const unknown = names.filter((name) => !files.some((file) => file.includes(name.toLowerCase())));
+  if (unknown.length > 0) throw new Refusal(`No test file has ${unknown.join(" or ")} in its path.`);
 }
 
 /** Keeps one processor busy until it is told to stop, or this process has ended. */
@@ -35,6 +47,7 @@ function loadProcessor() {
  * code.
  */
 export async function repeatTests(root, { times, filters }) {
+  refuseUnknown(root, filters);
   const stop = loadProcessor();
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
   let failed = 0;

@@ -12,6 +12,8 @@ export interface ProcessContext {
   readonly hurry: AbortSignal;
   /** Stops the daemon because of a fault it cannot go on with, such as the death of its private Redis. */
   readonly fail: (error: unknown) => void;
+  /** Prints for whoever has started it; undefined where nobody reads that. */
+  readonly say?: ((text: string) => void) | undefined;
 }
 
 /** A start that throws has stopped what it had started. */
@@ -29,6 +31,7 @@ interface Around {
   readonly signals: SignalSource;
   /** `stopMs` runs from the first signal to the end, `hurriedMs` from the second. */
   readonly limits: { readonly stopMs: Millis; readonly hurriedMs: Millis };
+  readonly say?: ProcessContext["say"];
 }
 
 // A terminal's Ctrl-C reaches us twice where npm passes it on as well (docs/deployment.md#stopping).
@@ -93,10 +96,11 @@ async function timeUp(ending: Ending, { clock, limits }: Around): Promise<"late"
 async function startUnlessStopped(
   start: Start,
   ending: Ending,
-  { log, clock }: Around,
+  { log, clock, say }: Around,
 ): Promise<Stops | undefined> {
   try {
-    return await start({ log, clock, stopping: ending.stopping, hurry: ending.hurry, fail: ending.fail });
+    const { stopping, hurry, fail } = ending;
+    return await start({ log, clock, stopping, hurry, fail, say });
   } catch (error) {
     if (!ending.stopping.aborted) throw error;
     log.warn({ error }, "start was interrupted");

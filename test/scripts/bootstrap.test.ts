@@ -17,6 +17,9 @@ interface Parts {
     needsOfIsolationProof(args: readonly string[]): { required: string[] };
     tools: Record<"chromium" | "shell", { places: string[] }>;
   };
+  "repeat.mjs": {
+    repeatTests(root: string, repeat: { times: number; filters: readonly string[] }): Promise<number>;
+  };
   "checks.mjs": {
     countTests(report: object, code: number): { passed: number; failed: number };
     trackedSources(root: string): readonly string[];
@@ -27,6 +30,7 @@ const part = <Name extends keyof Parts>(name: Name): Promise<Parts[Name]> =>
 const { hasPackages } = await part("packages.mjs");
 const { build, digestOf } = await part("build.mjs");
 const { commandFor, needsOfConfig, needsOfIsolationProof, tools } = await part("system.mjs");
+const { repeatTests } = await part("repeat.mjs");
 const { countTests, trackedSources } = await part("checks.mjs");
 
 let directory: string;
@@ -81,6 +85,15 @@ describe("commands", () => {
       "simulate",
     ])
       expect(scripts[name]).toBe(`exec node scripts/bootstrap.mjs ${name}`);
+  });
+});
+
+describe("a repeated check", () => {
+  test("of a file that is not there says so, and runs nothing", async () => {
+    const filters = ["test/scripts/bootstrap", "missing-file", "-t", "no name"];
+    await expect(repeatTests(root, { times: 3, filters })).rejects.toThrow(
+      "No test file has missing-file in its path.",
+    );
   });
 });
 

@@ -1,11 +1,17 @@
+import { execFile } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { bound } from "../support/bound.js";
 import { until } from "../support/browser/chromium-until.js";
 import { startDaemon } from "../support/daemon/daemon.js";
 import { spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { send } from "../support/http/http-server.js";
+
+/** Where the packages are that a pasted script imports. */
+const root = join(import.meta.dirname, "../..");
 
 test("a first start draws its keys, fills the declared pools and says how to go on; the next finds all as it was left", async () => {
   const pools = [{ name: "herd", size: 1, headless: true }];
@@ -32,6 +38,23 @@ test("a first start draws its keys, fills the declared pools and says how to go 
   await until("what differs told", () => /"fields":\["size"\].*declared pool differs/.test(second.log));
   expect(first.log + second.log).not.toContain(first.apiKey);
   await second.stop(first.log);
+});
+
+test("a start without pools says how to go on too, and what it prints works", async () => {
+  const place = new DaemonPlace({ drawsKeys: true });
+  const daemon = await spawnDaemon(place);
+  const script = await until(
+    "the script",
+    () => /( {2}import \{ chromium \}[^]*?await ask\("DELETE".*)\n/.exec(daemon.log)?.[1],
+  );
+  expect(daemon.log).toContain(`curl -X POST ${daemon.url}/browsers`);
+  expect(daemon.log).not.toContain("/browser_pools/");
+  const [program = "", ...args] = bound(process.execPath, "--input-type=module", "-e", script);
+  const env = { PATH: process.env["PATH"], REMUDA_API_KEY: daemon.apiKey };
+  const { stdout } = await promisify(execFile)(program, args, { cwd: root, env });
+  expect(stdout).toBe("Hello from Remuda\n");
+  expect((await daemon.call("GET /browsers")).body).toEqual([]);
+  await daemon.stop();
 });
 
 test("a port that is taken and an engine that is not there end a start with the setting to change, without a stack", async () => {

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { takeCensus } from "../support/browser/chromium-census.js";
 import { until } from "../support/browser/chromium-until.js";
-import { redisPidIn } from "../support/daemon/daemon.js";
+import { redisPidIn } from "../support/daemon/said.js";
 import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Helper, startHelper } from "../support/processes.js";
+import { urlIn } from "../../support/daemon/said.js";
 
 const main = join(import.meta.dirname, "../../../src/main.js");
 const fleet = join(import.meta.dirname, "fleet.js");
@@ -44,14 +45,7 @@ export async function startDeployment(redisUrl: string): Promise<Deployment> {
     await rm(directory, { recursive: true, force: true });
   };
   try {
-    const control = await startHelper({
-      file: main,
-      environment: environment("control"),
-      find: (line) => {
-        const { msg, url } = JSON.parse(line) as { msg?: string; url?: string };
-        return msg === "listening" ? url : undefined;
-      },
-    });
+    const control = await startHelper({ file: main, environment: environment("control"), find: urlIn });
     helpers.push(control);
     helpers.push(
       await startHelper({

@@ -5,6 +5,7 @@ import { pause, systemClock } from "../../../src/base/clock.js";
 import { privateRedisPathsOf } from "../../../src/store/private/paths.js";
 import type { CpuGroup } from "./cpu.js";
 import { Line } from "./line.js";
+import { redisPidIn, urlIn } from "../../support/daemon/said.js";
 import { startHelper } from "./processes.js";
 
 export const apiKey = "a-key-of-the-benches";
@@ -79,13 +80,8 @@ export async function startDaemon({ executable, group, sections }: Settings = {}
       ...(executable === undefined ? {} : { REMUDA_CHROMIUM: executable }),
     },
     find: (line) => {
-      const {
-        msg,
-        redisPid: pid,
-        url,
-      } = JSON.parse(line) as { msg?: string; redisPid?: number; url?: string };
-      redisPid = pid ?? redisPid;
-      return msg === "listening" ? url : undefined;
+      redisPid ||= redisPidIn(line);
+      return urlIn(line);
     },
   });
   const asking = await Line.open(helper.said, apiKey);

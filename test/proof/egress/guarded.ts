@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Kind } from "../arguments.js";
 import { startHelper } from "../../bench/support/processes.js";
 import { workspaceOf } from "../../support/browser/browser-processes.js";
+import { urlIn } from "../../support/daemon/said.js";
 import { startRedis } from "../../support/store/redis.js";
 import { zipBytes } from "../../support/archive/zip-bytes.js";
 import {
@@ -127,11 +128,6 @@ async function makeOwnedBy(uid: number, prefix: string): Promise<string> {
   await chmod(path, 0o755);
   if (isRoot) await chown(path, uid, uid);
   return path;
-}
-
-function urlIn(line: string): string | undefined {
-  const { msg, url } = JSON.parse(line) as { msg?: string; url?: string };
-  return msg === "listening" ? url : undefined;
 }
 
 const listening = "0A";

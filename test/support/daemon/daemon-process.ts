@@ -6,8 +6,9 @@ import { isLiving } from "../living.js";
 import { bound } from "../bound.js";
 import { compiled } from "../compiled.js";
 import { until } from "../browser/chromium-until.js";
-import { assertNothingLeft, DaemonClient, redisPidIn, urlIn } from "./daemon.js";
+import { assertNothingLeft, DaemonClient } from "./daemon.js";
 import type { DaemonPlace } from "./daemon-settings.js";
+import { redisPidIn, urlIn } from "./said.js";
 
 /** The daemon of this moment, as a build would put it. */
 const main = join(compiled, "src/main.js");

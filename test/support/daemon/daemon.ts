@@ -7,6 +7,7 @@ import { until } from "../browser/chromium-until.js";
 import { compiled } from "../compiled.js";
 import { isLiving } from "../living.js";
 import { clusterSecret, DaemonPlace, encryptionKey, type DaemonOptions } from "./daemon-settings.js";
+import { redisPidIn, urlIn } from "./said.js";
 import { type Got, key, send, type Sent } from "../http/http-server.js";
 
 /** What a test does to a daemon, wherever that runs. */
@@ -182,10 +183,3 @@ function killRedis(log: string): void {
   const pid = redisPidIn(log);
   if (isLiving(pid)) process.kill(pid, "SIGKILL");
 }
-
-/** The private Redis that a daemon has said it started. */
-export const redisPidIn = (log: string): number => Number(/"redisPid":(\d+)/.exec(log)?.[1]);
-
-/** The address it has said that it listens on. */
-export const urlIn = (log: string): string | undefined =>
-  /"url":"([^"]+)"[^\n]*"msg":"listening"/.exec(log)?.[1];

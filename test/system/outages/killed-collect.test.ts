@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { redisPidIn } from "../../support/daemon/daemon.js";
+import { redisPidIn } from "../../support/daemon/said.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { send } from "../../support/http/http-server.js";

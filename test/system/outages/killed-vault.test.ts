@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { redisPidIn } from "../../support/daemon/daemon.js";
+import { redisPidIn } from "../../support/daemon/said.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 
