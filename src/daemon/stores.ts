@@ -88,8 +88,8 @@ export const launchClaimMs = ({ launchLimitMs }: Config["node"]): Millis => laun
 export const lateAfterMs = ({ beatPeriodMs, lostAfterMs }: Config["node"]): Millis =>
   Math.min(Math.max(3 * beatPeriodMs, 2000), lostAfterMs / 2);
 
-/** Some tens of microseconds each, and more for those that are leased. */
-const retiredAtOnce = 50;
+/** Some tens of microseconds each, and more for those that are leased: no such script takes 5 ms. */
+const retiredAtOnce = 20;
 
 const limitsOf = ({ acquire, fill, limits, node, recycle, tombstones, vault }: Config): StoreLimits => ({
   maxWaiters: acquire.maxWaiters,

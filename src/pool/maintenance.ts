@@ -114,7 +114,7 @@ function makeSweep(ports: MaintenancePorts): () => Promise<void> {
 /** What one script marks at most, as recycle.lua says. */
 const markedAtOnce = 50;
 /** More than this is left to the next tick. */
-const mostPieces = 40;
+const mostPieces = 100;
 
 async function recyclePartition(
   { poolStore, maxLeases }: MaintenancePorts,

@@ -195,7 +195,7 @@ export const makeGetPool =
     findOne(ports, ref);
 
 /** More than these pieces are left to the ticks; they are some 100,000 browsers. */
-const mostRetiring = 2000;
+const mostRetiring = 5000;
 
 /**
  * Retires what a pool is rid of, in pieces between which others are served: what was discarded, what is above

@@ -40,8 +40,8 @@ async function refresh(
   if (savedAt !== undefined) await refreshAll(poolStore, partition, savedAt);
 }
 
-/** One script looks at 200 browsers; the rest of a larger pool than this many is left to the next tick. */
-const mostPieces = 1000;
+/** One script looks at 200 browsers, or retires 20; what more pieces would take is left to the next tick. */
+const mostPieces = 5000;
 
 async function refreshAll(poolStore: PoolStore, partition: Partition, before: Millis): Promise<void> {
   let after: RefreshPlace | undefined;

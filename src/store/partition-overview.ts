@@ -79,7 +79,10 @@ export class RedisPartitionOverview implements PartitionOverview {
     const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
     if (kept && agoMs < mendEveryMs && (await this.#stampOf(partition, node)) === kept.stamp)
       return { browsers: kept.browsers, at: kept.at + agoMs };
-    const reply = await this.scripts.run({ partition }, "node-browsers", { node, known: kept?.stamp ?? "" });
+    const reply = await this.scripts.runIndexed({ partition }, "node-browsers", {
+      node,
+      known: kept?.stamp ?? "",
+    });
     const { at } = reply;
     const read = kept && reply.kind === "same" ? kept : parseOwn(reply.payload);
     this.#own.set(place, { ...read, at, readAt: systemClock.monotonic() });
@@ -125,7 +128,7 @@ export class RedisPartitionOverview implements PartitionOverview {
   async spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {
     const counted: (readonly [string, number])[] = [];
     for (let after: string | undefined = ""; ;) {
-      const reply = await this.scripts.run({ partition }, "count-by-node", { after });
+      const reply = await this.scripts.runIndexed({ partition }, "count-by-node", { after });
       const piece = spreadParser.json(reply.payload);
       counted.push(...Object.entries(piece.counts));
       after = piece.after;

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { DeferredAdmission, JudgedKey } from "../access/principal.js";
 import type { Millis } from "../base/clock.js";
-import type { Refusal } from "../base/errors.js";
+import { type Refusal, RemudaError } from "../base/errors.js";
 import {
   type LeaseId,
   type Partition,
@@ -48,6 +48,9 @@ interface KeysOfPartition {
   readonly shared: SharedKeys;
 }
 
+/** Pieces of an index: more than any partition has browsers. */
+const mostIndexPieces = 10_000;
+
 export const flag = (value: boolean): string => (value ? "1" : "0");
 
 /** Runs scripts and plain commands on partitions. `unnamed` is the project of those that name none. */
@@ -74,6 +77,22 @@ export class PartitionScripts {
     const reply = await this.store.call(name, { keys, args, sharedArgs: this.#limits });
     if (reply.effects !== "") await this.effects.carryOut(target.partition, reply.effects);
     return reply;
+  }
+
+  /**
+   * The same for what goes by the index of the partition: where that is made anew, each call makes a piece of
+   * it, and others are served in between.
+   */
+  async runIndexed<const Name extends ScriptName>(
+    target: ScriptTarget,
+    name: Name,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
+    for (let piece = 0; piece < mostIndexPieces; piece += 1) {
+      const reply = await this.run(target, name, args);
+      if (reply.kind !== "indexing") return reply;
+    }
+    throw new RemudaError("store_unavailable");
   }
 
   /** The same for whoever may be let in by the script itself. A refusal says why they are not. */

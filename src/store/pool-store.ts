@@ -211,7 +211,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
   async recycle(partition: Partition, ask: Parameters<PoolStore["recycle"]>[1]): Promise<number> {
     const { maxLeases, drains, request } = ask;
     const args = { maxLeases: maxLeases ?? "", node: drains?.node ?? "", drainMs: drains?.ms ?? 0 };
-    return Number((await this.scripts.run({ partition, request }, "recycle", args)).payload);
+    return Number((await this.scripts.runIndexed({ partition, request }, "recycle", args)).payload);
   }
 
   async silenceNode(partition: Partition, node: NodeId, silentMs: Millis): Promise<void> {
@@ -231,7 +231,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     let [request, total] = [ask.request, 0];
     // Records of a lost node are gone after each piece, others are counted anew by the next.
     for (let piece = 0; piece < mostPieces; piece += 1) {
-      const reply = await this.scripts.run({ partition, request }, "clear-node", args);
+      const reply = await this.scripts.runIndexed({ partition, request }, "clear-node", args);
       const { count, isMore } = clearedParser.json(reply.payload);
       total = which === "lost" ? total + count : count;
       if (!isMore) break;

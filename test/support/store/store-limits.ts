@@ -13,7 +13,7 @@ export const defaultLimits: StoreLimits = {
   retryWindowMs: 120_000,
   // Every end of a lease is noted, so that a recycling may ask for any number.
   maxLeases: 1,
-  retiredAtOnce: 50,
+  retiredAtOnce: 20,
   eventsKept: 10_000,
   eventsKeptInAll: 200_000,
   launchPickupMs: 60_000,

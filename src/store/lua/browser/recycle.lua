@@ -4,7 +4,7 @@
 --       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
 --       answer
 -- ARGV  maxLeases node drainMs eventsKept
--- REPLY recycled (how many were marked)
+-- REPLY recycled (how many were marked), indexing (ask again)
 -- With `node`, every browser of that node is marked, and none of them lent while others exist: it drains, for
 -- at most `drainMs`.
 --- @include endings
@@ -14,6 +14,7 @@
 
 local first = earlierAnswer()
 if first then return first end
+if not isIndexed() then return plain("indexing") end
 
 local size, state, kind, hold = unpack(poolFields("size", "state", "kind", "hold"))
 if state ~= "open" or kind ~= "pool" then return plain("recycled", "0") end
@@ -55,7 +56,6 @@ local function markAll(ids)
     if isInService and not browser.replaceable then mark(browser) end
   end
 end
-rebuildIndexIfStale()
 if A.node ~= "" then
   markAll(idsOn(A.node))
   local node = closed[A.node] or {}

@@ -6,7 +6,7 @@
 --- @include rebuild-index
 
 -- Few have such a deadline, but for the tick after the clock went back: the rest is left to the next.
-local mostAtOnce = 1000
+local mostAtOnce = 200
 
 local function boundScores(key, mostMs)
   local latest = string.format("%.0f", now + mostMs)
@@ -54,20 +54,38 @@ local function lastMoveAt()
   return made and tonumber(made:match("^%d+")) or 0
 end
 
--- All records are read for that once, not as long as the clock takes to catch up.
+local function boundRecord(browser)
+  -- The browser would be in service so much longer than others.
+  local aheadMs = math.max(0, browser.createdAt - now)
+  if browser.recycleAt then browser.recycleAt = browser.recycleAt - aheadMs end
+  local own = boundFields(browser, { "since", "createdAt", "readyAt", "lastLeaseEndedAt" }, 0)
+  local theirs = browser.lease and boundFields(browser.lease, { "grantedAt", "registeredAt" }, 0)
+  if own or theirs then write(browser) end
+  if own and browser.state ~= "retiring" then addToIndexes(browser) end
+  if browser.state == "leased" then redis.call("ZADD", K.leased, browser.createdAt, browser.id) end
+end
+
+local recordsAtOnce = 50
+
+-- All records are read for that once, not as long as the clock takes to catch up: some in each script, in the
+-- order of their places on nodes. Gives whether some are left.
 local function boundRecords()
   local last = lastMoveAt()
-  if last <= now or tonumber(redis.call("HGET", K.pool, "boundFrom") or 0) >= last then return end
-  redis.call("HSET", K.pool, "boundFrom", string.format("%.0f", last))
-  for _, text in ipairs(redis.call("HVALS", K.browsers)) do
-    local browser = cjson.decode(text)
-    -- The browser would be in service so much longer than others.
-    local aheadMs = math.max(0, browser.createdAt - now)
-    if browser.recycleAt then browser.recycleAt = browser.recycleAt - aheadMs end
-    local own = boundFields(browser, { "since", "createdAt", "readyAt", "lastLeaseEndedAt" }, 0)
-    local theirs = browser.lease and boundFields(browser.lease, { "grantedAt", "registeredAt" }, 0)
-    if own or theirs then write(browser) end
-    if own and browser.state ~= "retiring" then addToIndexes(browser) end
-    if browser.state == "leased" then redis.call("ZADD", K.leased, browser.createdAt, browser.id) end
+  local boundFrom, boundTo = unpack(poolFields("boundFrom", "boundTo"))
+  local isBegun = tonumber(boundFrom or 0) >= last
+  if last <= now or isBegun and not boundTo then return false end
+  local range = isBegun and "(" .. boundTo or "-"
+  local places = redis.call("ZRANGEBYLEX", K.nodeIndex, range, "+", "LIMIT", 0, recordsAtOnce)
+  local ids = {}
+  for _, place in ipairs(places) do table.insert(ids, place:match(" (.*)$")) end
+  for _, text in ipairs(textsOf(ids)) do
+    if text then boundRecord(cjson.decode(text)) end
   end
+  redis.call("HSET", K.pool, "boundFrom", string.format("%.0f", last))
+  if #places < recordsAtOnce then
+    redis.call("HDEL", K.pool, "boundTo")
+    return false
+  end
+  redis.call("HSET", K.pool, "boundTo", places[#places])
+  return true
 end

@@ -108,10 +108,11 @@ local function settle(browser, why, terms)
 end
 
 -- Takes the next idle browser that may be lent, and retires those with stale network rules on the way.
--- Browsers of closed nodes come last, and among them one that may be lent can come after others that may not.
+-- Browsers of closed nodes come last, but for those that stood in line when an epoch began (epoch), and among
+-- them one that may be lent can come after others that may not.
 local function takeIdle(terms)
   beginEpoch(terms)
-  local passed = 0
+  local passed, mayClosed = 0, nil
   while true do
     local id = redis.call("ZRANGE", K.idle, passed, passed)[1]
     if not id then return nil end
@@ -120,10 +121,15 @@ local function takeIdle(terms)
       retire(browser, "stale_network", true)
     elseif mayLend(browser, terms) then
       return browser
-    elseif passed > 0 or mayAnyClosedLend(terms) then
-      passed = passed + 1
     else
-      return nil
+      local earlier = countEarlier(browser, terms)
+      if earlier > passed then
+        passed = earlier
+      else
+        if mayClosed == nil then mayClosed = mayAnyClosedLend(terms) end
+        if not mayClosed then return nil end
+        passed = passed + 1
+      end
     end
   end
 end

@@ -16,9 +16,13 @@ local stateKeys = {
   launching = K.launching, idle = K.idle, leased = K.leased, resetting = K.resetting, retiring = K.retiring,
 }
 
-local function idleScore(browser)
-  local score = nextNumber("sequence") - browser.generation * perGeneration
+local function scoreAt(sequence, browser)
+  local score = sequence - browser.generation * perGeneration
   return browser.replaceable and score + replaceableScore or score
+end
+
+local function idleScore(browser)
+  return scoreAt(nextNumber("sequence"), browser)
 end
 
 -- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring; for

@@ -8,10 +8,10 @@ end
 -- What decides over a browser that is free, in one read.
 local function poolTerms()
   local id, kind, name, state, unsupported, reset, size, timeoutSeconds, network, closed, replicationId, run,
-    serverCheckedAt =
+    serverCheckedAt, epochSequence =
     unpack(poolFields(
       "id", "kind", "name", "state", "unsupported", "reset", "size", "timeoutSeconds",
-      "networkGeneration", "closed", "replicationId", "run", "serverCheckedAt"
+      "networkGeneration", "closed", "replicationId", "run", "serverCheckedAt", "epochSequence"
     ))
   return {
     id = id, kind = kind, name = name or nil, state = state, unsupported = unsupported, reset = reset,
@@ -21,6 +21,8 @@ local function poolTerms()
     -- The server by which this was written last, as far as that was looked at.
     replicationId = replicationId or nil, run = run or nil,
     serverCheckedAt = tonumber(serverCheckedAt or 0),
+    -- The number of the last that stood in line when the epoch began; nil where it is the pool's first.
+    epochSequence = tonumber(epochSequence),
   }
 end
 

@@ -5,7 +5,7 @@
 --       generationIndex ageIndex leaseCountIndex nodeStamps answer
 -- ARGV  node why which atOnce eventsKept
 -- REPLY cleared (JSON {count, isMore}: how many are left on the node; of a lost one: how many were; whether
---       to ask again)
+--       to ask again), indexing (ask again)
 -- `which`: `idle` (a draining node's), `all` (retired by the node), `lost` (records removed at once).
 --- @include endings
 --- @include failures
@@ -31,16 +31,17 @@ local function clear(browser)
   left = left + 1
   if A.which == "lost" then removeBrowser(browser) end
 end
-if A.which == "lost" then
+if not isIndexed() then return plain("indexing") end
+for _, id in ipairs(idsOn(A.node)) do
+  if budget < 1 then break end
+  clear(read(id))
+end
+-- Until the last piece nothing of a lost node is lent.
+if A.which == "lost" and budget > 0 then
   local failing, closed = failingNodes(), poolTerms().closed
   failing[A.node], closed[A.node] = nil, nil
   keepFailing(failing)
   keepClosed(closed)
-end
-rebuildIndexIfStale()
-for _, id in ipairs(idsOn(A.node)) do
-  if budget < 1 then break end
-  clear(read(id))
 end
 -- Nobody is left to be told.
 if A.which == "lost" and effects then effects.retire = nil end

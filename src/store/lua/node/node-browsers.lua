@@ -1,19 +1,14 @@
 -- node-browsers: the browsers of a node, unless nothing of theirs has changed since they were read last.
--- KEYS  browsers nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps events
+-- KEYS  pool browsers nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps events
 -- ARGV  node known
--- REPLY same, browsers (a stamp, then the records, each on a line)
+-- REPLY same, browsers (a stamp, then the records, each on a line), indexing (ask again)
 -- `known` is the stamp of the last reading, empty for the first.
 --- @include rebuild-index
 
-rebuildIndexIfStale()
+if not isIndexed() then return plain("indexing") end
 local last = redis.call("HGET", K.nodeStamps, A.node) or "none"
 if last == A.known then return plain("same") end
-local ids, most, lines = idsOn(A.node), 1000, { last }
-for from = 1, #ids, most do
-  local batch = redis.call("HMGET", K.browsers, unpack(ids, from, math.min(from + most - 1, #ids)))
-  for _, text in ipairs(batch) do
-    table.insert(lines, text)
-  end
-end
+local lines = { last }
+for _, text in ipairs(textsOf(idsOn(A.node))) do table.insert(lines, text) end
 -- JSON holds no line breaks.
 return plain("browsers", table.concat(lines, "\n"))

@@ -33,12 +33,19 @@ local function makeIdle(browser)
   if browser.state ~= "idle" then move(browser, "idle", "registered") end
 end
 
+-- All waiters by the lease that each is to have, read once: many leases may have to be resumed.
+local waiterOf
+local function readWaiters()
+  waiterOf = {}
+  for _, text in ipairs(redis.call("HVALS", K.waiterRecords)) do
+    waiterOf[text:match('"lease":"([^"]*)"')] = text
+  end
+end
+
 -- Whoever was served before is in line again by the record.
 local function forgetWaiter(lease)
-  for _, text in ipairs(redis.call("HVALS", K.waiterRecords)) do
-    local waiter = cjson.decode(text)
-    if waiter.lease == lease then removeWaiter(waiter) end
-  end
+  if not waiterOf then readWaiters() end
+  if waiterOf[lease] then removeWaiter(cjson.decode(waiterOf[lease])) end
 end
 
 -- The record is older than what the node has seen, unless it knows the lease's end, or has given the lease to
@@ -79,11 +86,13 @@ end
 local function isVoid(lease)
   return mark.mayHaveLost and lease and lease.registrations == 0 and isEarlier(lease)
 end
-for _, id in ipairs(idsOn(A.node)) do
-  local browser = read(id)
-  if isMissing(browser) then
+local ids = idsOn(A.node)
+for place, text in ipairs(textsOf(ids)) do
+  -- Most are there and idle.
+  local browser = not (present[ids[place]] and isIdle(text)) and cjson.decode(text)
+  if browser and isMissing(browser) then
     retire(browser, "missing", terms.kind == "pool")
-  elseif isVoid(browser.lease) then
+  elseif browser and isVoid(browser.lease) then
     table.insert(void, browser.lease.id)
     retire(browser, "unconfirmed", terms.kind == "pool")
   end

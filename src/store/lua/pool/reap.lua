@@ -18,7 +18,9 @@ local terms = poolTerms()
 if not terms.state then return plain("missing") end
 -- Before any browser is taken back, which reads the terms for itself.
 if terms.state == "open" then beginEpoch(terms) end
-rebuildIndexIfStale()
+if not isIndexed() then
+  return plain("reaped", cjson.encode({ launch = {}, state = terms.state, isMore = true }))
+end
 boundScores(K.launching, math.max(tonumber(A.claimMs), tonumber(A.launchMs)))
 boundScores(K.resetting, resetMs)
 boundScores(K.retiring, retireMs)
@@ -26,7 +28,8 @@ local doubtMs = math.max(tonumber(A.provisionalMs), tonumber(A.keyedMs), tonumbe
 boundScores(K.provisional, doubtMs)
 boundScores(K.endedLeases, math.max(endedLeaseMs, tonumber(A.keepMs)))
 boundPool(terms.closed, tonumber(A.maxMs), tonumber(A.nodeLostMs))
-boundRecords()
+-- What is left of the parts that have no budget.
+local isMore = boundRecords()
 local rememberedMs = 120000
 local launchTries, retireTries, retireAgainMs = 3, 12, 10000
 local launches = {}
@@ -111,7 +114,20 @@ local function checkWaiter(waiter)
     if waiter.name then addEffect("names", { name = waiter.name, owner = waiter.lease }) end
   end
 end
-for _, text in ipairs(redis.call("HVALS", K.waiterRecords)) do checkWaiter(cjson.decode(text)) end
+-- Some of them in each script. A walk that a restart of Redis spoils is made again by the next reap.
+local waitersAtOnce = 200
+local function checkWaiters()
+  local from = poolFields("reapedWaiters")[1] or "0"
+  local scanned = redis.call("HSCAN", K.waiterRecords, from, "COUNT", waitersAtOnce)
+  for place = 2, #scanned[2], 2 do checkWaiter(cjson.decode(scanned[2][place])) end
+  if scanned[1] ~= "0" then
+    redis.call("HSET", K.pool, "reapedWaiters", scanned[1])
+    isMore = true
+  elseif from ~= "0" then
+    redis.call("HDEL", K.pool, "reapedWaiters")
+  end
+end
+checkWaiters()
 for _, lease in ipairs(overdue(K.provisional)) do
   local held = redis.call("HGET", K.leases, lease)
   local browser = held and read(held)
@@ -132,7 +148,7 @@ for _, control in ipairs(redis.call("HKEYS", K.controls)) do
 end
 if terms.state == "open" then
   -- A node that is dead has been taken for lost long before, which clears its marks.
-  endVoidMarks(terms.closed, 4 * tonumber(A.nodeLostMs))
+  isMore = endVoidMarks(terms.closed, 4 * tonumber(A.nodeLostMs)) or isMore
   for node, mark in pairs(terms.closed) do
     if mark.unregisteredSince then askToRegister(node) end
   end
@@ -151,5 +167,5 @@ end
 if terms.state == "deleted" then retireDeleted() end
 if terms.state == "open" and terms.kind == "pool" then retireSuperfluous(false) end
 sweepPool()
-local reaped = { launch = launches, state = terms.state, isMore = budget < 1 }
+local reaped = { launch = launches, state = terms.state, isMore = isMore or budget < 1 }
 return { "reaped", cjson.encode(reaped), tostring(now), effectsText() }

@@ -21,13 +21,13 @@ end
 
 -- Puts the idle browsers of a node where they belong in line, as that node stands now.
 local function rankIdleOf(node, closed)
-  for _, id in ipairs(idsOn(node)) do
-    local browser = read(id)
-    if browser.state == "idle" then
+  for _, text in ipairs(textsOf(idsOn(node))) do
+    local browser = text and isIdle(text) and cjson.decode(text)
+    if browser then
       if closed[node] then
         rankLast(browser)
       else
-        redis.call("ZADD", K.idle, "XX", idleScore(browser), id)
+        redis.call("ZADD", K.idle, "XX", idleScore(browser), browser.id)
       end
     end
   end
@@ -36,12 +36,17 @@ end
 -- A drain ends all that is left when its time is over, and takes its mark along.
 local drainEndMs = 60000
 
+-- The browsers of as many nodes are given their places in line in one script.
+local endedAtOnce = 10
+
 -- A silence that is void is over: whoever told of it has died, and nobody else would say that the node
 -- answers. So is a drain that should long have ended: a failover has brought its mark back, and the node goes
 -- on. A node that lives and has not registered for `registerMs` is of an earlier release, which never does.
+-- Gives whether there may be more of them.
 local function endVoidMarks(closed, registerMs)
   local over = {}
   for id, node in pairs(closed) do
+    if #over == endedAtOnce then break end
     local isHeard = node.silentUntil and node.silentUntil <= now
     local isDrained = node.drainsUntil and node.drainsUntil + drainEndMs <= now
     local isOlder = node.unregisteredSince and node.unregisteredSince + registerMs <= now
@@ -55,14 +60,17 @@ local function endVoidMarks(closed, registerMs)
     rankIdleOf(id, closed)
   end
   if #over > 0 then keepClosed(closed) end
+  return #over == endedAtOnce
 end
 
--- Counts the browsers on nodes that go on.
+-- Counts the browsers on nodes that go on, once for all nodes that a script asks it of.
 local function countElsewhere(terms)
+  if terms.elsewhere then return terms.elsewhere end
   local count = redis.call("HLEN", K.browsers)
   for id, node in pairs(terms.closed) do
     if node.drainsUntil then count = count - redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(id)) end
   end
+  terms.elsewhere = count
   return count
 end
 

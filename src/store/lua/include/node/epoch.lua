@@ -21,20 +21,14 @@ local function askToRegister(node)
   publish("remuda:node:" .. node, { kind = "register", partition = K.pool:match("{(.-)}") })
 end
 
--- Puts all idle browsers last in line, in their order. To read the records would take too long in a large
--- pool.
-local function rankAllLast()
-  local most, last = 2000, string.format("(%.0f", apart - replaceableScore / 2)
-  local idle = redis.call("ZRANGEBYSCORE", K.idle, "-inf", last, "WITHSCORES")
-  local places = {}
-  for at = 1, #idle, 2 do
-    table.insert(places, string.format("%.0f", idle[at + 1] + apart))
-    table.insert(places, idle[at])
-    if #places == most or at + 1 == #idle then
-      redis.call("ZADD", K.idle, unpack(places))
-      places = {}
-    end
-  end
+-- How many stand in line up to the last of a browser's kind that stood there when the epoch began. None of
+-- these has been lent or given another place since, so their nodes have not registered, and all are passed
+-- over at once: to give each its place behind all others would take too long in a large pool.
+local function countEarlier(browser, terms)
+  local node = terms.closed[browser.node]
+  if not terms.epochSequence or not node or not node.unregisteredSince then return 0 end
+  local last = scoreAt(terms.epochSequence, browser)
+  return redis.call("ZCOUNT", K.idle, "-inf", string.format("%.0f", last))
 end
 
 local function closeAll(terms, hasLost)
@@ -47,7 +41,8 @@ local function closeAll(terms, hasLost)
     end
   end
   keepClosed(terms.closed)
-  rankAllLast()
+  terms.epochSequence = tonumber(poolFields("sequence")[1] or 0)
+  redis.call("HSET", K.pool, "epochSequence", terms.epochSequence)
 end
 
 -- Asked before anything is lent. A pool that knows of no server was written by an earlier release.
