@@ -7,7 +7,7 @@ import type { PasskeyCredential } from "./passkeys/page-authenticators.js";
 import type { FillContext } from "./fill/fill-page.js";
 import type { Attestation, AttestationParts } from "./attestation.js";
 import type { Sandbox } from "./isolation/sandbox.js";
-import type { MemoryUse } from "./resources/cgroup.js";
+import type { MemoryUse } from "./resources/cgroup-memory.js";
 import type { LimitsInForce } from "./resources/limits.js";
 import type { Pipe } from "./cdp/pipe.js";
 import type { StartedProcess } from "./isolation/syscall-filter.js";
@@ -168,8 +168,6 @@ export interface Chromium {
   };
   /** Settles when the main process has ended, for whatever reason. Never rejects. */
   readonly exited: Promise<Exit>;
-  /** How many of its processes the kernel has killed for want of memory, where it has a cgroup for that. */
-  oomKills(): Promise<number>;
   /** What its cgroup tells; undefined without one. Never rejects. */
   memory(): Promise<MemoryUse | undefined>;
   /** A CDP round trip on the held pipe; throws when there is no answer within the limit. */

@@ -31,7 +31,8 @@ import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
 import { flushStorage } from "./profile/flush-storage.js";
 import type { StartedProcess } from "./isolation/syscall-filter.js";
 import type { Fingerprint } from "./reset/fingerprint.js";
-import type { Cgroup, MemoryUse } from "./resources/cgroup.js";
+import type { Cgroup } from "./resources/cgroup.js";
+import type { MemoryUse } from "./resources/cgroup-memory.js";
 import type { Workspace } from "./workspace.js";
 import type { Pages } from "./cdp/pages.js";
 import type { Pipe } from "./cdp/pipe.js";
@@ -100,10 +101,6 @@ export class RunningChromium implements Chromium {
   startSidecar(sidecar: Sidecar): Promise<StartedProcess> {
     if (this.#end !== undefined) return Promise.reject(new Error("the browser has ended"));
     return this.launched.startSidecar(sidecar);
-  }
-
-  async oomKills(): Promise<number> {
-    return (await this.memory())?.outOfMemoryKills ?? 0;
   }
 
   async memory(): Promise<MemoryUse | undefined> {

@@ -168,7 +168,7 @@ export class Slot implements LocalBrowser {
   /** Notes that its Chromium has ended by itself, and of what. */
   exited(exit: Exit): void {
     this.flight.exited(exit);
-    tellOomKills(this, exit.memory?.outOfMemoryKills ?? this.oomKills);
+    tellOomKills(this, exit.memory);
   }
 
   /**

@@ -1,5 +1,7 @@
 import type { Chromium } from "../browser/chromium.js";
 import { yieldTurn } from "../base/yield-turn.js";
+import type { MemoryUse } from "../browser/resources/cgroup-memory.js";
+import type { KilledProcess } from "../browser/resources/kernel-log.js";
 import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
 
 /** What the name of a browser's processes is, to whoever reads of them. */
@@ -18,12 +20,17 @@ export function tellCrash({ telemetry, chromium: { pid } }: Crashed, phase: Phas
   telemetry.capture?.sink.emit({ type: "service_crashed", category: "system", source, data });
 }
 
+/** A process that was killed for want of memory, as far as that is known. */
 interface Killed {
-  readonly rss_kb?: number;
+  readonly pid: number;
+  readonly process_name?: string;
+  readonly rss_kb: number;
+  readonly constraint?: KilledProcess["constraint"];
+  /** How many it stands for, where not all are told one by one. */
   readonly kills?: number;
 }
 
-/** Tells the holder that memory has run out: of the kernel's kill only its number is known here. */
+/** Tells the holder that memory has run out. */
 export function tellOutOfMemory({ telemetry }: Pick<Watched, "telemetry">, killed: Killed): void {
   const data = { process_name: chromium, constraint: "memcg", ...killed };
   const source = { kind: "local_process" } as const;
@@ -33,14 +40,42 @@ export function tellOutOfMemory({ telemetry }: Pick<Watched, "telemetry">, kille
 /** A browser, and how many of its processes the kernel had killed when that was looked at last. */
 interface Watched {
   readonly telemetry: Pick<BrowserTelemetry, "capture">;
+  readonly chromium: Pick<Chromium, "pid">;
   oomKills: number;
 }
 
+/** So many are told one by one at one look; a page may have others killed as fast as it makes them. */
+const mostTold = 20;
+
 /** Tells the holder of what the kernel has killed since the last look. */
-export function tellOomKills(slot: Watched, kills: number): void {
-  const more = kills - slot.oomKills;
+export function tellOomKills(slot: Watched, memory: MemoryUse | undefined): void {
+  const { outOfMemoryKills: kills = slot.oomKills, killed = [] } = memory ?? {};
+  const before = slot.oomKills;
   slot.oomKills = kills;
-  if (more > 0) tellOutOfMemory(slot, { kills: more });
+  const told = Math.min(kills - before, mostTold);
+  for (let at = 0; at < told; at += 1) {
+    const known = killed[before + at];
+    const rest = at === told - 1 ? kills - before - at : 1;
+    tellOutOfMemory(slot, {
+      ...(known ? wordsOf(known) : guess(slot, memory)),
+      ...(rest > 1 && { kills: rest }),
+    });
+  }
+}
+
+const wordsOf = ({ pid, name, residentBytes, constraint }: KilledProcess): Killed => ({
+  pid,
+  process_name: name,
+  rss_kb: Math.round(residentBytes / 1024),
+  constraint,
+});
+
+/** A cgroup counts kills and names none. What was killed had no more than the browser has less since. */
+function guess(
+  { chromium: { pid } }: Watched,
+  { bytes = 0, peakBytes = bytes }: Partial<MemoryUse> = {},
+): Killed {
+  return { pid, rss_kb: Math.max(0, Math.round((peakBytes - bytes) / 1024)) };
 }
 
 /**
@@ -48,12 +83,12 @@ export function tellOomKills(slot: Watched, kills: number): void {
  * later is told of none that was killed before, and of all since.
  */
 export async function lookForOomKills(
-  slots: readonly (Watched & { readonly chromium: Pick<Chromium, "oomKills"> })[],
+  slots: readonly (Watched & { readonly chromium: Pick<Chromium, "pid" | "memory"> })[],
 ): Promise<void> {
   for (const slot of slots) {
     const { chromium: running } = slot;
-    const kills = await running.oomKills();
-    if (slot.chromium === running) tellOomKills(slot, kills);
+    const memory = await running.memory();
+    if (slot.chromium === running) tellOomKills(slot, memory);
     await yieldTurn();
   }
 }

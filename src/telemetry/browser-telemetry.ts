@@ -3,7 +3,8 @@ import { parseTrace } from "../base/trace-context.js";
 import type { Telemetry } from "../spec/bodies.js";
 import { telemetryOf } from "../spec/telemetry.js";
 import type { EventCategory, LeaseSink } from "./event.js";
-import type { LeaseRecorder, Recorder } from "./recorder.js";
+import type { LeaseRecorder, StoreLosses } from "./lease-recorder.js";
+import type { Recorder } from "./recorder.js";
 import { captureSettings, type CaptureSettings, isMonitored } from "./settings.js";
 
 /** What a lease changes of its browser's telemetry; a later one has a greater revision. */
@@ -43,6 +44,7 @@ interface BrowserTelemetryParts {
 
 interface Present {
   readonly lease: LeaseId;
+  readonly losses: StoreLosses;
   readonly revision: number;
   readonly trace: string | undefined;
 }
@@ -86,9 +88,14 @@ export class BrowserTelemetry {
     const present = this.#present?.lease === lease ? this.#present : undefined;
     if (this.#present && !present) void this.over(this.#present.lease);
     const isOld = present !== undefined && present.revision >= revision;
-    this.#present = { lease, revision: isOld ? present.revision : revision, trace: present?.trace ?? trace };
+    this.#present = {
+      lease,
+      losses: present?.losses ?? { count: 0 },
+      revision: isOld ? present.revision : revision,
+      trace: present?.trace ?? trace,
+    };
     if (this.#recorder) this.#recorder.trace ??= parseTrace(this.#present.trace);
-    if (!isOld) this.#apply(lease, captureSettings(telemetryOf(this.parts.launched, { telemetry })));
+    if (!isOld) this.#apply(this.#present, captureSettings(telemetryOf(this.parts.launched, { telemetry })));
   }
 
   /**
@@ -110,11 +117,11 @@ export class BrowserTelemetry {
     if (this.#capture) this.#watchPages(this.#capture);
   }
 
-  #apply(lease: LeaseId, settings: CaptureSettings | undefined): void {
+  #apply({ lease, losses, trace }: Present, settings: CaptureSettings | undefined): void {
     if (!settings) return this.#end();
     const { recorder, browser } = this.parts;
     if (this.#recorder) this.#recorder.apply(settings);
-    else this.#recorder = recorder.open({ browser, lease }, settings, parseTrace(this.#present?.trace));
+    else this.#recorder = recorder.open({ browser, lease }, settings, { trace: parseTrace(trace), losses });
     this.#capture = { lease, settings, sink: this.#recorder };
     this.#watchPages(this.#capture);
     this.#tell();

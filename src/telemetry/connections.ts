@@ -36,6 +36,8 @@ interface Counts {
   messages: number;
   dropped: number;
   excluded: number;
+  /** What the store had lost of its lease before. */
+  readonly lostBefore: number;
   /** Until its first command. */
   opening?: OpenedSpan | undefined;
 }
@@ -67,6 +69,7 @@ export class Connections {
   opened(client: Client): void {
     const { id, lease, protocol } = client;
     const data = { connection_id: id };
+    this.#countsOf(client);
     const capture = this.#captureOf(lease);
     const opening = capture && tellConnected(client, capture.sink, this.clock);
     if (opening) this.#countsOf(client).opening = opening;
@@ -92,13 +95,13 @@ export class Connections {
 
   closed(client: Client, end: keyof typeof reasons): void {
     const { id, lease, protocol, openedAt } = client;
-    const { messages, dropped, excluded } = this.#countsOf(client);
+    const { messages, dropped, excluded, lostBefore } = this.#countsOf(client);
     const data = {
       connection_id: id,
       duration_ms: Math.round(this.clock.monotonic() - openedAt),
       message_count: messages,
       reason: reasons[end],
-      telemetry_dropped: dropped,
+      telemetry_dropped: dropped + this.#lostInStore(lease) - lostBefore,
       telemetry_excluded: excluded,
     };
     this.#emit(lease, { type: "cdp_disconnect", category: "connection", source: sources[protocol], data });
@@ -125,6 +128,11 @@ export class Connections {
     return capture?.sink.wants(category) ? capture.sink : undefined;
   }
 
+  /** The store does not say whose events they were: they may be any of the lease's. */
+  #lostInStore(lease: LeaseId): number {
+    return this.#captureOf(lease)?.sink.lostInStore ?? 0;
+  }
+
   #captureOf(lease: LeaseId): Capture | undefined {
     return this.#capture?.lease === lease ? this.#capture : undefined;
   }
@@ -132,7 +140,7 @@ export class Connections {
   #countsOf(client: Client): Counts {
     const known = this.#counts.get(client);
     if (known) return known;
-    const counts = { messages: 0, dropped: 0, excluded: 0 };
+    const counts = { messages: 0, dropped: 0, excluded: 0, lostBefore: this.#lostInStore(client.lease) };
     this.#counts.set(client, counts);
     return counts;
   }

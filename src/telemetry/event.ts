@@ -53,6 +53,8 @@ export interface EventSink {
 export interface LeaseSink extends EventSink {
   /** Events of this lease that are lost, so far. */
   readonly lost: number;
+  /** Events of its lease that were taken and never got into the store, or have gone from there, so far. */
+  readonly lostInStore: number;
   /** What its events and spans are part of; undefined: they are in no trace. */
   trace: TraceContext | undefined;
   /** Exports a span, where anything is exported. Never throws and never waits. */

@@ -12,7 +12,7 @@ export const makeTellHolder =
   ({ browser, lease, telemetry, trace }, event) => {
     const settings = captureSettings(telemetry);
     if (!settings?.categories.has(event.category)) return;
-    const sink = recorder.open({ browser, lease }, settings, parseTrace(trace));
+    const sink = recorder.open({ browser, lease }, settings, { trace: parseTrace(trace) });
     sink.emit(event);
     void sink.close();
   };

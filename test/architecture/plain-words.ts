@@ -11,7 +11,7 @@ const english = `
   delivery denied deps depth detail direct directly discovery display domain done dropped edits encryption
   entitlements environment exceeded exchange exclusive exit facts failure fault filter find finished
   first foreign forget formats forward given head hierarchy hold identity in incoming info input
-  install installable interaction internal invalid is isolation issue join judgement kind known large
+  install installable interaction internal invalid is isolation issue join judgement killed kind known large
   leftover level list listen living load local location long look lookup loss machine made main major maker
   managed measure member memory mend merge narrow nested new not note observe observer of offer onward
   operate options or origin out outcome pace pack page pattern peer place plan platform preparation
@@ -36,7 +36,7 @@ const network = `
   url web`;
 
 const machine = `
-  aws errno frame inline kms mounts netlink pipe prlimit processor randr s sandbox scratch sentinels syscall uids
+  aws errno frame inline kernel kms mounts netlink pipe prlimit processor randr s sandbox scratch sentinels syscall uids
   x zstd`;
 
 const browsers = `

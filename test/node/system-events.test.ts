@@ -2,6 +2,8 @@ import { afterEach, expect, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { lookForOomKills, tellOomKills } from "../../src/node/system-events.js";
 import { BrowserTelemetry } from "../../src/telemetry/browser-telemetry.js";
+import type { MemoryUse } from "../../src/browser/resources/cgroup-memory.js";
+import type { KilledProcess } from "../../src/browser/resources/kernel-log.js";
 import type { EventBatch } from "../../src/telemetry/ports.js";
 import type { Recorder } from "../../src/telemetry/recorder.js";
 import { until } from "../support/browser/chromium-until.js";
@@ -72,6 +74,9 @@ test("a browser that could not be started again within its session is told as gi
   ]);
 });
 
+const mebibyte = 2 ** 20;
+const held = { bytes: 100 * mebibyte, peakBytes: 1000 * mebibyte };
+
 /** A browser of which the kernel has killed so many processes, and its lease, which wants to know. */
 function watchedBrowser(recorder: Recorder) {
   const telemetry = new BrowserTelemetry({
@@ -79,41 +84,80 @@ function watchedBrowser(recorder: Recorder) {
     launched: undefined,
     recorder,
   });
-  const killed = { count: 0 };
-  const slot = { telemetry, oomKills: 0, chromium: { oomKills: async () => killed.count } };
+  const memory: MemoryUse[] = [{ ...held, outOfMemoryKills: 0 }];
+  const slot = { telemetry, oomKills: 0, chromium: { pid: 7, memory: async () => memory.at(-1) } };
   const lease = newLeaseId();
-  return { slot, killed, begin: () => telemetry.told(lease, system), end: () => telemetry.over(lease) };
+  const kill = (count: number, killed: readonly KilledProcess[] = []): MemoryUse => {
+    memory.push({ ...held, outOfMemoryKills: count, killed });
+    return { ...held, outOfMemoryKills: count, killed };
+  };
+  return { slot, kill, begin: () => telemetry.told(lease, system), end: () => telemetry.over(lease) };
 }
 const killsOf = (events: readonly unknown[]): unknown[] =>
   (events as { type: string; data: object }[]).map(({ type, data }) => [type, data]);
-const oomKill = (kills: number): unknown => [
+/** What is told of a kill of which nothing but the count is known. */
+const unknownKill = (fields: object = {}): unknown => [
   "system_oom_kill",
-  { process_name: "chromium", constraint: "memcg", kills },
+  { process_name: "chromium", constraint: "memcg", pid: 7, rss_kb: 900 * 1024, ...fields },
 ];
 
 test("what the kernel kills for want of memory is told while somebody wants to know, and once", async () => {
   const { recorder, all } = storedEvents();
-  const { slot, killed, begin, end } = watchedBrowser(recorder);
-  killed.count = 1;
+  const { slot, kill, begin, end } = watchedBrowser(recorder);
+  kill(1);
   await lookForOomKills([slot]);
   begin();
   await lookForOomKills([slot]);
-  killed.count = 3;
+  kill(3);
   await lookForOomKills([slot]);
   await lookForOomKills([slot]);
   await end();
   await recorder.close();
-  expect(killsOf(all())).toEqual([oomKill(2)]);
+  expect(killsOf(all())).toEqual([unknownKill(), unknownKill()]);
 });
 
 test("what is killed between the beginning of a lease and the first look after it is told too", async () => {
   const { recorder, all } = storedEvents();
-  const { slot, killed, begin } = watchedBrowser(recorder);
+  const { slot, kill, begin } = watchedBrowser(recorder);
   begin();
-  killed.count = 1;
+  kill(1);
   await lookForOomKills([slot]);
   // Chromium itself may be killed before the next look: what it has left is looked at.
-  tellOomKills(slot, 3);
+  tellOomKills(slot, kill(2));
   await recorder.close();
-  expect(killsOf(all())).toEqual([oomKill(1), oomKill(2)]);
+  expect(killsOf(all())).toEqual([unknownKill(), unknownKill()]);
+});
+
+test("of a killed process it is told what the kernel's log says, also where that lacks one", async () => {
+  const { recorder, all } = storedEvents();
+  const { slot, kill, begin } = watchedBrowser(recorder);
+  const killed = [11, 12].map((pid) => ({
+    pid,
+    name: "chrome",
+    residentBytes: 5 * mebibyte,
+    constraint: "none",
+  }));
+  begin();
+  kill(2, killed as KilledProcess[]);
+  await lookForOomKills([slot]);
+  kill(3, killed as KilledProcess[]);
+  await lookForOomKills([slot]);
+  await recorder.close();
+  const known = (pid: number): unknown => [
+    "system_oom_kill",
+    { process_name: "chrome", constraint: "none", pid, rss_kb: 5 * 1024 },
+  ];
+  expect(killsOf(all())).toEqual([known(11), known(12), unknownKill()]);
+});
+
+test("of very many that are killed at once the last that is told stands for the rest", async () => {
+  const { recorder, all } = storedEvents();
+  const { slot, kill, begin } = watchedBrowser(recorder);
+  begin();
+  kill(1000);
+  await lookForOomKills([slot]);
+  await recorder.close();
+  const told = killsOf(all());
+  expect(told).toHaveLength(20);
+  expect(told.at(-1)).toEqual(unknownKill({ kills: 981 }));
 });

@@ -98,7 +98,12 @@ async function expectOnRecord(daemon: Daemon, lease: Lease, reason: string): Pro
     return expect(await toldTo(daemon, lease, "system_oom_kill")).toEqual([]);
   }
   const { data } = await toldWhen(daemon, lease, { type: "system_oom_kill" });
-  expect(data).toEqual({ process_name: "chromium", constraint: "memcg", rss_kb: expect.any(Number) });
+  expect(data).toEqual({
+    pid: expect.any(Number),
+    process_name: "chromium",
+    constraint: "memcg",
+    rss_kb: expect.any(Number),
+  });
   expect(data["rss_kb"]).toBeGreaterThan(2 ** 20);
   const { body } = recorded;
   expect(body).toMatchObject({ session_id: lease.session_id, reason, memory: { limit_bytes: 2 ** 30 } });

@@ -34,7 +34,7 @@ beforeEach(() => {
   };
   const settings = { categories, excludedMethods: excluded, isStored: true };
   const tracing = { trace: undefined, span: (span: Span) => void spans.push(span) };
-  capture = { lease, settings, sink: { ...sink, ...tracing, lost: 0 } };
+  capture = { lease, settings, sink: { ...sink, ...tracing, lost: 0, lostInStore: 0 } };
   connections = new Connections(clock);
   connections.follow(capture);
 });
@@ -109,6 +109,26 @@ test("commands that are excluded, that do not decode, or that nobody takes are c
     { command_id: 1 },
     { connection_id: "c1", telemetry_dropped: 2, telemetry_excluded: 2 },
     { connection_id: "c2", telemetry_dropped: 0, telemetry_excluded: 0 },
+  ]);
+});
+
+test("what the store has lost of the lease while a client was there counts as lost for it, too", () => {
+  const [client, other] = [clientOf("c1"), clientOf("c2")];
+  const lose = (count: number): void => {
+    const sink = { ...capture.sink, lostInStore: capture.sink.lostInStore + count };
+    capture = { ...capture, sink };
+    connections.follow(capture);
+  };
+  lose(5);
+  connections.opened(client);
+  lose(3);
+  connections.opened(other);
+  lose(2);
+  connections.command(client, { method: "Page.navigate" });
+  for (const each of [client, other]) connections.closed(each, "left");
+  expect(seen.flatMap(({ type, data }) => (type === "cdp_disconnect" ? [data] : []))).toMatchObject([
+    { connection_id: "c1", telemetry_dropped: 6 },
+    { connection_id: "c2", telemetry_dropped: 2 },
   ]);
 });
 

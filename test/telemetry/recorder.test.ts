@@ -121,7 +121,7 @@ test("what a lease has left while the store is away is lost after its limit, and
   await clock.advance(20_000);
   await closed;
   expect(meter.lostBy).toEqual({ store_away: 2 });
-  expect([sink.lost, asked > 3]).toEqual([2, true]);
+  expect([sink.lost, sink.lostInStore, asked > 3]).toEqual([2, 2, true]);
 });
 
 test("an event that is too large is cut between characters, and says so", async () => {
@@ -203,7 +203,7 @@ test("a Redis that forgets what it has stored gives no number twice, and what it
   await until("it is stored", async () => ((await events.last(ref)) === 4 ? true : undefined));
   await sink.close();
   expect(await stored(ref)).toMatchObject([{ seq: 4, data: { number: 4 } }]);
-  expect([meter.lostBy, meter.recordedCount]).toEqual([{ store_lost: 3 }, 4]);
+  expect([meter.lostBy, meter.recordedCount, sink.lostInStore]).toEqual([{ store_lost: 3 }, 4, 3]);
   expect(await events.has(ref)).toBe(true);
 });
 

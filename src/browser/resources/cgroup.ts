@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { mkdir, readdir, readFile, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf } from "../../base/errno.js";
@@ -11,16 +10,10 @@ import {
   isDaemonLeaf,
   prepareTop,
 } from "./cgroup-hierarchy.js";
+import { CgroupMemory, type MemoryUse } from "./cgroup-memory.js";
 import { moveDaemon } from "./cgroup-weights.js";
+import { KernelLog } from "./kernel-log.js";
 import { type ProcessorAccount, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
-
-/** What the kernel tells of the memory of a browser's processes together. */
-export interface MemoryUse {
-  readonly bytes: number;
-  readonly peakBytes?: number;
-  /** Processes that it ended for want of memory. */
-  readonly outOfMemoryKills?: number;
-}
 
 /** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
 export interface Cgroup {
@@ -74,7 +67,9 @@ export async function findCgroups(name: string): Promise<DaemonCgroup | undefine
   if (tops.length === 0) return undefined;
   const weighed = hierarchies.find((_, at) => found[at]?.controllers.includes("cpu"));
   const moveBack = weighed && (await moveDaemon(weighed, name));
-  return await cgroupsUnder(tops, async () => (await moveBack?.()) ?? true);
+  const countsMemory = tops.some((top) => top.controllers.includes("memory"));
+  const kernelLog = countsMemory ? KernelLog.open(name) : undefined;
+  return await cgroupsUnder(tops, { moveBack: async () => (await moveBack?.()) ?? true, kernelLog });
 }
 
 async function findTop(hierarchy: Hierarchy, name: string): Promise<Member | undefined> {
@@ -132,9 +127,15 @@ async function findYielding(
   return kind === "none" ? undefined : new Yielding({ kind, version, top: counted.path });
 }
 
+interface CgroupParts {
+  /** False where others than the daemon are in its cgroup. */
+  moveBack(): Promise<boolean>;
+  readonly kernelLog: KernelLog | undefined;
+}
+
 async function cgroupsUnder(
   tops: readonly Member[],
-  moveBack: () => Promise<boolean>,
+  { moveBack, kernelLog }: CgroupParts,
 ): Promise<DaemonCgroup> {
   const having = (controller: Controller): Member | undefined =>
     tops.find((top) => top.controllers.includes(controller));
@@ -153,7 +154,7 @@ async function cgroupsUnder(
     tops: tops.map(({ path }) => path),
     ...(yielding && { yielding }),
     async make(name, limits) {
-      const cgroup = await makeCgroup(tops, name, limits);
+      const cgroup = cgroupAt(await makeCgroup(tops, name, limits), kernelLog);
       const account: ProcessorAccount = {
         weighed: join(weighed?.path ?? "", name),
         counted: join(counted?.path ?? "", name),
@@ -166,6 +167,7 @@ async function cgroupsUnder(
       return { ...cgroup, remove };
     },
     async close() {
+      kernelLog?.close();
       const isAlone = await moveBack();
       await Promise.all(tops.filter((top) => isAlone || top !== weighed).map(({ path }) => rmdir(path)));
     },
@@ -180,11 +182,15 @@ export async function cgroupsIn(top: string): Promise<Cgroup[]> {
     .map(({ name }) => cgroupAt([{ path: join(top, name), version: 2, controllers: [] }]));
 }
 
-async function makeCgroup(tops: readonly Member[], name: string, limits: CgroupLimits): Promise<Cgroup> {
+async function makeCgroup(
+  tops: readonly Member[],
+  name: string,
+  limits: CgroupLimits,
+): Promise<readonly Member[]> {
   const made = tops.map((top) => ({ ...top, path: join(top.path, name) }));
   const outcomes = await Promise.allSettled(made.map((member) => makeIn(member, limits)));
   const failed = outcomes.find((outcome) => outcome.status === "rejected");
-  if (failed === undefined) return cgroupAt(made);
+  if (failed === undefined) return made;
   await Promise.all(made.map(({ path }) => rmdir(path).catch(() => {})));
   throw failed.reason;
 }
@@ -196,8 +202,10 @@ async function makeIn({ version, controllers: handed, path }: Member, limits: Cg
   );
 }
 
-function cgroupAt(members: readonly Member[]): Cgroup {
+function cgroupAt(members: readonly Member[], kernelLog?: KernelLog): Cgroup {
   const [first] = members;
+  const counted = members.find(({ controllers: handed }) => handed.includes("memory"));
+  const memory = counted && new CgroupMemory({ ...counted, kernelLog });
   const paths = members.map(({ path }) => path);
   return {
     prefix: prefixOf(members),
@@ -205,10 +213,7 @@ function cgroupAt(members: readonly Member[]): Cgroup {
       const member = members.find(({ controllers: handed }) => handed.includes("cpu"));
       if (member) await limitCpu(member, cpuPercent);
     },
-    memory: async () => {
-      const member = members.find(({ controllers: handed }) => handed.includes("memory"));
-      return member && memoryIn(member);
-    },
+    memory: async () => memory?.read(),
     processes: () => (first ? membersOf(first.path) : Promise.resolve([])),
     remove: async () => void (await Promise.all(paths.map(removeCgroupAt))),
   };
@@ -233,37 +238,6 @@ const prefixOf = (members: readonly Member[]): readonly string[] => [
   ...members.map(entranceOf),
   "--",
 ];
-
-const memoryFiles = {
-  1: { bytes: "memory.usage_in_bytes", peak: "memory.max_usage_in_bytes", events: "memory.oom_control" },
-  2: { bytes: "memory.current", peak: "memory.peak", events: "memory.events" },
-} as const;
-
-function memoryIn({ path, version }: Member): MemoryUse | undefined {
-  const { bytes: file, peak, events } = memoryFiles[version];
-  const texts = [file, peak, events].map((name) => readCounters(join(path, name)));
-  const [bytes, peakBytes, kills] = [...texts.slice(0, 2), /^oom_kill (\d+)$/m.exec(texts[2] ?? "")?.[1]].map(
-    (text) => (text === undefined || text === "" ? undefined : Number(text)),
-  );
-  if (bytes === undefined) return undefined;
-  return {
-    bytes,
-    ...(peakBytes !== undefined && { peakBytes }),
-    ...(kills !== undefined && { outOfMemoryKills: kills }),
-  };
-}
-
-/**
- * Empty where there is no such file. The kernel writes the text out of numbers that it has at hand: reading
- * it here costs some 10 us, and by jobs in the thread pool ten times that.
- */
-function readCounters(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
-}
 
 async function membersOf(path: string): Promise<number[]> {
   const text = await readFile(join(path, "cgroup.procs"), "utf8").catch(() => "");

@@ -109,7 +109,8 @@ async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
       const bytes = held.get(slot.chromium.pid) ?? 0;
       slot.flight.memory({ bytes });
       if (bytes <= mostOf(slot.chromium.pid)) return;
-      if (!slot.isEnding) tellOutOfMemory(slot, { rss_kb: Math.round(bytes / 1024) });
+      const { pid } = slot.chromium;
+      if (!slot.isEnding) tellOutOfMemory(slot, { pid, rss_kb: Math.round(bytes / 1024) });
       await retire(ports, slot, {
         limit: "memory_exceeded",
         why: `it holds ${inMebibytes(bytes)} of memory`,

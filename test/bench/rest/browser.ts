@@ -59,7 +59,6 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
     },
     version: { product: "simulated", protocolVersion: "1.3", userAgent: "simulated" },
     startSidecar: () => Promise.reject(new Error("this browser has no sidecars")),
-    oomKills: async () => 0,
     probe: async () => {},
     attest: async () => ({ at: "", denied: true }),
     reset: async () => ({ differences: [] }),

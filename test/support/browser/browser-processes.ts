@@ -40,3 +40,24 @@ export async function processesOf(scratchDirectory: string, session: string): Pr
   const display = find((command) => command.startsWith("/usr/bin/Xvfb") && command.includes(workspace));
   return { ...(main !== undefined && { main }), ...(display !== undefined && { display }) };
 }
+
+/** The processes that show the pages of the browser whose main process this is, where it has a cgroup. */
+export function renderersBeside(main: number): readonly number[] {
+  const cgroups = readProcess(main, "cgroup");
+  const pids = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+  return pids.filter(
+    (pid) =>
+      readProcess(pid, "cmdline").includes("--type=renderer") && readProcess(pid, "cgroup") === cgroups,
+  );
+}
+
+/** Empty where the process has ended meanwhile. */
+function readProcess(pid: number, file: "cgroup" | "cmdline"): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "latin1");
+  } catch {
+    return "";
+  }
+}

@@ -24,5 +24,9 @@ const isMapper = (pid: number): boolean =>
     word.endsWith("/mapper-process.js"),
   );
 
+/** What the programs are called that a process has started, and those that these have. */
+export const programsUnder = (pid: number): readonly string[] =>
+  treeOf(pid).flatMap((each) => read(() => [readFileSync(`/proc/${each}/comm`, "utf8").trim()]));
+
 /** The mappers that a process has started, without the walls around them. */
 export const mappersOf = (daemon: number): number[] => treeOf(daemon).filter(isMapper);

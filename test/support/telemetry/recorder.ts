@@ -2,8 +2,9 @@ import { systemClock } from "../../../src/base/clock.js";
 import type { Log } from "../../../src/base/log.js";
 import type { SlotPorts } from "../../../src/node/slots.js";
 import { BrowserTelemetry } from "../../../src/telemetry/browser-telemetry.js";
+import type { RecorderLimits } from "../../../src/telemetry/lease-recorder.js";
 import type { EventStore } from "../../../src/telemetry/ports.js";
-import { Recorder, type RecorderLimits } from "../../../src/telemetry/recorder.js";
+import { Recorder } from "../../../src/telemetry/recorder.js";
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 export const recorderLimits: RecorderLimits = {

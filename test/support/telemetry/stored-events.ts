@@ -5,6 +5,8 @@ import type { TelemetryEvent } from "../../../src/telemetry/event.js";
 /** What a daemon's private Redis keeps of the events of a lease. */
 export interface StoredTelemetry {
   readonly events: readonly TelemetryEvent[];
+  /** Their numbers. */
+  readonly seqs: readonly number[];
   /** All of it, as Redis has it. */
   readonly text: string;
 }
@@ -33,7 +35,8 @@ async function inStream<Found>(
 export async function readStored(dataDir: string, lease: string): Promise<StoredTelemetry> {
   const entries = await inStream(dataDir, lease, (redis, key) => redis.xrange(key, "-", "+"));
   const kept = (entries ?? []).map(([, fields]) => fields);
-  return { events: kept.map(eventOf), text: kept.flat().join("\n") };
+  const seqs = (entries ?? []).map(([id]) => Number.parseInt(id, 10));
+  return { events: kept.map(eventOf), seqs, text: kept.flat().join("\n") };
 }
 
 /** The event that was stored last. */

@@ -28,8 +28,7 @@ beforeAll(async () => {
   site = createServer((_, response) => response.setHeader("content-type", "text/html").end(secretPage));
   await new Promise<void>((resolve) => void site.listen(0, "127.0.0.1", resolve));
   siteUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}${secretPath}`;
-  // Room for the events of all commands.
-  daemon = await startDaemon({ file: { telemetry: { max_session_bytes: 64 * 2 ** 20 } } });
+  daemon = await startDaemon();
   const telemetry = { enabled: true };
   const { status, body, text } = await daemon.call("POST /browsers", { headless: true, telemetry });
   if (status !== 200) throw new Error(`no session: ${text}`);
@@ -49,6 +48,8 @@ const told = new Set<unknown>();
 interface Told {
   readonly commands: readonly TelemetryEvent[];
   readonly disconnect: TelemetryEvent;
+  /** The numbers of all that is stored; the last is the disconnect's. */
+  readonly seqs: readonly number[];
   /** All that is stored. */
   readonly text: string;
 }
@@ -62,10 +63,10 @@ async function toldUntilGone(): Promise<Told> {
   });
   const id = disconnect.data["connection_id"];
   told.add(id);
-  const { events, text } = await readStored(dataDir, lease.lease_id);
+  const { events, seqs, text } = await readStored(dataDir, lease.lease_id);
   const isTheirs = ({ type, data }: TelemetryEvent): boolean =>
     type === "cdp_command" && data["connection_id"] === id;
-  return { commands: events.filter(isTheirs), disconnect, text };
+  return { commands: events.filter(isTheirs), disconnect, seqs, text };
 }
 
 /** A word for what it is, a few for how. */
@@ -144,7 +145,8 @@ const outstanding = 5000;
 
 /** Sends so many commands that Chromium answers at once; resolves when it has answered all. */
 function sendMany(socket: WebSocket): Promise<void> {
-  const params = { targetId: "there-is-none" };
+  // As long as an identifier may be: so a session keeps fewer than are sent, by its default bound.
+  const params = { targetId: "x".repeat(128) };
   let [sent, answered] = [0, 0];
   const send = (): void => {
     sent += 1;
@@ -161,15 +163,27 @@ function sendMany(socket: WebSocket): Promise<void> {
 }
 
 test("50,000 commands at full speed: each is told in its place, or is counted as lost", async () => {
+  const before = (await readStored(daemon.place.dataDir, lease.lease_id)).seqs.at(-1) ?? 0;
   const socket = new WebSocket(lease.cdp_ws_url, { perMessageDeflate: false });
   await once(socket, "open");
   await sendMany(socket);
   socket.close();
-  const { commands, disconnect } = await toldUntilGone();
+  const { commands, disconnect, seqs } = await toldUntilGone();
   const { telemetry_dropped: dropped, message_count: messages } = disconnect.data;
+  const [first = 0, last = 0] = [seqs[0], seqs.at(-1)];
+  // Between the two events of the connection there is a number for each command that was not lost.
+  const numbered = last - before - 2;
+  expect([numbered + Number(dropped), messages]).toEqual([many, 2 * many]);
+  // The oldest have gone, as the session keeps no more: the first number that is left tells how many.
+  const gone = first - before - 2;
+  expect(gone).toBeGreaterThan(0);
+  expect(seqs).toEqual(Array.from({ length: last - first + 1 }, (_, at) => first + at));
   const ids = commands.map(({ data }) => Number(data["command_id"]));
-  expect([ids.length + Number(dropped), messages]).toEqual([many, 2 * many]);
+  expect(ids.length).toBe(numbered - gone);
   expect(ids.every((id, place) => place === 0 || id > Number(ids[place - 1]))).toBe(true);
+  if (dropped === 0) expect(ids[0]).toBe(gone + 1);
+  const { body } = await daemon.call(`GET /browsers/${lease.session_id}/telemetry/events?limit=1&since=1h`);
+  expect(body).toMatchObject([{ seq: first, event: { data: { command_id: ids[0] } } }]);
 });
 
 test("a method that is excluded while its client is connected is counted from then on", async () => {

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { KernelLog } from "../../../src/browser/resources/kernel-log.js";
 import type { FlightRecording } from "../../../src/spec/flight-recording.js";
-import { processesOf } from "../../support/browser/browser-processes.js";
+import { processesOf, renderersBeside } from "../../support/browser/browser-processes.js";
 import { openSite } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import type { Got } from "../../support/http/http-server.js";
-import { signal } from "../../support/living.js";
+import { isLiving, signal } from "../../support/living.js";
 import { openRedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 import { toldWhen } from "../../support/telemetry/told-events.js";
@@ -153,6 +154,8 @@ test("a browser whose page took all its memory says so", async () => {
   const lease = await acquire("greedy");
   const client = await connectRaw(lease.cdp_ws_url);
   const page = await client.attach();
+  const { main = 0 } = await processesOf(daemon.place.scratchDirectory, lease.session_id);
+  const renderers = renderersBeside(main);
   const greed = "globalThis.held = []; for (;;) held.push(new Uint8Array(2 ** 24).fill(1))";
   client.evaluate(greed, page).catch(() => {});
   // The kernel may end the browser besides the page that took the memory.
@@ -171,7 +174,20 @@ test("a browser whose page took all its memory says so", async () => {
   expect(recording.memory.peak_bytes).toBeGreaterThan(0.9 * 2 ** 30);
   const { data, source } = await toldWhen(daemon, lease, { type: "system_oom_kill" });
   expect(source).toEqual({ kind: "local_process" });
-  expect(data).toEqual({ process_name: "chromium", constraint: "memcg", kills: expect.any(Number) });
+  expect(data).toEqual({
+    pid: expect.any(Number),
+    process_name: expect.any(String),
+    rss_kb: expect.any(Number),
+    constraint: "memcg",
+  });
+  const kernelLog = KernelLog.open("none");
+  kernelLog?.close();
+  // The page had nearly all of it; without the kernel's log that is known of the browser alone.
+  expect(data["rss_kb"]).toBeGreaterThan(2 ** 19);
+  if (kernelLog) {
+    expect(renderers).toContain(data["pid"]);
+    expect(isLiving(Number(data["pid"]))).toBe(false);
+  } else expect(data["pid"]).toBe(main);
 });
 
 test("a session that ended in order left none, and one that never was is unknown", async () => {

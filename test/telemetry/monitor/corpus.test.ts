@@ -8,6 +8,7 @@ import {
   pageCategories,
 } from "../../support/telemetry/monitored-browser.js";
 import { openMonitoredSite } from "../../support/telemetry/monitored-site.js";
+import { lackedBy } from "../../support/telemetry/official-events.js";
 import type { SeenEvents } from "../../support/telemetry/seen-events.js";
 import type { SeenEvent } from "../../../src/telemetry/event.js";
 
@@ -214,5 +215,6 @@ describe.each(kinds)("%s", (_name, spec) => {
 
   test("every type of the corpus was caused", () => {
     expect(typesOfPages.filter((type) => events.of(type).length === 0)).toEqual([]);
+    expect(lackedBy(events.all)).toEqual([]);
   });
 });

@@ -17,6 +17,7 @@ beforeEach(() => {
   [spans, passed, categories] = [[], [], new Set(["page", "network"])];
   sink = {
     lost: 0,
+    lostInStore: 0,
     trace,
     span: (span) => void spans.push(span),
     wants: (category) => categories.has(category),

@@ -1,0 +1,72 @@
+import { readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Hierarchy } from "./cgroup-hierarchy.js";
+import type { KernelLog, KilledProcess } from "./kernel-log.js";
+
+/** What the kernel tells of the memory of a browser's processes together. */
+export interface MemoryUse {
+  readonly bytes: number;
+  readonly peakBytes?: number;
+  /** Processes that it ended for want of memory. */
+  readonly outOfMemoryKills?: number;
+  /** Those of them that are known, from the first on. */
+  readonly killed?: readonly KilledProcess[];
+}
+
+const files = {
+  1: { bytes: "memory.usage_in_bytes", peak: "memory.max_usage_in_bytes", events: "memory.oom_control" },
+  2: { bytes: "memory.current", peak: "memory.peak", events: "memory.events" },
+} as const;
+
+/** So many processes that were killed are known of one browser. */
+const mostKilled = 1000;
+
+interface MemoryParts {
+  readonly path: string;
+  readonly version: Hierarchy["version"];
+  readonly kernelLog?: Pick<KernelLog, "take"> | undefined;
+}
+
+/** The memory of one cgroup. */
+export class CgroupMemory {
+  readonly #killed: KilledProcess[] = [];
+
+  constructor(private readonly parts: MemoryParts) {}
+
+  /** Undefined where the cgroup has gone. */
+  read(): MemoryUse | undefined {
+    const { path, version } = this.parts;
+    const { bytes: file, peak, events } = files[version];
+    const texts = [file, peak, events].map((name) => readCounters(join(path, name)));
+    const [bytes, peakBytes, kills] = [
+      ...texts.slice(0, 2),
+      /^oom_kill (\d+)$/m.exec(texts[2] ?? "")?.[1],
+    ].map((text) => (text === undefined || text === "" ? undefined : Number(text)));
+    if (bytes === undefined) return undefined;
+    return {
+      bytes,
+      ...(peakBytes !== undefined && { peakBytes }),
+      ...(kills !== undefined && { outOfMemoryKills: kills, killed: this.#lookForKilled(kills) }),
+    };
+  }
+
+  /** The count may be there a moment before the line in the log: who is missing is looked for again. */
+  #lookForKilled(kills: number): readonly KilledProcess[] {
+    const { path, kernelLog } = this.parts;
+    const missing = Math.min(kills, mostKilled) - this.#killed.length;
+    if (missing > 0) this.#killed.push(...(kernelLog?.take(basename(path)) ?? []).slice(0, missing));
+    return this.#killed;
+  }
+}
+
+/**
+ * Empty where there is no such file. The kernel writes the text out of numbers that it has at hand: reading
+ * it here costs some 10 us, and by jobs in the thread pool ten times that.
+ */
+function readCounters(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,259 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { type LeaseId, newRequestId, type OtlpDestinationId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
+import type { TraceContext } from "../base/trace-context.js";
+import type { EventCategory, LeaseSink, SeenEvent, TelemetryEvent } from "./event.js";
+import type { AppendResult, EventLoss, EventMeter, EventStore, Exports, StreamRef } from "./ports.js";
+import type { CaptureSettings } from "./settings.js";
+import { LeaseExport, type WaitingEvent } from "./lease-export.js";
+import { truncateData } from "./truncate.js";
+
+export interface RecorderLimits {
+  /** How much one event's JSON may have; what is larger is cut. Screenshots have a limit of their own. */
+  readonly eventBytes: number;
+  readonly screenshotBytes: number;
+  /** What waits of one lease, and of all in this daemon; what comes beyond it is lost. */
+  readonly queueBytes: number;
+  readonly daemonBytes: number;
+}
+
+export interface RecorderParts {
+  readonly store: Pick<EventStore, "append">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meter: EventMeter;
+  readonly limits: RecorderLimits;
+  readonly exports?: Exports;
+}
+
+/** Events wait so long for others, so that they are stored together. */
+const batchMs: Millis = 100;
+/** A batch that has as much is stored at once. */
+const batchBytes = 512 * 1024;
+const batchEvents = 1000;
+/** A store that is away is tried again, more and more seldom. */
+const firstRetryMs: Millis = 100;
+const lastRetryMs: Millis = 2000;
+/** What a lease has left at its end waits so long for a store that is away. */
+const closeLimitMs: Millis = 10_000;
+/** What an event costs beside its text. */
+const eventOverhead = 100;
+
+/** What the store has lost of one lease, whatever was switched off and on again meanwhile. */
+export interface StoreLosses {
+  count: number;
+}
+
+/** What all recorders of a daemon share. */
+export interface RecorderShared extends RecorderParts {
+  /** False where the daemon may hold no more. */
+  hold(bytes: number): boolean;
+  /** Its lease's next recorder waits for it. */
+  closing(lease: LeaseId, ending: Promise<void>): void;
+  closed(recorder: LeaseRecorder, ending: Promise<void> | undefined): void;
+}
+
+interface LeaseShared extends RecorderShared {
+  /** Ends when the lease's recorder before this one has stored what it had. */
+  readonly before: Promise<void> | undefined;
+  readonly losses: StoreLosses;
+}
+
+/** The events of one lease on their way into the store. */
+export class LeaseRecorder implements LeaseSink {
+  /** Names those of one opening, so that a batch which is sent twice is stored once. */
+  readonly #writer = newRequestId();
+  trace: TraceContext | undefined;
+  #waiting: WaitingEvent[] = [];
+  #waitingBytes = 0;
+  #batches = 0;
+  /** The `seq` of the last event that was stored. */
+  #last = 0;
+  #lost = 0;
+  #isClosed = false;
+  /** The instant from which a store that is away is tried no more. */
+  #endsAt = Infinity;
+  #closing: Promise<void> | undefined;
+  #storing: Promise<void> | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #exported: LeaseExport | undefined;
+
+  constructor(
+    readonly stream: StreamRef,
+    private settings: CaptureSettings,
+    private readonly shared: LeaseShared,
+  ) {
+    this.#exportTo(settings.destination);
+  }
+
+  get lost(): number {
+    return this.#lost;
+  }
+
+  get lostInStore(): number {
+    return this.shared.losses.count;
+  }
+
+  /** What is captured from now on. */
+  apply(settings: CaptureSettings): void {
+    this.settings = settings;
+    this.#exportTo(settings.destination);
+  }
+
+  wants(category: EventCategory): boolean {
+    return this.settings.categories.has(category) && !this.#isClosed;
+  }
+
+  emit(seen: SeenEvent): boolean {
+    if (!this.wants(seen.category)) return true;
+    const text = this.#textOf(seen);
+    const bytes = bytesOf(text);
+    const { limits, hold } = this.shared;
+    // A picture is no record of a log, and longer than collectors take.
+    const pass = seen.category === "screenshot" ? undefined : this.#exported?.expect(text, this.trace);
+    if (this.#waitingBytes + bytes > limits.queueBytes || !hold(bytes)) {
+      pass?.();
+      this.#lose("too_many", 1);
+      return false;
+    }
+    this.#waiting.push({ type: seen.type, category: seen.category, text, pass });
+    this.#waitingBytes += bytes;
+    this.#storeSoon();
+    return true;
+  }
+
+  span: LeaseSink["span"] = (span) => void this.#exported?.addSpan(span);
+
+  /** Stores what waits; resolves when it is stored, or lost because the store is away for too long. */
+  close(): Promise<void> {
+    if (this.#closing) return this.#closing;
+    this.#closing = this.#close();
+    this.shared.closing(this.stream.lease, this.#closing);
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#isClosed = true;
+    this.#endsAt = this.shared.clock.monotonic() + closeLimitMs;
+    this.#exportTo(undefined);
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    // What waits after a batch that is under way is the last of it.
+    await this.#storing;
+    if (this.#waiting.length > 0) await this.#storeAll();
+    this.shared.closed(this, this.#closing);
+  }
+
+  #exportTo(to: OtlpDestinationId | undefined): void {
+    if (this.#exported?.to === to) return;
+    this.#exported?.end();
+    const stream = to && this.shared.exports?.open(this.stream, to);
+    this.#exported = to && stream && new LeaseExport(to, stream);
+  }
+
+  #textOf(seen: SeenEvent): string {
+    const { limits, clock } = this.shared;
+    const { ts = Math.round(clock.now() * 1000), type, category, source, data, truncated = false } = seen;
+    const event: TelemetryEvent = { ts, type, category, source, data, truncated };
+    const text = JSON.stringify(event);
+    const most = category === "screenshot" ? limits.screenshotBytes : limits.eventBytes;
+    // A character of text in memory is at least one byte, and at most three.
+    if (text.length * 3 <= most || Buffer.byteLength(text) <= most) return text;
+    const room = most - Buffer.byteLength(JSON.stringify({ ...event, data: {} }));
+    return JSON.stringify({ ...event, data: truncateData(data, Math.max(0, room)), truncated: true });
+  }
+
+  #storeSoon(): void {
+    if (this.#storing || this.#isClosed) return;
+    const { clock } = this.shared;
+    if (this.#waitingBytes >= batchBytes || this.#waiting.length >= batchEvents) {
+      this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
+      void this.#storeAll();
+    } else
+      this.#cancelTimer ??= clock.after(batchMs, () => {
+        this.#cancelTimer = undefined;
+        void this.#storeAll();
+      });
+  }
+
+  /** One batch after the other, since their order is that of the events. Never rejects. */
+  #storeAll(): Promise<void> {
+    this.#storing = this.#storeBatches().finally(() => {
+      this.#storing = undefined;
+      if (this.#waiting.length > 0 && !this.#isClosed) this.#storeSoon();
+    });
+    return this.#storing;
+  }
+
+  async #storeBatches(): Promise<void> {
+    await this.shared.before;
+    while (this.#waiting.length > 0) {
+      const events = this.#take();
+      if (await this.#store(events)) this.shared.meter.recorded(events.length);
+      else this.#loseAll(events);
+      this.#release(events);
+      if (!this.#isClosed && this.#waitingBytes < batchBytes) return;
+    }
+  }
+
+  /** The store is away, and the lease over: what waits beside these is not tried either. */
+  #loseAll(events: readonly WaitingEvent[]): void {
+    const rest = this.#waiting.splice(0);
+    for (const { pass } of [...events, ...rest]) pass?.();
+    this.#lose("store_away", events.length + rest.length);
+    this.shared.losses.count += events.length + rest.length;
+    this.#release(rest);
+  }
+
+  #release(events: readonly WaitingEvent[]): void {
+    const bytes = events.reduce((sum, { text }) => sum + bytesOf(text), 0);
+    this.#waitingBytes -= bytes;
+    this.shared.hold(-bytes);
+  }
+
+  #take(): readonly WaitingEvent[] {
+    let [count, bytes] = [0, 0];
+    while (count < this.#waiting.length && count < batchEvents && (count === 0 || bytes < batchBytes)) {
+      bytes += bytesOf(this.#waiting[count]?.text ?? "");
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  /** False where the store was away for longer than the lease lasted. */
+  async #store(events: readonly WaitingEvent[]): Promise<boolean> {
+    const { store, clock, log } = this.shared;
+    const { stream, settings } = this;
+    this.#batches += 1;
+    const numbers = { writer: this.#writer, number: this.#batches, after: this.#last };
+    for (let waitMs = firstRetryMs; ; waitMs = Math.min(waitMs * 2, lastRetryMs)) {
+      try {
+        const appended = await store.append({ stream, ...numbers, events, isStored: settings.isStored });
+        this.#appended(appended, events);
+        return true;
+      } catch (error) {
+        const { browser } = stream;
+        log.warn({ browser, events: events.length, error: textOf(error) }, "events could not be stored yet");
+      }
+      if (clock.monotonic() + waitMs > this.#endsAt) return false;
+      await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
+    }
+  }
+
+  #appended({ last, lost }: AppendResult, events: readonly WaitingEvent[]): void {
+    this.#last = last;
+    for (const [at, { pass }] of events.entries()) pass?.(last - events.length + 1 + at);
+    if (lost === 0) return;
+    this.shared.losses.count += lost;
+    this.shared.meter.lost("store_lost", lost);
+  }
+
+  #lose(why: EventLoss, count: number): void {
+    this.#lost += count;
+    this.shared.meter.lost(why, count);
+  }
+}
+
+/** As memory holds it, roughly: what is counted is never less than its bytes in Redis by much. */
+const bytesOf = (text: string): number => text.length + eventOverhead;

@@ -1,0 +1,76 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
+import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
+import { BrowserTelemetry } from "../../src/telemetry/browser-telemetry.js";
+import { Connections } from "../../src/telemetry/connections.js";
+import { until } from "../support/browser/chromium-until.js";
+import { startRedis, type TestRedis } from "../support/store/redis.js";
+import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
+import { makeRecorder } from "../support/telemetry/recorder.js";
+
+let server: TestRedis;
+let bed: StoreBed;
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  bed = await openStoreBed(server, { project: "lost" });
+});
+afterEach(() => bed.close());
+
+const on = JSON.stringify({ enabled: true });
+const off = JSON.stringify({ enabled: false });
+const all = { filter: { types: [], categories: [] }, order: "asc", limit: 100 } as const;
+
+/** A client of a lease that captures commands, and what Redis has of its events. */
+function openClient() {
+  const limits = { maxBytes: 2 ** 24, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
+  const events = new RedisEventStore(bed.store, { unnamed: bed.project, limits });
+  const stream = { browser: newBrowserId(onDemandPartition), lease: newLeaseId() };
+  const telemetry = new BrowserTelemetry({
+    browser: stream.browser,
+    launched: undefined,
+    recorder: makeRecorder(events),
+  });
+  const connections = new Connections(systemClock);
+  telemetry.watch((capture) => void connections.follow(capture));
+  const at = systemClock.monotonic();
+  const client = { id: "c1", lease: stream.lease, protocol: "cdp", arrivedAt: at, openedAt: at } as const;
+  return {
+    configure: (revision: number, text: string) =>
+      telemetry.told(stream.lease, { revision, telemetry: text }),
+    open: () => connections.opened(client),
+    close: () => connections.closed(client, "left"),
+    send: (id: number) =>
+      connections.command(client, { method: "Page.close", data: { method: "Page.close", command_id: id } }),
+    stored: (last: number) => until(`event ${last}`, async () => (await events.last(stream)) === last),
+    read: async () =>
+      (await events.read(stream, all)).events.map(({ seq, text }) => ({ seq, ...JSON.parse(text) })),
+    end: () => telemetry.over(stream.lease),
+  };
+}
+
+test("what Redis has lost while a client was there is counted at its end, also where capture was off meanwhile", async () => {
+  const client = openClient();
+  client.configure(1, on);
+  client.open();
+  for (const id of [1, 2, 3]) client.send(id);
+  await client.stored(4);
+  await bed.redis.flushall();
+  client.send(4);
+  await client.stored(5);
+  client.configure(2, off);
+  client.configure(3, on);
+  client.send(5);
+  client.close();
+  await client.end();
+  await client.stored(7);
+  expect(await client.read()).toMatchObject([
+    { seq: 5, data: { command_id: 4 } },
+    { seq: 6, data: { command_id: 5 } },
+    // The client's beginning and three commands: which they were, Redis does not say.
+    { seq: 7, type: "cdp_disconnect", data: { telemetry_dropped: 4, telemetry_excluded: 0 } },
+  ]);
+});
