@@ -3,7 +3,7 @@ import type { Millis } from "../base/clock.js";
 import type { RungName } from "../spec/bodies.js";
 import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
 import type { NavigationWatch } from "./fill/navigation-watch.js";
-import type { PasskeyCredential } from "./passkeys/page-authenticators.js";
+import type { PasskeyCredential, PasskeyEvents } from "./passkeys/page-authenticators.js";
 import type { FillContext } from "./fill/fill-page.js";
 import type { Attestation, AttestationParts } from "./attestation.js";
 import type { Sandbox } from "./isolation/sandbox.js";
@@ -193,13 +193,10 @@ export interface Chromium {
   /** Tells when a page shows another document than now. Throws where it cannot. */
   watchNavigation(watch: NavigationWatch): Promise<void>;
   /**
-   * Gives every page a passkey, also those that are opened later; without one the first that a page makes, of
-   * which `added` is told. Throws where a page cannot have it. The result takes it from all of them.
+   * Gives every page a passkey, also those that are opened later; without one the first that a page makes.
+   * Throws where a page cannot have it. The result takes it from all of them.
    */
-  armPasskey(
-    credential: PasskeyCredential | undefined,
-    added?: (made: PasskeyCredential) => void,
-  ): Promise<() => Promise<void>>;
+  armPasskey(credential: PasskeyCredential | undefined, heard?: PasskeyEvents): Promise<() => Promise<void>>;
   /** The loaded extensions, in load order. */
   readonly extensions: readonly ExtensionDirectory[];
   /** Loads all of them or none, while clients and pages go on; a page has them from its next navigation. */

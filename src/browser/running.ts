@@ -25,7 +25,11 @@ import type { Display } from "./display/display.js";
 import type { BrowserExtensions } from "./extensions/extensions.js";
 import type { LaunchExtensions } from "./extensions/forced-extensions.js";
 import { type NavigationWatch, watchNavigation } from "./fill/navigation-watch.js";
-import { PageAuthenticators, type PasskeyCredential } from "./passkeys/page-authenticators.js";
+import {
+  PageAuthenticators,
+  type PasskeyCredential,
+  type PasskeyEvents,
+} from "./passkeys/page-authenticators.js";
 import { fillPage, type FillContext } from "./fill/fill-page.js";
 import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
 import { flushStorage } from "./profile/flush-storage.js";
@@ -168,10 +172,10 @@ export class RunningChromium implements Chromium {
 
   async armPasskey(
     credential: PasskeyCredential | undefined,
-    added: (made: PasskeyCredential) => void = () => {},
+    heard: PasskeyEvents = {},
   ): Promise<() => Promise<void>> {
     const { cdp, clock, log, pipe } = this.launched;
-    const authenticators = new PageAuthenticators({ cdp, clock, log, credential, added });
+    const authenticators = new PageAuthenticators({ cdp, clock, log, credential, ...heard });
     const release = pipe.lateDetaches.hold();
     const disarm = async (): Promise<void> => {
       await authenticators.close();

@@ -26,25 +26,24 @@ export type FillPage = (question: FillQuestion) => Promise<Done<PageFillOutcome>
 
 /** What the way to the node and back, and the opening of values there, may take beside the fill itself. */
 const besidesMs: Millis = 5000;
+const passkeyLimitMs: Millis = 20_000;
 
 /**
  * Has the browser's node write values into a page. It is asked once: where no answer comes, what became of
  * each field is unknown.
  */
 export const makeFillPage =
-  ({ poolStore, seal, askNode }: Ports): FillPage =>
-  async ({ browser: id, lease, order, fields, timeoutMs }) => {
-    const browser = (await poolStore.findBrowser(id))?.browser;
-    if (browser?.state !== "leased" || browser.lease.id !== lease) return refusal("browser_not_found");
-    const sealed = seal.close(order, fillOwner(id, lease));
-    const reply = await askNode(browser, { kind: "fill", sealed }, timeoutMs + besidesMs);
+  (ports: Ports): FillPage =>
+  async (question) => {
+    const limitMs = question.timeoutMs + besidesMs;
+    const reply = await askNodeOf(ports, question, { kind: "fill", limitMs });
     switch (reply.kind) {
+      case "refused":
+        return reply;
       case "done":
         return done(pageFillOutcomeParser.json(reply.payload ?? ""));
-      case "failed":
-        return refusal(reply.code ?? "browser_gone", reply.text === undefined ? {} : { message: reply.text });
       case "silent":
-        return done(unknownOutcome(fields));
+        return done(unknownOutcome(question.fields));
     }
   };
 
@@ -54,25 +53,32 @@ export type ChangePasskey = (question: PasskeyQuestion) => Promise<Done<null> | 
 
 /** Has the browser's node give it a passkey, or take it away. */
 export const makeChangePasskey =
-  ({ poolStore, seal, askNode }: Ports): ChangePasskey =>
-  async ({ browser: id, lease, order }) => {
-    const browser = (await poolStore.findBrowser(id))?.browser;
-    if (browser?.state !== "leased" || browser.lease.id !== lease) return refusal("browser_not_found");
-    const reply = await askNode(
-      browser,
-      { kind: "passkey", sealed: seal.close(order, fillOwner(id, lease)) },
-      passkeyLimitMs,
-    );
+  (ports: Ports): ChangePasskey =>
+  async (question) => {
+    const reply = await askNodeOf(ports, question, { kind: "passkey", limitMs: passkeyLimitMs });
     switch (reply.kind) {
+      case "refused":
+        return reply;
       case "done":
         return done(null);
-      case "failed":
-        return refusal(reply.code ?? "browser_gone", reply.text === undefined ? {} : { message: reply.text });
       case "silent":
         return refusal("node_silent", { retryAfterSeconds: 1 });
     }
   };
-const passkeyLimitMs: Millis = 20_000;
+
+/** Asks the node of a browser that the lease still has, once, with the order sealed for both. */
+async function askNodeOf(
+  { poolStore, seal, askNode }: Ports,
+  { browser: id, lease, order }: PasskeyQuestion,
+  { kind, limitMs }: { readonly kind: "fill" | "passkey"; readonly limitMs: Millis },
+): Promise<Exclude<NodeReply, { kind: "failed" }> | Refusal> {
+  const browser = (await poolStore.findBrowser(id))?.browser;
+  if (browser?.state !== "leased" || browser.lease.id !== lease) return refusal("browser_not_found");
+  const sealed = seal.close(order, fillOwner(id, lease));
+  const reply = await askNode(browser, { kind, sealed }, limitMs);
+  if (reply.kind !== "failed") return reply;
+  return refusal(reply.code ?? "browser_gone", reply.text === undefined ? {} : { message: reply.text });
+}
 
 const unknownOutcome = (fields: number): PageFillOutcome => ({
   kind: "ended",

@@ -41,8 +41,8 @@ export class ArmedPasskeys {
       return failed("The order was sealed with another key, or for another lease", "secret_unreadable");
     const opened = await this.ports.openPasskey(order.text.reveal());
     if (opened.kind === "refused") return failed(opened.message, opened.code);
-    const keep = (made: PasskeyCredential): void => void this.#keep(slot, order.text.reveal(), made);
-    return await slot.inTurn(() => this.#change(slot, lease, { ...opened.value, keep }));
+    const added = (made: PasskeyCredential): void => void this.#keep(slot, order.text.reveal(), made);
+    return await slot.inTurn(() => this.#change(slot, lease, { ...opened.value, added }));
   }
 
   async #keep(slot: Slot, order: string, made: PasskeyCredential): Promise<void> {
@@ -57,7 +57,7 @@ export class ArmedPasskeys {
   async #change(
     slot: Slot,
     lease: LeaseId,
-    { credential, isRegistering, forMs, keep }: PasskeyChange & { keep(made: PasskeyCredential): void },
+    { credential, isRegistering, forMs, added }: PasskeyChange & { added(made: PasskeyCredential): void },
   ): Promise<CommandResult> {
     await this.#armed.get(slot)?.();
     if (!credential && !isRegistering) return succeeded;
@@ -80,7 +80,7 @@ export class ArmedPasskeys {
     // Nobody may add an authenticator of its own beside it, nor read the key.
     bridge.filled.isArmed = true;
     try {
-      take = await chromium.armPasskey(credential, keep);
+      take = await chromium.armPasskey(credential, { added, usedUp: () => void disarm() });
       return succeeded;
     } catch (error) {
       this.ports.log.info({ browser: slot.id, lease, error: textOf(error) }, "passkey not armed");

@@ -4,7 +4,14 @@ import { type Passkey, parsePasskey, passkeyText } from "./credentials/field-val
 import type { PasskeyOrder } from "./fill.js";
 import type { Operated } from "./items.js";
 import { withDataKey } from "./encryption/key-provider.js";
-import { armedMs, type AskedPasskey, passkeyOrder, shownPasskey, writePasskey } from "./passkeys.js";
+import {
+  armedMs,
+  type AskedPasskey,
+  passkeyOrder,
+  reservedText,
+  shownPasskey,
+  writePasskey,
+} from "./passkeys.js";
 import type { VaultPorts } from "./ports.js";
 
 /** Has a browser's next new passkey kept in the item. */
@@ -34,19 +41,22 @@ const base64url = (text: string): string => Buffer.from(text, "base64").toString
  */
 export async function keepPasskey(
   ports: Pick<VaultPorts, "project" | "provider" | "store">,
-  { vault: id, item: itemId, key, field }: PasskeyOrder,
+  { vault: id, item: itemId, key, field, browser, lease, forMs }: PasskeyOrder,
   made: Passkey,
 ): Promise<Done<null> | Refusal> {
-  const value = passkeyText({
+  const text = passkeyText({
     ...made,
     credentialId: base64url(made.credentialId),
     userHandle: base64url(made.userHandle),
     privateKey: base64url(made.privateKey),
   });
   // Chromium makes keys of other kinds where a site asks for them first, and takes none of these back.
-  if (!parsePasskey(value)) return refusal("not_supported");
+  if (!parsePasskey(text)) return refusal("not_supported");
   const vault = await ports.store.find(id);
   if (!vault) return refusal("vault_not_found");
+  // The browser goes on having it, and counts on from there.
+  const armed = { browser, lease, until: (await ports.store.now()) + forMs, from: made.signCount };
+  const value = reservedText(JSON.parse(text), armed);
   return await withDataKey(ports, vault, async (dataKey) => {
     for (let attempt = 0; attempt < attempts; attempt += 1) {
       const item = await ports.store.findItem(id, key);

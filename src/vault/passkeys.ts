@@ -45,6 +45,10 @@ export const armedMs: Millis = 10 * 60 * 1000;
  */
 const reservedCount = 1000;
 
+/** The value of a passkey that a browser has from now on. */
+export const reservedText = (fields: object, armed: ArmedRecord): string =>
+  JSON.stringify({ ...fields, signCount: armed.from + reservedCount, armed });
+
 /** Has pages of a browser sign in with the passkey; its counter is moved on and kept before. */
 export async function armPasskey(ports: VaultPorts, asked: AskedPasskey): Promise<Done<Operated> | Refusal> {
   const { vault, item, body } = asked;
@@ -69,7 +73,7 @@ export async function armPasskey(ports: VaultPorts, asked: AskedPasskey): Promis
       until: ports.clock.now() + armedMs,
       from,
     };
-    const value = JSON.stringify({ ...kept.fields, signCount: from + reservedCount, armed });
+    const value = reservedText(kept.fields, armed);
     const writing = { vault, dataKey, field, request: asked.request };
     const written = await writePasskey(ports, writing, { item, value, event: "credential.passkey_armed" });
     if (written.kind === "refused") return written;

@@ -25,6 +25,7 @@ const sessionOf = (
   isRoot: parent === undefined,
   children: new Set(),
   calls: new Set(),
+  domains: new Set(),
   ...(target !== undefined && { target }),
   ...(parent && { parent }),
 });

@@ -100,12 +100,7 @@ export class Cdp {
     const detach = async (): Promise<void> => {
       await this.send("Target.detachFromTarget", { sessionId: id }, to);
     };
-    const left = {
-      sessions: [{ id, hasPages: false }],
-      ask: (method: string, params: object) => this.send(method as Method, params as never, { session: id }),
-      detach,
-    };
-    if (!this.pipe.lateDetaches.takes(left)) await detach();
+    if (!this.pipe.lateDetaches.takes({ sessions: [{ id, hasPages: false }], detach })) await detach();
   }
 
   /**

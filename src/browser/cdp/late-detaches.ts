@@ -3,19 +3,17 @@ interface LeftSession {
   readonly id: string;
   /** Sessions on pages hang below it, which end with it. */
   readonly hasPages: boolean;
+  /** The domains of the commands that were sent on it; absent where that is not known. */
+  readonly domains?: ReadonlySet<string> | undefined;
 }
 
 /** A session that Chromium is to end later, with all that hang below it. */
 export interface LateDetach {
   /** It comes first. */
   readonly sessions: readonly LeftSession[];
-  /** Sends a command on one of them. */
-  ask(method: string, params: object, session: string): Promise<unknown>;
   detach(): Promise<void>;
 }
 
-/** What one browser keeps at most; more are ended at once. */
-const mostSessions = 200;
 /**
  * What a client can switch on for a session. Those that have something wait for an answer come first.
  * WebAuthn is left out: to disable it takes the page's passkey, as the end of the session would.
@@ -37,11 +35,24 @@ const attachNothing = { waitForDebuggerOnStart: false, flatten: true, filter: [{
  */
 export class LateDetaches {
   readonly #late: LateDetach[] = [];
+  readonly #sessions = new Set<string>();
   #holders = 0;
-  #sessions = 0;
+  #lastId = 0;
+
+  /** `send` writes to the pipe. */
+  constructor(private readonly send: (text: string) => void) {}
 
   get isHolding(): boolean {
     return this.#holders > 0;
+  }
+
+  /** The sessions whose end is put off. */
+  get count(): number {
+    return this.#sessions.size;
+  }
+
+  has(session: string): boolean {
+    return this.#sessions.has(session);
   }
 
   /** Until the returned function is called, which resolves when all that were put off have ended. */
@@ -57,32 +68,61 @@ export class LateDetaches {
 
   /** False where it has to be ended now. */
   takes(left: LateDetach): boolean {
-    const { sessions, ask } = left;
-    if (!this.isHolding || this.#sessions + sessions.length > mostSessions) return false;
+    if (!this.isHolding) return false;
     this.#late.push(left);
-    this.#sessions += sessions.length;
-    for (const { id, hasPages } of sessions)
-      for (const [method, params] of hasPages ? onBrowser : onPage) ask(method, params, id).catch(() => {});
+    for (const session of left.sessions) {
+      this.#sessions.add(session.id);
+      this.#silence(session.id, silencing(session));
+    }
     return true;
   }
 
+  /** What it has attached just before it was silenced goes on, too. */
+  attached(session: string): void {
+    this.#silence(session, [going]);
+  }
+
+  /** A client may leave a thousand sessions at once, so all commands of one are written at once. */
+  #silence(sessionId: string, commands: Commands): void {
+    const written = commands.map(([method, params]) =>
+      JSON.stringify({ id: this.#nextId(), method, params, sessionId }),
+    );
+    this.send(written.join("\0"));
+  }
+
+  /** Nobody else's are below 0, so nobody reads the answers. */
+  #nextId(): number {
+    this.#lastId = (this.#lastId - 1) % 2 ** 30;
+    return this.#lastId;
+  }
+
   async #detachAll(): Promise<void> {
-    this.#sessions = 0;
+    this.#sessions.clear();
     // One whose page has gone has ended already.
     await Promise.allSettled(this.#late.splice(0).map((left) => left.detach()));
   }
 }
 
+type Commands = readonly (readonly [method: string, params: object])[];
+
 /** Nothing may wait for a session that nobody answers for. */
-const silence: readonly (readonly [method: string, params: object])[] = [
-  ["Runtime.runIfWaitingForDebugger", {}],
+const going: Commands[number] = ["Runtime.runIfWaitingForDebugger", {}];
+const onPage: Commands = [
+  ["Target.setAutoAttach", { ...attachNothing, autoAttach: false }],
   ...leftDomains.map((domain) => [`${domain}.disable`, {}] as const),
 ];
-const onPage = [["Target.setAutoAttach", { ...attachNothing, autoAttach: false }], ...silence] as const;
 /** To attach no more at all would end the sessions on pages that it has attached by itself. */
-const onBrowser = [
+const onBrowser: Commands = [
   ["Target.setAutoAttach", { ...attachNothing, autoAttach: true }],
   ["Target.setDiscoverTargets", { discover: false }],
   ["Tracing.end", {}],
-  ...silence,
-] as const;
+  ...onPage.slice(1),
+];
+
+/** Chromium takes a third of a millisecond for all of them, so what was never switched on is left out. */
+const silencing = ({ hasPages, domains }: LeftSession): Commands => [
+  going,
+  ...(hasPages ? onBrowser : onPage).filter(
+    ([method]) => domains?.has(method.slice(0, method.indexOf("."))) ?? true,
+  ),
+];

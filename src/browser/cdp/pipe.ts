@@ -155,10 +155,12 @@ export function openPipe(
   output.on("data", splitter.take).on("close", close).on("error", close);
   input.on("close", close).on("error", close);
 
+  const send = (text: string): void => {
+    if (!isClosed) input.write(`${text}\0`);
+  };
+
   return {
-    send(text) {
-      if (!isClosed) input.write(`${text}\0`);
-    },
+    send,
     sendParts(parts) {
       if (isClosed) return;
       input.cork();
@@ -174,6 +176,6 @@ export function openPipe(
       return () => input.off("drain", listener);
     },
     ...holds,
-    lateDetaches: new LateDetaches(),
+    lateDetaches: new LateDetaches(send),
   };
 }

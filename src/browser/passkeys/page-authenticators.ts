@@ -16,14 +16,20 @@ export interface PasskeyCredential {
   readonly signCount: number;
 }
 
-interface AuthenticatorParts {
+/** What is told of a passkey that pages have. */
+export interface PasskeyEvents {
+  /** A page has made one, which all pages have from now on. Called once at most. */
+  added?(credential: PasskeyCredential): void;
+  /** Pages have made as many assertions as they may: it is to be taken from them. */
+  usedUp?(): void;
+}
+
+interface AuthenticatorParts extends PasskeyEvents {
   readonly cdp: Cdp;
   readonly clock: Clock;
   readonly log: Log;
   /** Absent where a page is to make one. */
   readonly credential?: PasskeyCredential | undefined;
-  /** A page has made one, which all pages have from now on. Called once at most. */
-  added?(credential: PasskeyCredential): void;
 }
 
 /** A page, and the authenticator that it has been given. */
@@ -38,6 +44,11 @@ const pagesOnly = [{ type: "page" }, { exclude: true }];
  * what is no longer there, and Chromium with windows then answers it no more until it is loaded anew.
  */
 const checkEveryMs: Millis = 50;
+/**
+ * Far below what is reserved when a vault's passkey is armed (vault/passkeys.ts): pages go on until it is
+ * taken from them.
+ */
+const mostAssertions = 500;
 /** Sites take a code of the user's for verified; nobody is there to touch a key. */
 const options = {
   protocol: "ctap2",
@@ -61,11 +72,13 @@ export class PageAuthenticators {
   #credential: PasskeyCredential | undefined;
   #root: string | undefined;
   #signCount: number;
+  /** The counter that it was given or made with. */
+  #firstCount: number;
   #isChecking = false;
 
   constructor(private readonly parts: AuthenticatorParts) {
     this.#credential = parts.credential;
-    this.#signCount = parts.credential?.signCount ?? 0;
+    this.#signCount = this.#firstCount = parts.credential?.signCount ?? 0;
   }
 
   /** Resolves when each page that is open has it. Throws where one cannot; then none has. */
@@ -147,7 +160,7 @@ export class PageAuthenticators {
       "userDisplayName",
     ].map((name) => (typeof found[name] === "string" ? found[name] : undefined));
     if (!credentialId || !rpId || !privateKey) return;
-    this.#signCount = Number(found["signCount"] ?? 0);
+    this.#signCount = this.#firstCount = Number(found["signCount"] ?? 0);
     const names = { userHandle, userName, userDisplayName };
     this.#credential = { credentialId, rpId, privateKey, ...names, signCount: this.#signCount };
     this.parts.added?.(this.#credential);
@@ -160,6 +173,7 @@ export class PageAuthenticators {
     const count = isRecord(credential) ? credential["signCount"] : undefined;
     if (typeof count !== "number") return;
     this.#signCount = Math.max(this.#signCount, count);
+    if (this.#signCount - this.#firstCount >= mostAssertions) return this.parts.usedUp?.();
     const credentialId = this.#credential?.credentialId ?? "";
     for (const { session, authenticator: authenticatorId } of this.#pages.values()) {
       if (session === from) continue;

@@ -72,7 +72,7 @@ export class Bridge {
       control: this.#control,
       isPage: (target) => this.filled.isPage(target),
     });
-    this.#shares = new SessionQuotas(this.#sessions, sessions);
+    this.#shares = new SessionQuotas(this.#sessions, sessions, () => pipe.lateDetaches.count);
     this.#writer = new CommandWriter(pipe);
     this.#recorder = recorder;
     this.holds = new TargetHolds(clock);
@@ -142,6 +142,7 @@ export class Bridge {
       this.#closed.whyRefused(this.#sessions, session, command) ??
       this.filled.whyRefused(this.#sessions, session, command) ??
       this.#shares.whyRefused(root.owner, command) ??
+      this.#left.whyRefused(session, command) ??
       whyTooLong(body);
     if (refused !== undefined) {
       root.owner.deliver(refusalOf(command, refused));
@@ -149,6 +150,7 @@ export class Bridge {
     }
     const left = this.#left.find(session, command);
     if (left) return this.#leave(left, session, command);
+    this.#left.sent(session, command);
     this.#beforeClose(session, command);
     const { id: asked, method } = command;
     const call = { session, id: asked, method, bindsContext: bindsContext(command) };
@@ -188,6 +190,7 @@ export class Bridge {
     if (this.#control.has(session)) return this.#controlEvent(frame, method);
     const at = this.#sessions.find(session);
     if (at) this.#forward(frame, method, at);
+    else if (method === "Target.attachedToTarget") this.#left.attached(session, frame);
   }
 
   #answer(frame: Frame, id: number): void {

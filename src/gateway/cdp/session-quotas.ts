@@ -44,6 +44,8 @@ export class SessionQuotas<Owner> {
   constructor(
     private readonly sessions: Pick<CdpSessions<Owner>, "countOf" | "count">,
     private readonly limits: SessionLimits,
+    /** Sessions that clients have left and the browser has not ended yet. */
+    private readonly left: () => number = () => 0,
   ) {}
 
   whyRefused(owner: Owner, { method }: Command): string | undefined {
@@ -52,14 +54,18 @@ export class SessionQuotas<Owner> {
     const { client, browser } = this.limits;
     if (this.sessions.countOf(owner) + this.#coming.of(owner) >= client)
       return `A client may have ${client} CDP sessions at once`;
-    return this.sessions.count + this.#coming.all >= browser
+    return this.#ofBrowser + this.#coming.all >= browser
       ? `The clients of a browser may have ${browser} CDP sessions at once`
       : undefined;
   }
 
   /** Counts the targets that were attached unasked, as `Target.setAutoAttach` has it. */
   hasTooMany(owner: Owner): boolean {
-    return this.sessions.countOf(owner) > this.limits.client || this.sessions.count > this.limits.browser;
+    return this.sessions.countOf(owner) > this.limits.client || this.#ofBrowser > this.limits.browser;
+  }
+
+  get #ofBrowser(): number {
+    return this.sessions.count + this.left();
   }
 
   asked(owner: Owner, method: string): void {

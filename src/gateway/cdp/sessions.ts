@@ -9,7 +9,11 @@ export interface CdpSession<Owner> {
   readonly parent?: CdpSession<Owner>;
   /** Commands sent on it and not yet answered, by their ids on the pipe. */
   readonly calls: Set<number>;
+  /** The domains whose commands were sent on it. */
+  readonly domains: Set<string>;
 }
+
+type NewSession<Owner> = Omit<CdpSession<Owner>, "children" | "calls" | "domains">;
 
 /** Knows which CDP session belongs to which client, and which session was attached by which. */
 export class CdpSessions<Owner> {
@@ -27,18 +31,22 @@ export class CdpSessions<Owner> {
   }
 
   addRoot(root: { id: string; owner: Owner; target?: string }): CdpSession<Owner> {
-    return this.#add({ ...root, isRoot: true, children: new Set(), calls: new Set() });
+    return this.#add({ ...root, isRoot: true });
   }
 
   addChild(parent: CdpSession<Owner>, child: { id: string; target: string }): void {
     const { owner } = parent;
-    parent.children.add(
-      this.#add({ ...child, owner, isRoot: false, children: new Set(), calls: new Set(), parent }),
-    );
+    parent.children.add(this.#add({ ...child, owner, isRoot: false, parent }));
     this.#addToCount(owner, 1);
   }
 
-  #add(session: CdpSession<Owner>): CdpSession<Owner> {
+  #add(added: NewSession<Owner>): CdpSession<Owner> {
+    const session = {
+      ...added,
+      children: new Set<never>(),
+      calls: new Set<number>(),
+      domains: new Set<string>(),
+    };
     this.#byId.set(session.id, session);
     return session;
   }

@@ -87,8 +87,9 @@ export class BrowserWatch {
   /** Resolves when Chromium has forgotten it; throws where that does not answer. */
   async close(): Promise<void> {
     this.#rates.close();
+    const sessions = [...this.#targets.keys()];
     this.#forgetAll();
-    await this.#connection.close();
+    await this.#connection.close(sessions);
   }
 
   #forgetAll(): void {
@@ -185,8 +186,7 @@ export class BrowserWatch {
     };
     this.#resting.set(targetId, this.parts.clock.after(restMs, wake));
     this.#lostOf.delete(page);
-    this.#forget(session);
-    this.#ask("Target.detachFromTarget", { sessionId: session });
+    this.#connection.leave(this.#forget(session)).catch(() => {});
   }
 
   /** Asks for what may be refused, where the page has gone meanwhile. */
@@ -243,15 +243,15 @@ export class BrowserWatch {
     this.#forget(session);
   }
 
-  /** Forgets a target and what is within it. */
-  #forget(session: string): void {
+  /** Forgets a target and what is within it; their sessions, its own first. */
+  #forget(session: string): readonly string[] {
     const gone = this.#targets.get(session);
-    if (!gone) return;
-    for (const target of this.#targets.values()) {
-      if (!target.isBelow(gone)) continue;
+    const forgotten = [...this.#targets.values()].filter((target) => gone && target.isBelow(gone));
+    for (const target of forgotten) {
       target.gone();
       this.#targets.delete(target.session);
     }
+    return forgotten.map((target) => target.session);
   }
 
   #paramsOfTarget(frame: Frame): ProtocolRecord | undefined {

@@ -61,13 +61,15 @@ export class MonitorConnection {
   readonly #stops: (() => void)[];
   #root: string | undefined;
   #isClosed = false;
+  /** Nobody listens any more. */
+  #isLeft = false;
 
   constructor(private readonly parts: ConnectionParts) {
     this.#stops = [
       parts.pipe.onFrame((frame) => this.#take(frame)),
       parts.pipe.onClosed(() => {
         this.#end();
-        parts.onClosed();
+        if (!this.#isLeft) parts.onClosed();
       }),
     ];
   }
@@ -85,8 +87,9 @@ export class MonitorConnection {
   }
 
   /** Throws `CdpRefused` (`AnswerTooLong` is one), `PipeClosed`, or `TimeLimitReached`. */
-  send(method: string, params: object, session = this.#root): Promise<ProtocolRecord> {
-    return this.#send(method, params, session);
+  async send(method: string, params: object, session = this.#root): Promise<ProtocolRecord> {
+    if (this.#isLeft) throw new PipeClosed();
+    return await this.#send(method, params, session);
   }
 
   async #send(method: string, params: object, session?: string): Promise<ProtocolRecord> {
@@ -102,14 +105,34 @@ export class MonitorConnection {
     );
   }
 
-  /** Ends all of its sessions; Chromium then forgets what they have asked for. */
-  async close(): Promise<void> {
+  /**
+   * Ends one of its sessions, the first; the others hang below it. While a passkey is armed Chromium ends it
+   * later (late-detaches.ts).
+   */
+  async leave(sessions: readonly string[]): Promise<void> {
+    const detach = async (): Promise<void> => {
+      await this.#send("Target.detachFromTarget", { sessionId: sessions[0] }, this.#root);
+    };
+    await this.#leave(sessions, detach);
+  }
+
+  /** Ends all of its sessions; Chromium then forgets what they have asked for. `below`: all but the root. */
+  async close(below: readonly string[]): Promise<void> {
     const root = this.#root;
-    try {
-      if (root !== undefined) await this.#send("Target.detachFromTarget", { sessionId: root });
-    } finally {
-      this.#end();
-    }
+    this.#isLeft = true;
+    const detach = async (): Promise<void> => {
+      try {
+        if (root !== undefined) await this.#send("Target.detachFromTarget", { sessionId: root });
+      } finally {
+        this.#end();
+      }
+    };
+    await this.#leave(root === undefined ? [] : [root, ...below], detach);
+  }
+
+  async #leave(ids: readonly string[], detach: () => Promise<void>): Promise<void> {
+    const sessions = ids.map((id) => ({ id, hasPages: id === this.#root }));
+    if (!this.parts.pipe.lateDetaches.takes({ sessions, detach })) await detach();
   }
 
   #end(): void {
@@ -122,7 +145,8 @@ export class MonitorConnection {
   #take(frame: Frame): void {
     const { id, method, session } = summarize(frame);
     if (id === undefined) {
-      if (method !== undefined && session !== undefined) this.parts.onEvent({ method, session, frame });
+      if (method !== undefined && session !== undefined && !this.#isLeft)
+        this.parts.onEvent({ method, session, frame });
       return;
     }
     const pending = this.#pending.get(id);

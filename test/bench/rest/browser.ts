@@ -12,7 +12,7 @@ const pipe: Pipe = {
   onDrained: () => () => {},
   hold() {},
   resume() {},
-  lateDetaches: new LateDetaches(),
+  lateDetaches: new LateDetaches(() => {}),
 };
 const directories = {
   root: "",

@@ -88,6 +88,28 @@ describe.each(kinds)("%s", (_, spec) => {
     await disarm();
   });
 
+  test("after as many assertions as nobody needs it is to be taken away, before the counter is where the next browser begins", async () => {
+    let isOver = (): void => {};
+    const over = new Promise<void>((resolve) => (isOver = resolve));
+    const disarm = await chromium.armPasskey(credentialOf(party, 41), { usedUp: () => isOver() });
+    const { script, verify } = await party.challenge();
+    await client.evaluate(
+      `void (async () => {
+        while (true) {
+          const answer = await ${script};
+          if (!answer.startsWith("{")) return;
+          window.last = answer;
+        }
+      })()`,
+      session,
+    );
+    await over;
+    await disarm();
+    expect(await verify(String(await client.evaluate("last", session)))).toBe(true);
+    expect(party.counter).toBeGreaterThanOrEqual(541);
+    expect(party.counter).toBeLessThan(1041);
+  });
+
   test("a client's session that ends takes it from the page, which is given it again", async () => {
     const sent: string[] = [];
     const pipe = {

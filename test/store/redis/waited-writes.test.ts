@@ -6,10 +6,7 @@ import { DurableWrites } from "../../../src/store/redis/durable-writes.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { startRedis } from "../../support/store/redis.js";
-
-/** Whether it syncs before it answers WAITAOF (src/store/redis/append-wait.ts). */
-const isWaitedFor = (info: string): boolean =>
-  Number(/^redis_version:(\d+)/m.exec(info)?.[1]) >= 8 && !info.includes("valkey");
+import { isWaitedFor } from "../../support/store/waited-for.js";
 
 test("a server that syncs once a second is waited for where it answers after the sync; any other is not written to", async () => {
   const server = await startRedis();
