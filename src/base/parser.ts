@@ -25,3 +25,19 @@ export function parserOf<const Schema extends TSchema>(what: string, schema: Sch
   return { value, json: (text) => value(JSON.parse(text)) };
 }
 const mostFaults = 5;
+
+/** So many texts are known at once; then they are forgotten, together. */
+const mostKnown = 2000;
+
+/** Reads a text that comes again and again, and gives the same value each time, which nobody may change. */
+export function knownTexts<Value>(read: (text: string) => Value): (text: string) => Value {
+  const known = new Map<string, Value>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const value = read(text);
+    if (known.size >= mostKnown) known.clear();
+    known.set(text, value);
+    return value;
+  };
+}

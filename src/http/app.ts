@@ -1,5 +1,5 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import type { FastifyRequest, FastifyServerFactory } from "fastify";
+import type { FastifyReply, FastifyRequest, FastifyServerFactory } from "fastify";
 import type { NamedKind } from "../access/first-removals.js";
 import { RemudaError, refusal } from "../base/errors.js";
 import { textOf } from "../base/log.js";
@@ -43,8 +43,8 @@ declare module "fastify" {
     readonly removes?: NamedKind;
   }
   interface FastifyRequest {
-    /** Whose browser the request manages; an operation says so. */
-    concerned: CapturingLease | Promise<CapturingLease> | undefined;
+    /** Tells whose browser the request manages of it, once it is answered; an operation says who that is. */
+    tellAnswered(reply: FastifyReply, lease: CapturingLease | Promise<CapturingLease>): void;
   }
 }
 
@@ -74,7 +74,6 @@ export function makeApp(options: HttpOptions, deps: HttpDeps, more: Assembly): A
   app.decorateRequest("sees", undefined);
   app.decorateRequest("open", undefined);
   app.decorateRequest("deferred", undefined);
-  app.decorateRequest("concerned", undefined);
   for (const component of components) app.addSchema(component);
   const routes = collectRoutes(app);
   app.setNotFoundHandler((request, reply) => sendRefusal(reply, notFound(routes, request)));
@@ -95,7 +94,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
     addAdmission(admitted, deps, noteFailedLogin);
     addFirstRemovals(admitted, deps);
     addAuthorization(admitted, deps);
-    watchPlatformCalls(admitted, deps);
+    tellPlatformCalls(admitted, deps);
     const given = { ...deps, context, inProject: makeInProject(deps) };
     addPools(admitted, { ...given, policyBodyBytes: options.bodyLimitBytes });
     addSessions(admitted, { ...given, policyBodyBytes: options.bodyLimitBytes });
@@ -154,10 +153,11 @@ const mayBeNamed = (kind: NamedKind, ref: string): boolean => kind === "projects
 function addFirstRemovals(app: App, { findRemoved }: Pick<HttpDeps, "findRemoved">): void {
   app.addHook("preHandler", (request, _reply, next) => {
     const { removes: kind } = request.routeOptions.config;
+    if (kind === undefined) return next();
     const params = request.params as Record<string, string>;
     const [place = ""] = Object.keys(params);
     const ref = params[place];
-    if (kind === undefined || ref === undefined || !mayBeNamed(kind, ref)) return next();
+    if (ref === undefined || !mayBeNamed(kind, ref)) return next();
     const isRepeat = retryCountOf(request.headers["x-stainless-retry-count"]) > 0;
     const settle = (id: string): void => {
       params[place] = id;
@@ -169,25 +169,23 @@ function addFirstRemovals(app: App, { findRemoved }: Pick<HttpDeps, "findRemoved
 
 /**
  * Tells holders of the calls that manage their browsers, once these are answered (docs/telemetry.md#events).
+ * No hook, which every acquire and release would pay for.
  */
-function watchPlatformCalls(
+function tellPlatformCalls(
   app: App,
   { tellPlatformCall, log }: Pick<HttpDeps, "tellPlatformCall" | "log">,
 ): void {
-  const tell = async (
-    request: FastifyRequest,
-    answered: { status: number; durationMs: number },
-  ): Promise<void> => {
-    const lease = await request.concerned;
-    const { operationId = "" } = request.routeOptions.schema ?? {};
-    if (lease) tellPlatformCall(lease, { requestId: request.id, operationId, ...answered });
-  };
-  app.addHook("onResponse", (request, reply, next) => {
-    next();
-    if (!request.concerned) return;
-    tell(request, { status: reply.statusCode, durationMs: reply.elapsedTime }).catch((error: unknown) =>
-      log.warn({ request: request.id, error: textOf(error) }, "call not told among the events"),
-    );
+  app.decorateRequest("tellAnswered", function tellAnswered(this: FastifyRequest, reply, lease) {
+    const { id: requestId, routeOptions } = this;
+    const { operationId = "" } = routeOptions.schema ?? {};
+    const tell = async (answered: { status: number; durationMs: number }): Promise<void> =>
+      tellPlatformCall(await lease, { requestId, operationId, ...answered });
+    reply.raw.once("finish", () => {
+      const answered = { status: reply.statusCode, durationMs: reply.elapsedTime };
+      tell(answered).catch((error: unknown) =>
+        log.warn({ request: requestId, error: textOf(error) }, "call not told among the events"),
+      );
+    });
   });
 }
 

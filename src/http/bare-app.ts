@@ -1,5 +1,10 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerFactory } from "fastify";
+import Fastify, {
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerFactory,
+  type preHandlerHookHandler,
+} from "fastify";
 import { errors } from "../base/errors.js";
 import { securityHeaders } from "../base/net/security-headers.js";
 import { wrongType } from "./body.js";
@@ -32,6 +37,14 @@ export const makeBare = (deps: HttpDeps, serverFactory?: FastifyServerFactory) =
 const smallBodyBytes = 256 * 1024;
 
 export type App = ReturnType<typeof makeBare>;
+
+/** Runs it after the hooks of all routes and before others of this one; other routes pay nothing for it. */
+export function addPreHandler(
+  route: { preHandler?: preHandlerHookHandler | preHandlerHookHandler[] | undefined },
+  hook: preHandlerHookHandler,
+): void {
+  route.preHandler = [hook, ...[route.preHandler ?? []].flat()];
+}
 
 interface Exchange {
   readonly request: FastifyRequest;

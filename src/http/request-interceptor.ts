@@ -12,5 +12,7 @@ export interface RequestInterceptor {
  * included; `/browsers/{id}/curl` where it brings a lease's token instead of the key.
  */
 export const isInterceptedPath = (url: string): boolean =>
-  url === "/node/messages" ||
+  url === "/node/messages" || (url.startsWith("/browsers/") && isLeasePath(url));
+
+const isLeasePath = (url: string): boolean =>
   /^\/browsers\/[^/?]+\/(?:(?:cdp|webdriver)(?:[/?]|$)|curl\?(?:.*&)?token=)/.test(url);

@@ -60,24 +60,23 @@ function refusedBody(body: AcquireBody): Refusal | undefined {
  */
 async function refusedStart(
   { poolStore, sessionReader }: AcquirePorts,
-  { pool, body }: PoolAcquire,
+  { pool }: PoolAcquire,
+  startUrl: string,
 ): Promise<Refusal | undefined> {
-  if (!body.start_url) return undefined;
   const terms = await poolStore.findTerms(pool.partition);
   const faults: Detail[] = [];
   if (terms?.id === pool.id)
-    checkStartHost(
-      faults,
-      body.start_url,
-      (await sessionReader.find(pool.partition, terms.templateKey))?.network,
-    );
+    checkStartHost(faults, startUrl, (await sessionReader.find(pool.partition, terms.templateKey))?.network);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
 async function acquireFrom(ports: AcquirePorts, acquire: PoolAcquire): Promise<AcquireResult> {
-  const refused = await refusedStart(ports, acquire);
+  const { start_url: startUrl, telemetry: asked } = acquire.body;
+  const refused = startUrl ? await refusedStart(ports, acquire, startUrl) : undefined;
   if (refused) return refused;
-  const { telemetry, faults } = await resolveTelemetry(ports.destinations, acquire.body.telemetry);
+  const { telemetry, faults } = asked
+    ? await resolveTelemetry(ports.destinations, asked)
+    : { telemetry: asked, faults: [] };
   if (faults.length > 0) return refusal("bad_request", { details: faults });
   const opened = await LeaseAttempt.open(ports, leaseRequestOf(ports, acquire, telemetry));
   if (opened.kind === "refused") {

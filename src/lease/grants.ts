@@ -1,4 +1,3 @@
-import { LRUCache } from "lru-cache";
 import { type Clock, type Millis } from "../base/clock.js";
 import {
   type BrowserId,
@@ -31,6 +30,24 @@ interface GrantPorts {
   readonly beatPeriodMs: Millis;
 }
 
+/** So many leases are known at least, and twice as many at most. */
+const leastKnown = 10_000;
+
+/** An LRU cache would find out with each lease which is the oldest; here the older half goes at once. */
+class NewestLeases {
+  #newer = new Map<LeaseId, BrowserId>();
+  #older = new Map<LeaseId, BrowserId>();
+
+  set(lease: LeaseId, browser: BrowserId): void {
+    if (this.#newer.size >= leastKnown) [this.#older, this.#newer] = [this.#newer, new Map()];
+    this.#newer.set(lease, browser);
+  }
+
+  get(lease: LeaseId): BrowserId | undefined {
+    return this.#newer.get(lease) ?? this.#older.get(lease);
+  }
+}
+
 /** Replies that were flushed are confirmed this often, in one script per partition. */
 const confirmEveryMs: Millis = 50;
 
@@ -47,7 +64,7 @@ export class Grants {
    * The browser of each lease whose grant a request here was told: a late message of the same grant says
    * nothing new.
    */
-  readonly #granted = new LRUCache<LeaseId, BrowserId>({ max: 10_000 });
+  readonly #granted = new NewestLeases();
   readonly #recovery: WaiterRecovery;
   readonly #lost = new Map<LeaseId, Lost>();
   readonly #abandoned = new Map<RequestId, LeaseRequest>();

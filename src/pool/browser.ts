@@ -1,6 +1,6 @@
 import { type Static, Type } from "typebox";
 import { BrowserId, ClaimId, LeaseId, NodeId, PoolId, ProfileId } from "../base/ids.js";
-import { parserOf } from "../base/parser.js";
+import { knownTexts, parserOf } from "../base/parser.js";
 import { memoryClasses } from "../spec/bodies.js";
 
 /**
@@ -191,4 +191,5 @@ const LaunchFacts = Type.Object({
 export type LaunchFacts = Readonly<Static<typeof LaunchFacts>>;
 
 const factsParser = parserOf("what a record repeats of a launch", LaunchFacts);
-export const launchFactsOf = (browser: Browser): LaunchFacts => factsParser.json(browser.facts);
+const factsIn = knownTexts((text): LaunchFacts => factsParser.json(text));
+export const launchFactsOf = (browser: Browser): LaunchFacts => factsIn(browser.facts);

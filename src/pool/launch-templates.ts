@@ -53,10 +53,9 @@ export class SessionReader {
     const launch = await this.find(partitionOf(browser.id), browser.config);
     if (!launch) return undefined;
     const { poolId } = launchFactsOf(browser);
-    const [proxyName, profile] = await Promise.all([
-      this.#proxyName(launch, browser),
-      this.#profile(launch, browser),
-    ]);
+    const { proxyName, profile } = hasReferences(launch, browser)
+      ? await this.#references(launch, browser)
+      : nothingReferred;
     const telemetry = telemetryOf(launch.telemetry, browser.lease);
     return {
       browser,
@@ -69,6 +68,14 @@ export class SessionReader {
         ? { pool: { id: poolId, ...(browser.lease.pool ? { name: browser.lease.pool } : {}) } }
         : {}),
     };
+  }
+
+  async #references(launch: LaunchTemplate, browser: LeasedBrowser): Promise<Referred> {
+    const [proxyName, profile] = await Promise.all([
+      this.#proxyName(launch, browser),
+      this.#profile(launch, browser),
+    ]);
+    return { proxyName, profile };
   }
 
   /** The name is not cached: a proxy may be renamed, and few sessions have one. */
@@ -85,3 +92,13 @@ export class SessionReader {
     return loaded && { ...loaded, ...(facts && { facts }) };
   }
 }
+
+/** What a session names that is registered, as it is now. */
+interface Referred {
+  readonly proxyName: string | undefined;
+  readonly profile: Session["profile"];
+}
+const nothingReferred: Referred = { proxyName: undefined, profile: undefined };
+
+const hasReferences = (launch: LaunchTemplate, { lease }: LeasedBrowser): boolean =>
+  proxyOf(launch, lease).proxy_id !== undefined || profileOf(launch, lease) !== undefined;

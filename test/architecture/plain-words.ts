@@ -25,7 +25,7 @@ const english = `
 
 const programming = `
   app args arguments assembler backend backpressure batch boot buffer byte cache chunk compile compression
-  connector controller crypto digest error executable exporters gauge id interceptor json labels leaf limiter
+  connector controller crypto digest error executable exporters gauge hmac id interceptor json labels leaf limiter
   listener lock log metadata meter method metrics millis mutable parameter params parsed parser patch pump
   queue ref references registry schedule server signature slice subscription truncate unpack unseal unzip
   validate verifier verify worker zip`;

@@ -1,5 +1,6 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { type BrowserId, findLeaseId, type LeaseId } from "../ids.js";
+import { hmacOf } from "./hmac.js";
 import type { Secret } from "./secret.js";
 
 /**
@@ -22,4 +23,4 @@ export function leaseOfToken(secret: Secret, browser: BrowserId, token: string):
 }
 
 const signature = (secret: Secret, browser: BrowserId, lease: LeaseId): string =>
-  createHmac("sha256", secret.reveal()).update(`${browser}.${lease}`).digest("base64url");
+  hmacOf(secret, `${browser}.${lease}`);

@@ -1,8 +1,8 @@
-import type { FastifyReply, FastifyRequest, onSendHookHandler } from "fastify";
+import type { FastifyReply, FastifyRequest, onSendHookHandler, preHandlerHookHandler } from "fastify";
 import type { Admitted, DeferredAdmission } from "../../access/principal.js";
 import { type Refusal, refusal } from "../../base/errors.js";
 import { refuseClosed } from "./authorization.js";
-import type { App } from "../bare-app.js";
+import { addPreHandler, type App } from "../bare-app.js";
 import type { HttpDeps } from "../deps.js";
 import { refusalOfError, sendRefusal, showRefusal } from "../errors.js";
 import { type OpenRequest, OpenRequests } from "./open-requests.js";
@@ -50,9 +50,12 @@ export function addAdmission(app: App, deps: HttpDeps, noteFailedLogin: NoteFail
   });
   addLateJudgements(app);
   addDeferred(app, noteFailedLogin);
-  app.addHook("preHandler", ({ routeOptions: { config } }, reply, next) => {
-    if (config.mayEndItsKey) open.forget(reply.raw);
+  const forget: preHandlerHookHandler = (...[, { raw }, next]) => {
+    open.forget(raw);
     next();
+  };
+  app.addHook("onRoute", (route) => {
+    if (route.config?.mayEndItsKey) addPreHandler(route, forget);
   });
 }
 

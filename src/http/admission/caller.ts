@@ -43,13 +43,13 @@ class HttpCaller implements Caller {
   readonly retryCount: number;
   declare readonly idempotencyKey?: string;
   declare readonly lease?: LeaseId;
-  readonly #raw: ServerResponse;
+  readonly #reply: FastifyReply;
   readonly #asked: FastifyRequest;
   #gone: AbortSignal | undefined;
 
   constructor(request: FastifyRequest, reply: FastifyReply) {
     const { headers, raw, id, body } = request;
-    this.#raw = reply.raw;
+    this.#reply = reply;
     this.#asked = request;
     this.request = ownRequestId(raw, id);
     this.principal = principalOf(request);
@@ -61,7 +61,7 @@ class HttpCaller implements Caller {
   }
 
   get gone(): AbortSignal {
-    this.#gone ??= goneSignal(this.#raw);
+    this.#gone ??= goneSignal(this.#reply.raw);
     return this.#gone;
   }
 
@@ -78,7 +78,7 @@ class HttpCaller implements Caller {
   }
 
   concerns(lease: CapturingLease | Promise<CapturingLease>): void {
-    this.#asked.concerned = lease;
+    this.#asked.tellAnswered(this.#reply, lease);
   }
 }
 

@@ -1,1 +1,3 @@
-export const isDocsPath = (url: string): boolean => /^\/(?:openapi\.json|docs(?:\/[^?]*)?)(?:\?|$)/.test(url);
+export const isDocsPath = (url: string): boolean =>
+  (url.startsWith("/docs") || url.startsWith("/openapi.json")) &&
+  /^\/(?:openapi\.json|docs(?:\/[^?]*)?)(?:\?|$)/.test(url);

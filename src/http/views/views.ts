@@ -1,6 +1,6 @@
 import { type Static, Type } from "typebox";
 import { type Millis, timestampOf } from "../../base/clock.js";
-import { parserOf } from "../../base/parser.js";
+import { knownTexts, parserOf } from "../../base/parser.js";
 import type { BrowserId, LeaseId, NodeId } from "../../base/ids.js";
 import { noTraffic, type TrafficUsage } from "../../pool/browser.js";
 import { allowedHostsOf, proxyOf } from "../../pool/network.js";
@@ -178,7 +178,8 @@ const ReportedIsolation = Type.Object({
 });
 type ReportedIsolation = Readonly<Static<typeof ReportedIsolation>>;
 const isolationParser = parserOf("what isolates a browser", ReportedIsolation);
-const isolationOf = (text = "{}"): ReportedIsolation => isolationParser.json(text);
+const isolationIn = knownTexts((text): ReportedIsolation => isolationParser.json(text));
+const isolationOf = (text = "{}"): ReportedIsolation => isolationIn(text);
 
 const usageView = ({ requests, denied, bytesSent, bytesReceived }: TrafficUsage = noTraffic): Omit<
   SessionReply["usage"] & object,
