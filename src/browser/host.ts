@@ -99,7 +99,12 @@ export async function openHost(settings: HostSettings, { clock, log }: HostConte
   }
 }
 
-const removeScratch = (path: string): Promise<void> => rm(path, { recursive: true, force: true });
+/** All that is in it, and itself, unless it is where a disk is mounted (EBUSY, rmdir(2)). */
+const removeScratch = (path: string): Promise<void> =>
+  rm(path, { recursive: true, force: true }).catch((error: unknown) => {
+    const { code, path: at } = error as NodeJS.ErrnoException;
+    if (code !== "EBUSY" || at !== path) throw error;
+  });
 
 async function examine(
   settings: HostSettings,

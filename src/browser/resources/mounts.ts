@@ -40,9 +40,13 @@ export const mounts: Mounts | undefined = await import("koffi").then(
   () => undefined,
 );
 
-/** Unmounts what a killed daemon has left, whether or not this one mounts any. */
+/**
+ * Unmounts what a killed daemon has left, whether or not this one mounts any. The scratch directory itself
+ * may be where an operator has mounted a disk.
+ */
 export async function unmountBelow(scratch: string): Promise<void> {
   for (const point of await mountsBelow(scratch)) {
+    if (point === scratch) continue;
     if (!(await mounts?.detach(point))) throw new Error(`${point} could not be unmounted`);
   }
 }

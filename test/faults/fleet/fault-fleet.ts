@@ -6,7 +6,7 @@ import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-pro
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { type FleetNetwork, type Machine, openFleetNetwork } from "./network.js";
-import { onSmallDisk } from "./small-disk.js";
+import { onSmallDisk } from "../small-disk.js";
 
 /** A daemon and its part of the network. */
 export interface Member {
@@ -180,7 +180,7 @@ export class FaultFleet {
       ...(machine.port !== undefined && { port: machine.port }),
       file: { ...this.options.file, ...file, server, node: { ...file["node"], ...node } },
     });
-    const disk = mebibytes === undefined ? [] : onSmallDisk(place, mebibytes);
+    const disk = mebibytes === undefined ? [] : onSmallDisk(place.dataDir, mebibytes);
     return { machine, daemon: await spawnDaemon(place, [...machine.through, ...disk]) };
   }
 }

@@ -10,7 +10,7 @@ import { newDirectory } from "../../support/killed-runs.js";
 import { fault, startWatch } from "../fault.js";
 import { FaultFleet, size } from "./fault-fleet.js";
 import { openFleetNetwork } from "./network.js";
-import { SmallDisk } from "./small-disk.js";
+import { diskOf, growProfile } from "../small-disk.js";
 
 const mebibytes = 32;
 /** More than anything else that comes and goes on the disk. */
@@ -28,7 +28,7 @@ async function openFleet(): Promise<FaultFleet> {
 }
 
 /** A session on demand on node a, which saves a large profile when it ends. */
-async function savingSession(fleet: FaultFleet, disk: SmallDisk, name: string): Promise<Lease> {
+async function savingSession(fleet: FaultFleet, name: string): Promise<Lease> {
   const { control } = fleet;
   await control.call("POST /profiles", { name });
   const elsewhere: Lease[] = [];
@@ -42,7 +42,7 @@ async function savingSession(fleet: FaultFleet, disk: SmallDisk, name: string): 
     return undefined;
   });
   for (const { session_id: id } of elsewhere) await control.call(`DELETE /browsers/${id}`);
-  disk.growProfile(lease.session_id, largeBytes);
+  growProfile(fleet.node("a").daemon, lease.session_id, largeBytes);
   return lease;
 }
 
@@ -70,10 +70,9 @@ describe.runIf(process.getuid?.() === 0)("where a disk can be mounted", () => {
       const fleet = await openFleet();
       const { control } = fleet;
       const { daemon } = fleet.node("a");
-      const disk = new SmallDisk(daemon);
-      const saving = await savingSession(fleet, disk, "kept");
+      const disk = diskOf(daemon, daemon.place.dataDir);
+      const saving = await savingSession(fleet, "kept");
       disk.fill();
-      onTestFinished(() => disk.empty());
       await expectLending(fleet);
       await until("an entry that the journal could not write", async () => {
         await visit(fleet);
@@ -94,7 +93,7 @@ describe.runIf(process.getuid?.() === 0)("where a disk can be mounted", () => {
       const watch = startWatch();
       await until("the journal", () => daemon.log.includes("journal written again"));
       const journalMs = watch.since();
-      const again = await savingSession(fleet, disk, "again");
+      const again = await savingSession(fleet, "again");
       expect(await upload(control, again)).toEqual({ status: 201 });
       await control.call(`DELETE /browsers/${again.session_id}`);
       await until("a save", async () => (await control.call("GET /profiles/again")).body.updated_at);

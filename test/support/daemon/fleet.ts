@@ -8,6 +8,8 @@ export interface FleetNode {
   readonly fake: FakeChromium;
 }
 
+type Through = (place: DaemonPlace) => readonly string[];
+
 /**
  * Daemons in processes of their own around one Redis; a fake Chromium on each node, which a test makes sick.
  */
@@ -24,21 +26,34 @@ export class Fleet {
   async control(
     file: Readonly<Record<string, unknown>> = {},
     redisUrl = this.redis.url,
+    through?: Through,
   ): Promise<DaemonProcess> {
-    return await this.#spawn(new DaemonPlace({ role: "control", redisUrl, file }));
+    const place = new DaemonPlace({ role: "control", redisUrl, file });
+    return await this.#spawn(place, through?.(place));
   }
 
+  /** `through`: a command that becomes the daemon of a place. */
   async node(
     id: string,
-    { knobs = {}, node = {}, ...file }: { knobs?: Knobs; node?: object; [section: string]: unknown } = {},
+    {
+      knobs = {},
+      node = {},
+      through,
+      redisUrl = this.redis.url,
+      ...file
+    }: {
+      knobs?: Knobs;
+      node?: object;
+      through?: Through;
+      redisUrl?: string;
+      [section: string]: unknown;
+    } = {},
   ): Promise<FleetNode> {
     const fake = await makeFakeChromium(knobs);
     this.#fakes.push(fake);
     const settings = { drain: { limit_seconds: 0 }, ...standIn(fake), ...file, node: { id, ...node } };
-    return {
-      fake,
-      daemon: await this.#spawn(new DaemonPlace({ role: "node", redisUrl: this.redis.url, file: settings })),
-    };
+    const place = new DaemonPlace({ role: "node", redisUrl, file: settings });
+    return { fake, daemon: await this.#spawn(place, through?.(place)) };
   }
 
   /** Ends a daemon without a word; what it leaves is its next start's to clear. */
@@ -68,8 +83,8 @@ export class Fleet {
     await this.redis.stop();
   }
 
-  async #spawn(place: DaemonPlace): Promise<DaemonProcess> {
-    const daemon = await spawnDaemon(place);
+  async #spawn(place: DaemonPlace, through: readonly string[] = []): Promise<DaemonProcess> {
+    const daemon = await spawnDaemon(place, through);
     this.#running.add(daemon);
     return daemon;
   }

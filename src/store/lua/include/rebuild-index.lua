@@ -3,7 +3,7 @@
 --- @include index
 --- @include node/server
 
-local indexedAtOnce = 100
+local indexedAtOnce = 50
 
 -- The id of the last move that anybody has made, as the stream has it; of moves that were trimmed, too.
 local function lastMoveMade()
