@@ -71,6 +71,7 @@ function withoutRoot(host: BrowserHost): BrowserHost {
       libraries: [],
       programs: [],
       policies: "",
+      configuration: [],
       etcOf,
     }),
   };

@@ -87,6 +87,22 @@ describe.each(kinds)("%s", (_name, given) => {
     expect(places.filter((place) => existsSync(place)).flatMap((place) => readdirSync(place))).toEqual([]);
   });
 
+  test.runIf(isRoot)("of what is mounted it may write to its own directories alone", () => {
+    const { directories, pid } = chromium;
+    const { profile, downloads, temporary, extensions } = directories;
+    // Fields of proc_pid_mountinfo(5): the fifth is the place, the sixth begins with ro or rw.
+    const mounted = read(treeOf(chromium)[0] ?? pid, "mountinfo")
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => line.split(" "));
+    const writable = mounted
+      .filter(([, , , , , how]) => how?.startsWith("rw"))
+      .map(([, , , , place]) => place);
+    const own = [profile, downloads, temporary, ...(given.engine === "chromium" ? [extensions] : [])];
+    const others = ["/proc", "/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/urandom"];
+    expect(writable.toSorted()).toEqual([...own, ...others].toSorted());
+  });
+
   test("it knows nothing of the daemon's environment", async () => {
     for (const pid of treeOf(chromium)) expect(read(pid, "environ")).not.toContain("the-secret");
   });

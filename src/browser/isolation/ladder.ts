@@ -9,7 +9,14 @@ import { findTool } from "../executable.js";
 import { type Rung, rungsFrom } from "./rungs.js";
 import { findSandbox, sandboxTrial, trialPrograms } from "./sandbox.js";
 import { makeFilter, startWalled } from "./syscall-filter.js";
-import { directoryOf, findDesktopFiles, findLibraries, findSystemFiles, makeEtc } from "./system-files.js";
+import {
+  directoryOf,
+  findDesktopFiles,
+  findFiles,
+  findLibraries,
+  findSystemFiles,
+  makeEtc,
+} from "./system-files.js";
 import { type IsolationTools, makeWalls, type Walls, type WallParts } from "./walls.js";
 
 interface LadderSettings {
@@ -25,6 +32,8 @@ interface LadderSettings {
   readonly xvfb?: string;
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
   readonly policies: string;
+  /** The paths of what lies beside them there. */
+  readonly configuration: readonly string[];
   /** A uid that a browser might have; null where browsers have ours. */
   readonly uid: number | null;
 }
@@ -81,9 +90,10 @@ function formsOf({ forms }: Rung, uid: number | null): readonly (WallParts["form
 async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "rung" | "sandbox" | "form">> {
   const { executables, prlimit, readable, scratch, tools, xvfb, policies } = settings;
   const places = await Promise.all(executables.map(directoryOf));
-  const [system, desktop, libraries, xkbcomp, shell] = await Promise.all([
+  const [system, desktop, configuration, libraries, xkbcomp, shell] = await Promise.all([
     findSystemFiles([...new Set([...places, ...readable])]),
     findDesktopFiles(),
+    findFiles(settings.configuration),
     findLibraries(readable),
     findTool("xkbcomp"),
     realpath("/bin/sh").catch(() => undefined),
@@ -94,6 +104,7 @@ async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "run
     libraries,
     tools,
     policies,
+    configuration,
     programs: prlimit === undefined ? [] : [prlimit],
     filter: await makeFilter(scratch),
     ...(xvfb !== undefined &&

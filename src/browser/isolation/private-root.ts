@@ -23,8 +23,13 @@ export interface PrivateRoot {
   readonly mappedUid?: number;
   /** Further programs that are shown, since they are started before Chromium. */
   readonly programs: readonly string[];
-  /** The path at which its policies are shown, such as `/etc/chromium/policies`. */
+  /**
+   * The path at which its policies are shown, such as `/etc/chromium/policies`; absent for headless-shell,
+   * which has neither policies nor extensions.
+   */
   readonly policies?: string;
+  /** What lies beside the policies (`findFiles`). */
+  readonly configuration: readonly string[];
   /** The path of the filter of system calls. */
   readonly filter?: string;
   readonly hasDisplay: boolean;
@@ -69,54 +74,68 @@ const scratch = (path: string): string[] => ["--size", `${scratchBytes}`, "--per
 const procOptions = (proc: PrivateRoot["proc"]): string[] =>
   proc === "own" ? ["--proc", "/proc"] : ["--bind", "/proc", "/proc"];
 
-/** What Chromium opens in /dev, and /dev/zero. `--dev` would make four mounts more, one for terminals. */
-const devices = ["null", "zero", "random", "urandom"].flatMap((name) => [
-  "--dev-bind",
-  `/dev/${name}`,
-  `/dev/${name}`,
-]);
+/**
+ * What Chromium opens in /dev, and /dev/zero. `--dev` would make four mounts more, one for terminals. Both
+ * random devices answer alike once the kernel is seeded (random(4), Linux 5.6).
+ */
+const devices = [
+  ...["null", "zero", "urandom"].flatMap((name) => ["--dev-bind", `/dev/${name}`, `/dev/${name}`]),
+  "--symlink",
+  "urandom",
+  "/dev/random",
+];
 
 /**
- * These are mounted before what lies below them; `closing` makes them read-only after all mounts are made.
+ * These are mounted before what lies below them; `closing` makes the root, with /dev, read-only after all
+ * mounts are made.
  */
 const base = (proc: PrivateRoot["proc"]): string[] => [
   ...procOptions(proc),
   "--perms",
   "0755",
-  "--tmpfs",
+  "--dir",
   "/dev",
   ...devices,
   ...scratch("/dev/shm"),
   ...scratch("/tmp"),
 ];
-// A remount does not reach the mounts below it: without a line of its own /dev would be writable without a
-// limit.
-const closing = ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"];
+// A remount does not reach the mounts below it: what is mounted for writing stays writable.
+const closing = ["--remount-ro", "/", "--chdir", "/"];
 
-const ownDirectories = ({
-  profile,
-  downloads,
-  temporary,
-  extensions,
-  uploads,
-  keys,
-  root,
-}: Directories): string[] => [
+const writable = (paths: readonly string[]): string[] => paths.flatMap((path) => ["--bind", path, path]);
+
+const ownDirectories = ({ profile, downloads, temporary, uploads, keys, root }: Directories): string[] => [
   ...parentDirectories([profile]),
-  // Chromium writes the index of an extension's rules beside its files, which are the daemon's.
-  ...[profile, downloads, temporary, extensions].flatMap((path) => ["--bind", path, path]),
+  ...writable([profile, downloads, temporary]),
   ...readOnlyBinds([uploads]),
   "--symlink",
   keys,
   join(root, ".pki"),
 ];
 
+function ofFullChromium({
+  policies,
+  configuration,
+  directories: { root, extensions },
+}: PrivateRoot): string[] {
+  if (policies === undefined) return [];
+  return [
+    ...parentDirectories([policies]),
+    ...configuration,
+    "--ro-bind",
+    join(root, "policy"),
+    policies,
+    // Chromium writes the index of an extension's rules beside its files, which are the daemon's.
+    ...writable([extensions]),
+  ];
+}
+
 /** The directory of displays' sockets, outside and inside. */
 const displaySockets = "/tmp/.X11-unix";
 
 /** The options of bwrap(1), to be followed by the command. */
 export function privateRoot(wanted: PrivateRoot): string[] {
-  const { form, proc, system, desktop, etc, directories, programs, policies, filter } = wanted;
+  const { form, proc, system, desktop, etc, directories, programs, filter } = wanted;
   const { hasDisplay, resolvesNames } = wanted;
   const display = [
     ...readOnlyBinds([directories.authority]),
@@ -134,11 +153,9 @@ export function privateRoot(wanted: PrivateRoot): string[] {
     ...(hasDisplay ? desktop : []),
     ...etcOptions(etc),
     ...(resolvesNames ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"] : []),
-    ...(policies === undefined
-      ? []
-      : [...parentDirectories([policies]), "--ro-bind", join(directories.root, "policy"), policies]),
     ...readOnlyBinds(programs),
     ...ownDirectories(directories),
+    ...ofFullChromium(wanted),
     ...(hasDisplay ? display : []),
     ...closing,
   ];

@@ -25,6 +25,9 @@ const ofDisplays = ["X11", "glib-2.0", "icons"].map((name) => `/usr/share/${name
 /** Where /usr is merged these are links; otherwise they are directories that hold the libraries. */
 const libraries = ["/lib", "/lib64", "/lib32"];
 
+/** With more of them a mount costs less. */
+const mostLinks = 4;
+
 /** Paths of the host shown read-only, at the same path. */
 export const readOnlyBinds = (paths: readonly string[]): string[] =>
   paths.flatMap((path) => ["--ro-bind", path, path]);
@@ -48,7 +51,7 @@ const ancestorsOf = (path: string): string[] => {
  * `extra` path. What is not there is left out. Given as options for bwrap(1).
  */
 export async function findSystemFiles(extra: readonly string[]): Promise<readonly string[]> {
-  const paths = await Promise.all([...readable, ...libraries].map(optionsFor));
+  const paths = await Promise.all([...readable, ...libraries].map(cheapOptionsFor));
   const zone = await realpath("/etc/localtime").catch(() => undefined);
   const others = await Promise.all(extra.filter((path) => !isInUsrLib(path)).map(optionsFor));
   const above = parentDirectories([...readable, ...extra, "/usr/bin/any"]);
@@ -63,14 +66,30 @@ export async function findSystemFiles(extra: readonly string[]): Promise<readonl
 const isInUsrLib = (path: string): boolean => path.startsWith("/usr/lib/") || path.startsWith("/usr/lib64/");
 
 /** What a browser with a display, and its X server, need besides. */
-export const findDesktopFiles = async (): Promise<readonly string[]> =>
-  (await Promise.all(ofDisplays.map(optionsFor))).flat();
+export const findDesktopFiles = (): Promise<readonly string[]> => findFiles(ofDisplays);
+
+/** Options for bwrap(1) that show these paths; the directories above them have to be there. */
+export const findFiles = async (paths: readonly string[]): Promise<readonly string[]> =>
+  (await Promise.all(paths.map(optionsFor))).flat();
 
 /** What a program needs to be started at all: the system's libraries, and each `extra` path. */
 export async function findLibraries(extra: readonly string[]): Promise<readonly string[]> {
   const system = ["/usr/lib", "/usr/lib64", "/usr/lib32", ...libraries, "/etc/ld.so.cache"];
   const paths = [...system, ...extra.filter((path) => !isInUsrLib(path))];
   return [...parentDirectories(paths), ...(await Promise.all(paths.map(optionsFor))).flat()];
+}
+
+/**
+ * Saves the mount of a directory that holds nothing but links, as /usr/lib64 of Debian does: they are made
+ * anew. An empty one, such as a place for fonts of one's own, is left out.
+ */
+async function cheapOptionsFor(path: string): Promise<string[]> {
+  const isLink = (await lstat(path).catch(() => undefined))?.isSymbolicLink();
+  const entries = isLink ? undefined : await readdir(path, { withFileTypes: true }).catch(() => undefined);
+  if (entries === undefined || entries.length > mostLinks) return await optionsFor(path);
+  if (!entries.every((entry) => entry.isSymbolicLink())) return await optionsFor(path);
+  const links = await Promise.all(entries.map(({ name }) => optionsFor(join(path, name))));
+  return links.length === 0 ? [] : ["--perms", "0755", "--dir", path, ...links.flat()];
 }
 
 async function optionsFor(path: string): Promise<string[]> {

@@ -60,6 +60,8 @@ export interface WallParts {
   readonly programs: readonly string[];
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
   readonly policies: string;
+  /** What lies beside them there, as options for bwrap(1). */
+  readonly configuration: readonly string[];
   /** The path that `makeFilter` gave. */
   readonly filter?: string;
   /** The directory of `makeEtc` for that uid. */
@@ -112,7 +114,19 @@ function displayOf(parts: WallParts, inside: WalledIn, command: readonly string[
 }
 
 function rootOf(
-  { form, rung, system, desktop, libraries, programs, policies, filter, etcOf, tools }: WallParts,
+  {
+    form,
+    rung,
+    system,
+    desktop,
+    libraries,
+    programs,
+    policies,
+    configuration,
+    filter,
+    etcOf,
+    tools,
+  }: WallParts,
   inside: WalledIn,
 ): PrivateRoot | undefined {
   if (form === undefined) return undefined;
@@ -126,6 +140,7 @@ function rootOf(
     system,
     desktop,
     libraries,
+    configuration,
     programs: givesUpRights ? [tools.setpriv, ...programs] : programs,
     etc: etcOf(own),
     directories,

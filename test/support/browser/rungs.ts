@@ -14,6 +14,7 @@ export function withoutPrivateRoot(host: BrowserHost): BrowserHost {
     libraries: [],
     programs: [],
     policies: "/none",
+    configuration: [],
     etcOf: () => "/none",
   });
   return { ...host, walls };
