@@ -126,7 +126,7 @@ async function floodAndKill(): Promise<readonly Flooded[]> {
     const enough = (requests / kills) * (0.5 + Math.random());
     const isTime = (): boolean =>
       owns.every((own) => dueOf(own) > 0) && answeredIn(owns.map((own) => ({ own }))) >= enough;
-    await until("answers that have to be on record", isTime);
+    await until("answers that have to be on record", isTime, limitMs);
     const killedAt = performance.now();
     await daemon.end("SIGKILL");
     all.push(...(await flooding).map((own) => ({ own, killedAt })));
