@@ -43,6 +43,7 @@ if A.which == "lost" and budget > 0 then
   keepFailing(failing)
   keepClosed(closed)
 end
--- Nobody is left to be told.
-if A.which == "lost" and effects then effects.retire = nil end
+-- Nobody is left to be told. A node that lives after all hears it of this Redis, if of anyone: one that has
+-- taken over since may know nothing of the loss.
+if A.which == "lost" and effects then effects.retire, effects.cuts = nil, nil end
 return finish("cleared", cjson.encode({ count = left, isMore = budget < 1 }))
