@@ -128,7 +128,7 @@ describe.each(kinds)("%s, while a passkey is armed", (_, spec) => {
       else await leaving.close();
       const targetId = String((await creating).result?.["targetId"]);
       const tab = await staying.attach(targetId);
-      await until("it runs", async () => (await evaluate("document.readyState", tab)) === "complete", 20_000);
+      await until("it runs", async () => (await evaluate("document.readyState", tab)) === "complete");
       await staying.send("Target.closeTarget", { targetId });
     }
   });

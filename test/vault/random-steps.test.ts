@@ -191,7 +191,7 @@ test(`random steps at two controls are answered as the rules tell (seed ${seed},
   } finally {
     await other.close();
   }
-}, 3_600_000);
+}, 10_800_000);
 
 /** One step at either control, or two at once; links run out by the test itself, which races nobody. */
 async function advance(

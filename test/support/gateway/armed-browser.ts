@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import type { LaunchSpec } from "../../../src/browser/chromium.js";
-import { until } from "../browser/chromium-until.js";
+import { CdpFailure, until } from "../browser/chromium-until.js";
 import { type FillSite, openFillSite } from "../browser/fill/fill-bed.js";
 import { credentialOf, openRelyingParty, type RelyingParty } from "../vault/relying-party.js";
 import { type GatewayBrowser, openGatewayBrowser } from "./gateway-browser.js";
@@ -91,9 +91,17 @@ function withPage(opened: Opened): ArmedBrowser {
       return (result?.["result"] as { value?: unknown } | undefined)?.value;
     },
     async open(url) {
-      await staying.send("Page.navigate", { url }, bed.at);
-      const where = "document.readyState + location";
-      await until(`${url} is there`, async () => (await bed.evaluate(where)) === `complete${url}`);
+      // Chromium breaks off what it is loading where other tests change the machine's networks.
+      await until(
+        `${url} opened`,
+        async () =>
+          (await staying.send("Page.navigate", { url }, bed.at)).result?.["errorText"] === undefined,
+      );
+      await until(`${url} is there`, async () => {
+        const where = await bed.evaluate("document.readyState + location");
+        if (where !== `complete${url}`) throw new CdpFailure(`the page is at ${String(where)}`);
+        return true;
+      });
     },
     async signIn(session) {
       const { script, verify } = await party.challenge();

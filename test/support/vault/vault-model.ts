@@ -43,6 +43,8 @@ export const isPending = ({ fields }: ModelItem): boolean =>
 const definitionsOf = (fields: readonly ModelField[]): string =>
   JSON.stringify(fields.map(({ name, type, required }) => [name, type, required]));
 
+const keptTokens = 20;
+
 /**
  * The rules of credentials once more, as the interface tells them (docs/vault.md), over plain values and
  * without any store: what each step is answered, and what it leaves.
@@ -98,7 +100,15 @@ export class VaultModel {
     this.items.set(key, { ...item, link: { holds: true, token } });
     const birth = this.births.get(key) ?? 0;
     this.tokens.set(token, { key, birth, version: item.version, state: "open" });
+    this.#forgetTokens();
     return true;
+  }
+
+  /** Steps name the latest tokens and those of links: all of a long walk would be copied at each race. */
+  #forgetTokens(): void {
+    const linked = new Set([...this.items.values()].map(({ link }) => link?.token));
+    for (const token of [...this.tokens.keys()].slice(0, -keptTokens))
+      if (!linked.has(token)) this.tokens.delete(token);
   }
 
   #with(key: string, work: (item: ModelItem) => string): string {
