@@ -5,6 +5,8 @@ interface LeftSession {
   readonly hasPages: boolean;
   /** The domains of the commands that were sent on it; absent where that is not known. */
   readonly domains?: ReadonlySet<string> | undefined;
+  /** The session above it, where it may be one that is not flat: it hears only messages by way of that. */
+  readonly by?: string | undefined;
 }
 
 /** A session that Chromium is to end later, with all that hang below it. */
@@ -72,7 +74,9 @@ export class LateDetaches {
     this.#late.push(left);
     for (const session of left.sessions) {
       this.#sessions.add(session.id);
-      this.#silence(session.id, silencing(session));
+      const commands = silencing(session);
+      this.#silence(session.id, commands);
+      if (session.by !== undefined) this.#silence(session.by, commands.map(carriedTo(session.id)));
     }
     return true;
   }
@@ -118,6 +122,13 @@ const onBrowser: Commands = [
   ["Tracing.end", {}],
   ...onPage.slice(1),
 ];
+
+const carriedTo =
+  (sessionId: string) =>
+  ([method, params]: Commands[number], index: number): Commands[number] => [
+    "Target.sendMessageToTarget",
+    { sessionId, message: JSON.stringify({ id: -1 - index, method, params }) },
+  ];
 
 /** Chromium takes a third of a millisecond for all of them, so what was never switched on is left out. */
 const silencing = ({ hasPages, domains }: LeftSession): Commands => [

@@ -75,6 +75,7 @@ export class LeftSessions<Owner> {
       id: session.id,
       hasPages: this.#isAbovePages(session),
       domains: domainsOf(session),
+      ...(session.parent?.domains.has(carrier) && { by: session.parent.id }),
     }));
     const hasPage = this.#hasPage(left) || [...gone].some((session) => this.#above.has(session));
     if (!hasPage || !late.takes({ sessions, detach })) return await detach();
