@@ -42,7 +42,7 @@ export class RedisStandbyStore implements StandbyStore {
       ),
       scripts.ask((redis) => redis.hget(scripts.keyOf(partition, "pool"), "failing")),
     ]);
-    const ids = [...idle, ...launching].flatMap((id) => findBrowserId(id) ?? []).slice(0, readAtOnce);
+    const ids = [...launching, ...idle].flatMap((id) => findBrowserId(id) ?? []).slice(0, readAtOnce);
     const { browsers, at } =
       ids.length === 0
         ? { browsers: [], at: failing === null ? 0 : await scripts.now() }
@@ -50,7 +50,13 @@ export class RedisStandbyStore implements StandbyStore {
     const resting = Object.entries(failingParser.json(failing ?? "{}")).flatMap(([node, { restsUntil }]) =>
       restsUntil > at ? (findNodeId(node) ?? []) : [],
     );
-    return { browsers: browsers.filter(({ standby }) => standby !== undefined), at, resting };
+    const others = browsers.filter(({ standby }) => standby === undefined);
+    return {
+      browsers: browsers.filter(({ standby }) => standby !== undefined),
+      sessionsLaunching: others.filter(({ state }) => state === "launching").length,
+      at,
+      resting,
+    };
   }
 
   async claim(

@@ -58,6 +58,17 @@ onBoth(
     const reserve = (over: Parameters<ReturnType<typeof bed>["nodes"]["reserveRoom"]>[1]) =>
       bed().nodes.reserveRoom(nodeFacts(nodeA, { memoryBytes: 2 * gib }), over);
 
+    test("what is launched for a session is told apart from what is to stand by, in one look", async () => {
+      const look = () => bed().standby.find(onDemandPartition);
+      const [one] = await claim(1);
+      expect(await look()).toMatchObject({ browsers: [{ state: "launching" }], sessionsLaunching: 0 });
+      await create(waiterOf(), { candidate: candidateOn(onDemandPartition, nodeA) });
+      if (!one) throw new Error("none was claimed");
+      expect(await look()).toMatchObject({ browsers: [{ id: one.id }], sessionsLaunching: 1 });
+      await bed().reports.launched(one.id, claimOf(one), "{}");
+      expect(await look()).toMatchObject({ browsers: [{ state: "idle" }], sessionsLaunching: 1 });
+    });
+
     test("one is lent at once, and its record says what it would had it been launched for its holder", async () => {
       const [id] = await standBy(1);
       const waiter = waiterOf({ name: "mine", tags: '{"a":"b"}' });

@@ -83,12 +83,11 @@ export const namesIn = (directory: ProjectDirectory): KnownProjects => ({
 
 const contentsOf = ({ poolStore, projects, standby }: Stores): ProjectContents => ({
   async isRunning(id) {
-    const { launching, leased } = await poolStore.counts(onDemandIn(id));
-    if (leased > 0 || (await projects.of(id).projects.pools()).length > 0) return true;
-    if (launching === 0) return false;
-    // Browsers that stand by, or are launched for that, belong to nobody.
-    const { browsers } = await standby.find(onDemandIn(id));
-    return browsers.filter(({ state }) => state === "launching").length < launching;
+    // Browsers that stand by, or are launched for that, belong to nobody. Looked at before leases: a launch
+    // that has ended since is one of them.
+    if ((await standby.find(onDemandIn(id))).sessionsLaunching > 0) return true;
+    const { leased } = await poolStore.counts(onDemandIn(id));
+    return leased > 0 || (await projects.of(id).projects.pools()).length > 0;
   },
   async hasRegistered(id) {
     const { extensions, profiles, proxies, destinations, vaults } = projects.of(id);

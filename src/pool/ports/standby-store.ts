@@ -7,6 +7,8 @@ import type { LaunchCandidate } from "./pool-store.js";
 /** What stands by in a partition, or is being launched for that. */
 export interface Standby {
   readonly browsers: readonly Browser[];
+  /** How many others are being launched there: each for somebody who waits for a session. */
+  readonly sessionsLaunching: number;
   /** Redis's time at the reading. */
   readonly at: Millis;
   /** Nodes on which launches fail, left alone for now. */
