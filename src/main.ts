@@ -6,6 +6,7 @@ import { helpText } from "./config/table.js";
 import { runDaemon } from "./daemon/shutdown.js";
 import { openLog } from "./observe/log.js";
 import { shortenSlices } from "./daemon/time-slice.js";
+import { countHeldBuffers } from "./daemon/count-buffers.js";
 
 // This file runs as dist/src/main.js.
 const packageRoot = join(dirname(import.meta.dirname), "..");
@@ -20,6 +21,7 @@ function refuse(lines: readonly string[]): number {
 const say = (text: string): void => void process.stdout.write(text);
 
 async function serve(config: Config): Promise<number> {
+  countHeldBuffers();
   // Loaded late: what a wrong configuration or --help is answered with needs none of it.
   const { startOf } = await import("./daemon/roles.js");
   const { log, close } = openLog({ ...config.log, descriptor: 1, clock: systemClock });

@@ -1,6 +1,7 @@
 import { connect, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Clock, Millis } from "../base/clock.js";
+import { withReadBuffers } from "../base/net/read-buffers.js";
 
 interface DialLimits {
   readonly clock: Clock;
@@ -47,7 +48,9 @@ function dialOne(
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(new Error("given up"));
     // The socket is half-open, because whoever has sent everything may still be answered.
-    const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+    const socket = withReadBuffers((onread) =>
+      connect({ host: address, port, allowHalfOpen: true, noDelay: true, onread }),
+    );
     const settle = (error?: Error): void => {
       cancel();
       signal?.removeEventListener("abort", giveUp);

@@ -4,6 +4,7 @@ import type { Clock, Millis } from "../base/clock.js";
 import type { FairTurn } from "../base/fair-turns.js";
 import { destroySocket } from "./dial.js";
 import { type Bucket, throttle } from "./limits.js";
+import { takeReads } from "../base/net/read-buffers.js";
 import type { OpenConnection } from "./connections.js";
 
 /** What limits the bytes of a browser. */
@@ -44,21 +45,24 @@ function carry(from: Readable, to: Writable, turn: FairTurn): void {
     }, costMs);
   };
   let paidMs: Millis = 0;
-  const take = (chunk: Buffer): void => {
+  const take = (chunk: Buffer, written?: (error?: Error | null) => void): void => {
     const costMs = costOf(chunk.length);
     turn.spend(Math.max(0, costMs - paidMs));
     paidMs = 0;
-    if (!to.write(chunk) || turn.isOver) from.pause();
+    if (!to.write(chunk, written) || turn.isOver) from.pause();
     if (!turn.isOver || isWaiting) return;
     paidMs = costMs;
     wait(costMs);
   };
+  const takeCopy = (chunk: Buffer): void => take(chunk);
+  const takeNoMore = takeReads(from, take);
   const stop = (): void => {
     isOver = true;
-    from.off("data", take).pause();
+    takeNoMore();
+    from.off("data", takeCopy).pause();
     to.off("drain", goOn);
   };
-  from.on("data", take).once("end", () => to.end());
+  from.on("data", takeCopy).once("end", () => to.end());
   to.on("drain", goOn).once("close", stop).once("error", stop);
 }
 

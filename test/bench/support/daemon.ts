@@ -10,6 +10,8 @@ import { startHelper } from "./processes.js";
 
 export const apiKey = "a-key-of-the-benches";
 const main = join(import.meta.dirname, "../../../src/main.js");
+/** `REMUDA_BENCH_NODE=<path>` has daemons run on that Node.js, such as the image's. */
+const node = process.env["REMUDA_BENCH_NODE"];
 const fillLimitMs = 180_000;
 /**
  * How often a filling pool is looked at. Each look costs the daemon and its Redis processor time that
@@ -71,6 +73,7 @@ export async function startDaemon({ executable, group, sections }: Settings = {}
   let redisPid = 0;
   const helper = await startHelper({
     file: main,
+    ...(node !== undefined && { node }),
     ...(group && { group }),
     environment: {
       REMUDA_CONFIG: config,

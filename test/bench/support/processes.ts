@@ -18,6 +18,8 @@ export interface Helper {
 
 interface Start {
   readonly file: string;
+  /** Runs the program, in place of the Node.js that runs the bench. */
+  readonly node?: string;
   readonly environment?: Readonly<Record<string, string>>;
   /** Sees each line of its output; the first it gives a text for means that the process is ready. */
   readonly find: (line: string) => string | undefined;
@@ -47,12 +49,13 @@ export function endHelpers(): void {
  */
 export async function startHelper({
   file,
+  node = process.execPath,
   environment = {},
   find,
   limitMs = startLimitMs,
   ...place
 }: Start): Promise<Helper> {
-  const child = spawnBound(placed([process.execPath, ...profiling(), file], place), environment);
+  const child = spawnBound(placed([node, ...profiling(), file], place), environment);
   running.add(child);
   child.once("close", () => running.delete(child));
   const said = within(systemClock, { what: `starting ${file}`, limitMs }, readyLine(child, find));
