@@ -57,7 +57,7 @@ export async function benchScale(): Promise<Report> {
 }
 
 /** On a machine that others use, what Redis takes is to be its own time; only root may ask for that. */
-export function preferRedis(info: string): void {
+function preferRedis(info: string): void {
   const pid = Number(/^process_id:(\d+)/m.exec(info)?.[1]);
   // No share of a busy processor is enough: another's slice in the middle of a script is longer than any.
   if (spawnSync("chrt", ["--fifo", "--pid", "1", String(pid)]).status === 0) return;

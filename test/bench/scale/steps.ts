@@ -173,6 +173,3 @@ export const parts: readonly Steps[] = [
   },
   rare,
 ];
-
-/** What happens once after a fault or an upgrade, and looks at every browser of the pool for that. */
-export const onceOnly: ReadonlySet<string> = new Set(Object.keys(rare));

@@ -6,12 +6,9 @@
 --- @include base
 --- @include organization/api-keys
 
-local given, isSame = givenBefore()
-if given then return isSame and plain("same", given) or plain("mismatch") end
 local key = cjson.decode(A.record)
-local present = redis.call("HGET", K.apiKeys, key.id)
-if present then return plain("created", present) end
-if A.maker ~= "" and hasEnded(A.maker) then return plain("ended") end
+local answered = answerWithoutKey(key, "created")
+if answered then return answered end
 if redis.call("ZCARD", K.livingKeys) >= tonumber(A.most) then return plain("many") end
 rememberGiven(key.id)
 return plain("created", addKey(key))

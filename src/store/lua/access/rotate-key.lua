@@ -9,12 +9,9 @@
 --- @include base
 --- @include organization/api-keys
 
-local given, isSame = givenBefore()
-if given then return isSame and plain("same", given) or plain("mismatch") end
 local key = cjson.decode(A.record)
-local present = redis.call("HGET", K.apiKeys, key.id)
-if present then return plain("rotated", present) end
-if A.maker ~= "" and hasEnded(A.maker) then return plain("ended") end
+local answered = answerWithoutKey(key, "rotated")
+if answered then return answered end
 local old = readKey(A.id)
 if not old or old.deletedAt then return plain("missing") end
 key.lifetimeDays = key.lifetimeDays or old.lifetimeDays

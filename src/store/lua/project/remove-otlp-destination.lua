@@ -2,11 +2,6 @@
 -- KEYS  otlpDestinations otlpDestinationNames otlpDestination
 -- ARGV  id
 -- REPLY removed, missing
---- @include base
+--- @include registered
 
-local name = redis.call("HGET", K.otlpDestination, "name")
-if not name then return plain("missing") end
-redis.call("HDEL", K.otlpDestinationNames, name)
-redis.call("ZREM", K.otlpDestinations, A.id)
-redis.call("DEL", K.otlpDestination)
-return plain("removed")
+return removeRegistered(K.otlpDestination, K.otlpDestinationNames, K.otlpDestinations)

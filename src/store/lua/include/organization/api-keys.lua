@@ -67,3 +67,13 @@ local function rememberGiven(id)
   local given = cjson.encode({ body = A.body, id = id, salt = A.salt })
   redis.call("SET", K.idempotency, given, "PX", A.keepMs)
 end
+
+-- The answer to a request for a new key that makes none: the same again, by its idempotency key or because
+-- its first answer was lost (`made`), or one by a key that lets nobody in any more.
+local function answerWithoutKey(key, made)
+  local given, isSame = givenBefore()
+  if given then return isSame and plain("same", given) or plain("mismatch") end
+  local present = redis.call("HGET", K.apiKeys, key.id)
+  if present then return plain(made, present) end
+  if A.maker ~= "" and hasEnded(A.maker) then return plain("ended") end
+end
