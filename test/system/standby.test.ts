@@ -6,6 +6,7 @@ import { type Daemon, type DaemonClient, startDaemon } from "../support/daemon/d
 import { Fleet } from "../support/daemon/fleet.js";
 import { getJson } from "../support/gateway/gateway-bed.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import { openRedisProxy } from "../support/store/redis-proxy.js";
 import { startRedis } from "../support/store/redis.js";
 
 type Session = Record<string, unknown> & {
@@ -249,4 +250,31 @@ test("a project has its own; another's sessions and the default project's are la
     return status === 200;
   });
   await until("none is left", async () => (await browsersIn(daemon)) === 0);
+});
+
+test("a project in which browsers are launched to stand by, and nothing else, is archived each time", async () => {
+  fleet = await Fleet.open();
+  const projects = { enabled: true };
+  const before = await fleet.control({ projects });
+  const { id } = (await before.call("POST /org/projects", { name: "other" })).body as { id: string };
+  fleet.forget(before);
+  await before.stop();
+  const { daemon: node } = await fleet.node("a", { projects });
+  const proxy = await openRedisProxy(fleet.redis.url);
+  onTestFinished(() => proxy.close());
+  const control = await fleet.control({ projects, standby: [{ ...shape, project: id }] }, proxy.url);
+  // A launch may end between any two of the looks that the control has at the project.
+  proxy.delay(20);
+  const change = async (status: string): Promise<number> =>
+    (await control.call(`PATCH /org/projects/${id}`, { status })).status;
+  const archived: number[] = [];
+  while (archived.length < 20) {
+    await until("active", async () => (await change("active")) === 200);
+    // Another while later each time.
+    for (let look = 0; look < archived.length % 10; look += 1) await control.call(`GET /org/projects/${id}`);
+    archived.push(await change("archived"));
+  }
+  expect(launchedIn(node.log).length).toBeGreaterThan(5);
+  expect(new Set(archived)).toEqual(new Set([200]));
+  proxy.delay(0);
 });
