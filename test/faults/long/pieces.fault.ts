@@ -1,0 +1,165 @@
+import { afterEach, beforeEach, expect } from "vitest";
+import { makeLightChromium } from "../../bench/support/light-chromium.js";
+import { standIn } from "../../support/browser/chromium-fake.js";
+import { until } from "../../support/browser/chromium-until.js";
+import type { Lease } from "../../support/daemon/daemon.js";
+import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
+import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
+import { Fleet } from "../../support/daemon/fleet.js";
+import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
+import { type CutProxy, openCutProxy } from "../../support/store/cut-proxy.js";
+import { type RestartedRedis, startRestartedRedis } from "../../support/store/restarted-redis.js";
+import { fault, startWatch } from "../fault.js";
+
+/** More than one script retires (20), so that a flush of all that is idle takes two. */
+const size = 25;
+const limitMs = 900_000;
+
+let fleet: Fleet;
+let redis: RestartedRedis;
+let proxy: CutProxy;
+let light: Awaited<ReturnType<typeof makeLightChromium>>;
+let controls: DaemonProcess[];
+let held: (Lease & { readonly client: RawCdp; readonly node: string })[];
+
+/** Two controls, three nodes, and a pool over them of which a browser of each node is lent and in use. */
+beforeEach(async () => {
+  light = await makeLightChromium();
+  redis = await startRestartedRedis(["--appendfsync", "always"]);
+  fleet = await Fleet.open();
+  proxy = await openCutProxy(redis.url);
+  controls = [await fleet.control({}, redis.url), await fleet.control({}, redis.url)];
+  const direct = { max_browsers: size, hand_out_own_address: true };
+  for (const id of ["a", "b", "c"])
+    await fleet.node(id, { ...standIn(light as never), node: direct, redisUrl: redis.url });
+  held = [];
+  await makeHerd();
+});
+afterEach(async () => {
+  for (const { client } of held) await client.close();
+  await proxy.close();
+  await fleet.close();
+  await redis.stop();
+  await light.remove();
+});
+
+const at = (place: number): DaemonProcess => controls[place] as DaemonProcess;
+
+async function makeHerd(): Promise<void> {
+  await at(0).makePool({ name: "herd", size, timeout_seconds: 600 });
+  for (const { client } of held.splice(0)) await client.close();
+  const seen = new Set<string>();
+  while (seen.size < 3) {
+    const lease = (await at(0).call("POST /browser_pools/herd/acquire", {})).body as Lease;
+    const node = (await at(0).browsersOf("herd")).find(({ session_id: id }) => id === lease.session_id)?.node;
+    seen.add(node ?? "");
+    held.push({ ...lease, node: node ?? "", client: await connectRaw(lease.cdp_ws_url) });
+  }
+}
+
+const idsOf = async (...states: readonly string[]): Promise<readonly string[]> =>
+  (await at(1).browsersOf("herd"))
+    .filter(({ state }) => states.length === 0 || states.includes(state))
+    .map(({ session_id }) => session_id);
+
+/** Every lease is its holder's, who goes on, and the pool has as many as it is to have, none twice. */
+async function expectSound(wanted: number): Promise<void> {
+  await at(1).poolWhen(
+    "herd",
+    (pool) => pool.acquired_count === held.length && pool.available_count === wanted - held.length,
+    180_000,
+  );
+  await until("nothing but those", async () => (await idsOf()).length === Math.max(wanted, held.length));
+  const ids = await idsOf();
+  expect(new Set(ids).size).toBe(ids.length);
+  expect([...(await idsOf("leased"))].toSorted()).toEqual(
+    held.map(({ session_id }) => session_id).toSorted(),
+  );
+  for (const { session_id: id, lease_id, client } of held) {
+    expect(await at(1).call(`GET /browsers/${id}`)).toMatchObject({ status: 200, body: { lease_id } });
+    expect((await client.send("Browser.getVersion")).result).toBeDefined();
+  }
+}
+
+/** Nothing of a pool is in Redis any more, and no browser on any node. */
+async function expectNothingLeft(): Promise<void> {
+  const client = redis.client();
+  await until("nothing left of the pool", async () => {
+    const keys = await client.keys("remuda:*");
+    return !keys.some((key) => /:(browsers|idle|discarded|leases|nodeIndex)$/.test(key));
+  });
+  const rooms = await client.keys("remuda:*:room");
+  await until("no room taken", async () => (await client.exists(...rooms, "none")) === 0);
+  client.disconnect();
+}
+
+fault(
+  "two controls change, flush and delete one pool at once, while callers acquire",
+  async (tell) => {
+    const granted: Lease[] = [];
+    const statuses = new Map<string, number>();
+    const ask = async (control: DaemonProcess, operation: string, body: object): Promise<void> => {
+      const got = await control.call(operation, body);
+      const what = `${operation.split(" ")[0]} ${got.status}`;
+      statuses.set(what, (statuses.get(what) ?? 0) + 1);
+      if (operation.endsWith("acquire") && got.status === 200) granted.push(got.body as Lease);
+      expect([200, 204, 404, 409]).toContain(got.status);
+    };
+    const pool = "/browser_pools/herd";
+    await Promise.all(
+      controls.flatMap((control, place) => [
+        ...Array.from({ length: 5 }, () =>
+          ask(control, `POST ${pool}/acquire`, { acquire_timeout_seconds: 1 }),
+        ),
+        ask(control, `POST ${pool}/flush`, {}),
+        ask(control, `PATCH ${pool}`, { size: 6 + place }),
+        ask(control, `PATCH ${pool}`, { kiosk_mode: place === 0, discard_all_idle: true }),
+        ask(control, `POST ${pool}/flush`, {}),
+      ]),
+    );
+    const ids = granted.map(({ session_id }) => session_id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { session_id } of granted)
+      expect((await at(0).call(`POST ${pool}/release`, { session_id })).status).toBe(204);
+    await at(0).call(`PATCH ${pool}`, { size });
+    await expectSound(size);
+    await Promise.all(
+      controls.flatMap((control) => [
+        ask(control, `POST ${pool}/flush`, {}),
+        ask(control, `DELETE ${pool}`, { force: true }),
+        ask(control, `PATCH ${pool}`, { size: 9 }),
+      ]),
+    );
+    const watch = startWatch();
+    for (const { client } of held.splice(0)) await client.closed;
+    await expectNothingLeft();
+    expect((await at(1).call(`GET ${pool}`)).status).toBe(404);
+    tell({
+      saw: [...statuses].map(([what, count]) => `${count} × ${what}`).join(", "),
+      recoveryMs: watch.since(),
+    });
+  },
+  limitMs,
+);
+
+fault(
+  "Redis is killed between two pieces of a flush, and started again",
+  async (tell) => {
+    const idle = await idsOf("idle");
+    const flushing = await spawnDaemon(new DaemonPlace({ role: "control", redisUrl: proxy.url }));
+    const cut = proxy.cutAfter(1);
+    const answer = flushing.call("POST /browser_pools/herd/flush", {}).then(({ status }) => status);
+    await cut;
+    await redis.restart();
+    proxy.restore();
+    const watch = startWatch();
+    expect([204, 503]).toContain(await answer);
+    await expectSound(size);
+    const recoveryMs = watch.since();
+    const now = new Set(await idsOf());
+    expect(idle.filter((id) => now.has(id))).toEqual([]);
+    await flushing.stop();
+    tell({ saw: `${await answer} for the flush; it was finished, and no lease lost`, recoveryMs });
+  },
+  limitMs,
+);
