@@ -65,6 +65,13 @@ export const connectAlone = (options: RedisOptions): Redis =>
     maxRetriesPerRequest: 0,
   });
 
+/**
+ * What a master of a cluster did not carry out, since the cluster is down or the connection closed, ioredis 5
+ * would send again to any master, also one that stands still: it would be carried out when that goes on, long
+ * after its caller was told otherwise.
+ */
+const neverResent = { retryDelayOnClusterDown: 0, retryDelayOnFailover: 0 };
+
 export function connect(options: RedisOptions): RedisClient {
   if (!options.isCluster) return connectAlone(options);
   const redisOptions = { ...commandOptions(options), ...credentialsOf(options) };
@@ -73,6 +80,7 @@ export function connect(options: RedisOptions): RedisClient {
     enableOfflineQueue: false,
     redisOptions,
     clusterRetryStrategy: retryStrategy,
+    ...neverResent,
   });
 }
 

@@ -3,7 +3,7 @@ import { expect, onTestFinished } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import type { Lease } from "../../support/daemon/daemon.js";
-import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { startRedisFailover } from "../../support/store/redis-failover.js";
 import { useFaultBed } from "../bed.js";
 import { fault, startWatch } from "../fault.js";
@@ -36,7 +36,10 @@ fault(
     const [onA, onB] = ["a", "b"].map((id) =>
       leases.filter(({ session_id }) => at.get(session_id) === id),
     ) as [[Lease, Lease], [Lease, Lease]];
-    const client = await connectRaw(onA[1].cdp_ws_url);
+    // A lease that nobody had opened would be void after a failover.
+    const clients = new Map<Lease, RawCdp>();
+    for (const lease of leases) clients.set(lease, await connectRaw(lease.cdp_ws_url));
+    const client = clients.get(onA[1]) as RawCdp;
     await failover.detach();
     a.signal("SIGTERM");
     await until("the drain in the records", () => drains(failover.url));

@@ -108,11 +108,17 @@ async function expectWhole(herd: Herd): Promise<void> {
   expect(own.map(({ stale, generation }) => [stale, generation])).toEqual(browsers.map(() => [false, 2]));
   for (const each of [client, demandedClient])
     expect((await each.send("Browser.getVersion")).result).toBeDefined();
-  for (const each of [opened, unopened, demanded])
-    expect(await control.call(`GET /browsers/${each.session_id}`)).toMatchObject({
+  for (const each of [opened, unopened, demanded]) {
+    // Each node brings back what it had at its own next beat.
+    const found = await until(`session ${each.session_id}`, async () => {
+      const answer = await control.call(`GET /browsers/${each.session_id}`);
+      return answer.status === 404 ? undefined : answer;
+    });
+    expect(found).toMatchObject({
       status: 200,
       body: { lease_id: each.lease_id, cdp_ws_url: each.cdp_ws_url },
     });
+  }
   expect((await control.call("GET /browsers/mine")).body).toMatchObject({ session_id: opened.session_id });
   const late = await connectRaw(unopened.cdp_ws_url);
   expect((await late.send("Browser.getVersion")).result).toBeDefined();
