@@ -19,7 +19,8 @@ interface TurnLimits {
   readonly share?: number;
   /**
    * What may be read in the long run; left out: no limit. V8 marks all of its heap after each 64 MiB of
-   * buffers, which stops everybody for 5 to 15 ms (Node.js 20.20, `PerformanceObserver` of "gc").
+   * buffers that are held, which stops everybody for 5 to 15 ms (Node.js 20.20, `PerformanceObserver` of
+   * "gc").
    */
   readonly bytesPerSecond?: number;
 }
