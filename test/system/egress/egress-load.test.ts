@@ -5,7 +5,7 @@ import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemo
 import { askForever } from "../../support/egress/egress-traffic.js";
 import { askThroughProxy } from "../../support/egress/proxy-client.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
-import { openTimingSite, type TimingSite, wallMs } from "../../support/browser/sites/timing-site.js";
+import { openTimingSite, type TimingSite } from "../../support/browser/sites/timing-site.js";
 
 let kept: TimingSite;
 let lost: TimingSite;
@@ -19,16 +19,25 @@ const of = (site: TimingSite, { session_id: session }: Lease): readonly number[]
 const acquire = async (daemon: Daemon): Promise<Lease> =>
   (await daemon.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 })).body as Lease;
 
-/** Takes `lost` away from all of them at once; when each reply came. */
+/**
+ * When the site comes to what is sent to it now. What had reached its machine before comes first, however
+ * late the site is given a processor.
+ */
+async function turnOf(site: TimingSite, { session_id: session }: Lease): Promise<number> {
+  const path = `/after/${session}`;
+  await (await fetch(`http://${site.host}${path}`)).text();
+  return await until("the site's turn", () => site.arrivals(path)[0]);
+}
+
+/** Takes `lost` away from all of them at once; when the site had read what came before each reply. */
 const narrow = (daemon: Daemon, leases: readonly Lease[]): Promise<readonly number[]> =>
   Promise.all(
-    leases.map(async ({ session_id: session }) => {
-      const { status } = await daemon.call(`PATCH /browsers/${session}`, {
+    leases.map(async (lease) => {
+      const { status } = await daemon.call(`PATCH /browsers/${lease.session_id}`, {
         network: { allowed_hosts: [kept.host] },
       });
-      const at = wallMs();
       expect(status).toBe(200);
-      return at;
+      return await turnOf(lost, lease);
     }),
   );
 

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { parentPort } from "node:worker_threads";
 
 const server = createServer((request, response) => {
-  parentPort.postMessage({ path: request.url, at: performance.timeOrigin + performance.now() });
+  parentPort.postMessage({ path: request.url, at: performance.now() });
   response.end("here");
 });
 server.keepAliveTimeout = 60_000;

@@ -3,13 +3,10 @@ import { Worker } from "node:worker_threads";
 
 export interface TimingSite {
   readonly host: string;
-  /** When each request of a path has come so far (ms, as `wallMs`). */
+  /** When each request of a path has come so far (ms, on the site's own clock). */
   arrivals(path: string): readonly number[];
   close(): Promise<void>;
 }
-
-/** Comparable between threads. */
-export const wallMs = (): number => performance.timeOrigin + performance.now();
 
 export async function openTimingSite(): Promise<TimingSite> {
   const worker = new Worker(new URL("timing-site.mjs", import.meta.url));
