@@ -3,8 +3,9 @@ import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { newDirectory } from "../support/killed-runs.js";
+import { redisClients } from "../support/store/redis-clients.js";
 import { redisServer } from "../support/store/redis-server.js";
 import { mountSmallDisk, type SmallDisk } from "./small-disk.js";
 
@@ -32,13 +33,7 @@ export async function startRedisOnDisk(keeps: readonly string[]): Promise<DiskRe
   const url = join(folder, "redis.sock");
   const command = ["--port", "0", "--unixsocket", url, "--dir", files, "--loglevel", "warning", ...keeps];
   const [program = "", ...words] = redisServer(...command);
-  const clients: Redis[] = [];
-  const client = (): Redis => {
-    const made = new Redis(url, { retryStrategy: () => 20, maxRetriesPerRequest: null });
-    made.on("error", () => {});
-    clients.push(made);
-    return made;
-  };
+  const { client, disconnect } = redisClients(url);
   let running: { child: ChildProcess; exit: Promise<unknown> } | undefined;
   const ended = async (): Promise<void> => void (await running?.exit);
   const kill = async (): Promise<void> => {
@@ -61,7 +56,7 @@ export async function startRedisOnDisk(keeps: readonly string[]): Promise<DiskRe
     kill,
     start,
     async stop() {
-      for (const each of clients) each.disconnect();
+      disconnect();
       await kill();
       disk.unmount();
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });

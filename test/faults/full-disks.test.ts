@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished } from "vitest";
-import { extensionZip } from "../support/archive/zip-bytes.js";
 import { makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
@@ -10,23 +9,13 @@ import { Fleet, spread } from "../support/daemon/fleet.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { fault, startWatch } from "./fault.js";
 import { canMountDisks, diskOf, onLoopDisk, onSmallDisk } from "./small-disk.js";
+import { uploadExtension } from "./upload-extension.js";
 
 let fleet: Fleet;
 beforeEach(async () => {
   fleet = await Fleet.open();
 });
 afterEach(() => fleet.close());
-
-async function upload({ url, apiKey }: DaemonProcess): Promise<{ status: number; code?: string }> {
-  const form = new FormData();
-  form.set("file", new Blob([extensionZip()]), "marks.zip");
-  const reply = await fetch(`${url}/extensions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${apiKey}` },
-    body: form,
-  });
-  return { status: reply.status, ...((await reply.json()) as object) };
-}
 
 const acquire = async (control: DaemonProcess): Promise<Lease> => {
   const { status, body } = await control.call("POST /browser_pools/herd/acquire", {});
@@ -42,7 +31,7 @@ describe.runIf(process.getuid?.() === 0)("where a disk can be mounted", () => {
     const disk = diskOf(control, control.place.dataDir);
     disk.fill();
     for (let count = 0; count < 5; count += 1) {
-      expect(await upload(control)).toMatchObject({ status: 503, code: "unavailable" });
+      expect(await uploadExtension(control)).toMatchObject({ status: 503, code: "unavailable" });
       const { session_id } = await acquire(control);
       const client = await connectRaw((await control.call(`GET /browsers/${session_id}`)).body.cdp_ws_url);
       expect((await client.send("Browser.getVersion")).result).toBeDefined();
@@ -52,7 +41,7 @@ describe.runIf(process.getuid?.() === 0)("where a disk can be mounted", () => {
     expect((await control.call("GET /extensions")).body).toEqual([]);
     disk.empty();
     const watch = startWatch();
-    expect(await upload(control)).toMatchObject({ status: 201 });
+    expect(await uploadExtension(control)).toMatchObject({ status: 201 });
     const recoveryMs = watch.since();
     expect((await control.call("GET /extensions")).body).toHaveLength(1);
     await control.poolWhen("herd", (pool) => pool.available_count === 2);

@@ -2,14 +2,14 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished } from "vitest";
-import { extensionZip } from "../support/archive/zip-bytes.js";
-import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-process.js";
+import { spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { makeFakeChromium, standIn } from "../support/browser/chromium-fake.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { fault, startWatch } from "./fault.js";
+import { uploadExtension } from "./upload-extension.js";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -32,17 +32,6 @@ function turnReadOnly(directory: string): () => void {
   return undo;
 }
 
-async function upload({ url, apiKey }: DaemonProcess): Promise<object> {
-  const form = new FormData();
-  form.set("file", new Blob([extensionZip()]), "marks.zip");
-  const reply = await fetch(`${url}/extensions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${apiKey}` },
-    body: form,
-  });
-  return { status: reply.status, ...((await reply.json()) as object) };
-}
-
 describe.runIf(isRoot)("where directories can be turned read-only", () => {
   fault("where a daemon keeps archives turns read-only: only what needs it is refused", async (tell) => {
     const fake = await makeFakeChromium();
@@ -54,9 +43,9 @@ describe.runIf(isRoot)("where directories can be turned read-only", () => {
     });
     const daemon = await spawnDaemon(place);
     await daemon.makePool({ name: "herd", size: 2, headless: true });
-    expect(await upload(daemon)).toMatchObject({ status: 201 });
+    expect(await uploadExtension(daemon)).toMatchObject({ status: 201 });
     const undo = ["staging", "archives"].map((name) => turnReadOnly(join(place.dataDir, name)));
-    expect(await upload(daemon)).toMatchObject({ status: 503, code: "unavailable" });
+    expect(await uploadExtension(daemon)).toMatchObject({ status: 503, code: "unavailable" });
     const { body } = await daemon.call("POST /browser_pools/herd/acquire", {});
     const { session_id, cdp_ws_url } = body as Lease;
     const client = await connectRaw(cdp_ws_url);
@@ -65,7 +54,7 @@ describe.runIf(isRoot)("where directories can be turned read-only", () => {
     await daemon.poolWhen("herd", (pool) => pool.available_count === 2);
     for (const each of undo) each();
     const watch = startWatch();
-    expect(await upload(daemon)).toMatchObject({ status: 201 });
+    expect(await uploadExtension(daemon)).toMatchObject({ status: 201 });
     tell({ saw: "503 unavailable for uploads; launches and leases went on", recoveryMs: watch.since() });
     await daemon.stop();
   });

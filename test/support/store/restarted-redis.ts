@@ -2,8 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { newDirectory } from "../killed-runs.js";
+import { redisClients } from "./redis-clients.js";
 import { redisServer } from "./redis-server.js";
 
 /** A Redis with its append-only file, which is killed and started again on what it has kept. */
@@ -20,13 +21,7 @@ export async function startRestartedRedis(more: readonly string[] = []): Promise
   const url = join(folder, "redis.sock");
   const where = ["--port", "0", "--unixsocket", url, "--dir", folder];
   const kept = ["--save", "", "--appendonly", "yes", "--loglevel", "warning"];
-  const clients: Redis[] = [];
-  const client = (): Redis => {
-    const made = new Redis(url, { retryStrategy: () => 20, maxRetriesPerRequest: null });
-    made.on("error", () => {});
-    clients.push(made);
-    return made;
-  };
+  const { client, disconnect } = redisClients(url);
   const start = async (): Promise<ChildProcess> => {
     const [program = "", ...words] = redisServer(...where, ...kept, ...more);
     const child = spawn(program, words, { stdio: "ignore" });
@@ -49,7 +44,7 @@ export async function startRestartedRedis(more: readonly string[] = []): Promise
       child = await start();
     },
     async stop() {
-      for (const each of clients) each.disconnect();
+      disconnect();
       await kill();
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     },
