@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { systemClock } from "../../src/base/clock.js";
 import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
-import { BrowserTelemetry } from "../../src/telemetry/browser-telemetry.js";
+import { BrowserTelemetry, type Capture } from "../../src/telemetry/browser-telemetry.js";
 import { Connections } from "../../src/telemetry/connections.js";
 import { until } from "../support/browser/chromium-until.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
@@ -35,7 +35,11 @@ function openClient() {
     recorder: makeRecorder(events),
   });
   const connections = new Connections(systemClock);
-  telemetry.watch((capture) => void connections.follow(capture));
+  let capture: Capture | undefined;
+  telemetry.watch((now) => {
+    capture = now;
+    connections.follow(now);
+  });
   const at = systemClock.monotonic();
   const client = { id: "c1", lease: stream.lease, protocol: "cdp", arrivedAt: at, openedAt: at } as const;
   return {
@@ -46,6 +50,8 @@ function openClient() {
     send: (id: number) =>
       connections.command(client, { method: "Page.close", data: { method: "Page.close", command_id: id } }),
     stored: (last: number) => until(`event ${last}`, async () => (await events.last(stream)) === last),
+    /** The store's own word of it, which comes after another connection can read what it has stored. */
+    knowsOfLost: (count: number) => until(`${count} lost`, () => capture?.sink.lostInStore === count),
     read: async () =>
       (await events.read(stream, all)).events.map(({ seq, text }) => ({ seq, ...JSON.parse(text) })),
     end: () => telemetry.over(stream.lease),
@@ -61,6 +67,7 @@ test("what Redis has lost while a client was there is counted at its end, also w
   await bed.redis.flushall();
   client.send(4);
   await client.stored(5);
+  await client.knowsOfLost(4);
   client.configure(2, off);
   client.configure(3, on);
   client.send(5);
