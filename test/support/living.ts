@@ -18,9 +18,14 @@ export function signalLiving(pid: number, name: NodeJS.Signals): void {
 /** Whether a process runs; one that has ended and was not yet reaped by its parent does not. */
 export function isLiving(pid: number): boolean {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return !["Z", "X"].includes(text.slice(text.lastIndexOf(")") + 2, text.lastIndexOf(")") + 3));
+    return !["Z", "X"].includes(stateOf(pid));
   } catch {
     return false;
   }
+}
+
+/** The kernel's letter for what a process does now (proc_pid_stat(5)): T is one that was stopped. */
+export function stateOf(pid: number): string {
+  const text = readFileSync(`/proc/${pid}/stat`, "latin1");
+  return text.slice(text.lastIndexOf(")") + 2, text.lastIndexOf(")") + 3);
 }
