@@ -3,7 +3,8 @@ import { openPipe, type Pipe } from "./cdp/pipe.js";
 import type { Directories, Exit } from "./chromium.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
-import { type StartedProcess, startWalled } from "./isolation/syscall-filter.js";
+import type { StartedBrowser } from "./resources/start-process.js";
+import { startBrowser } from "./isolation/syscall-filter.js";
 import type { LaunchAttempt } from "./launch-attempt.js";
 import { countsAlone, insideOf, type PreparedLaunch } from "./launch-preparation.js";
 import { limitsInside } from "./resources/limits.js";
@@ -12,7 +13,7 @@ import { exitOf } from "./running.js";
 import { type SwitchFacts, switchesOf } from "./switches.js";
 
 export interface ChromiumProcess {
-  readonly child: StartedProcess;
+  readonly child: StartedBrowser;
   readonly pid: number;
   readonly pipe: Pipe;
   readonly exited: Promise<Exit>;
@@ -37,16 +38,13 @@ export function spawnChromium(
   prepared: PreparedLaunch,
   host: BrowserHost,
   facts: SwitchFacts,
-): Promise<StartedProcess> {
+): Promise<StartedBrowser> {
   const { cgroup, spec, executable, walls, directories, display } = prepared;
   const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: countsAlone(prepared) });
   const command = [...limits, executable, ...switchesOf(spec, facts)];
-  return startWalled(walls, [...(cgroup?.prefix ?? []), ...walls.browser(insideOf(prepared), command)], {
-    stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
-    // It gets a process group of its own, so that a signal to the daemon's group does not reach it.
-    detached: true,
-    cwd: "/",
-    env: { ...environmentOf(directories), ...display?.environment },
+  return startBrowser(walls, [...(cgroup?.prefix ?? []), ...walls.browser(insideOf(prepared), command)], {
+    ...environmentOf(directories),
+    ...display?.environment,
   });
 }
 
@@ -74,7 +72,7 @@ interface ProcessParts {
 }
 
 export function watchProcess(
-  child: StartedProcess,
+  child: StartedBrowser,
   { prepared, host, attempt, lastLines }: ProcessParts,
 ): ChromiumProcess {
   const exited = exitOf(child, lastLines, host.clock).then(async (exit) => ({

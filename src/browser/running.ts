@@ -1,4 +1,3 @@
-import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
 import type { Clock, Millis } from "../base/clock.js";
@@ -33,6 +32,7 @@ import {
 import { fillPage, type FillContext } from "./fill/fill-page.js";
 import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
 import { flushStorage } from "./profile/flush-storage.js";
+import type { StartedBrowser } from "./resources/start-process.js";
 import type { StartedProcess } from "./isolation/syscall-filter.js";
 import type { Fingerprint } from "./reset/fingerprint.js";
 import type { Cgroup } from "./resources/cgroup.js";
@@ -47,7 +47,7 @@ import { placeWindow } from "./cdp/window.js";
 /** What a launch hands over when it is finished. */
 export interface Launched {
   readonly spec: LaunchSpec;
-  readonly child: ChildProcess;
+  readonly child: StartedBrowser;
   readonly pid: number;
   readonly pipe: Pipe;
   readonly cdp: Cdp;
@@ -276,7 +276,7 @@ function signalled(code: number | null, signal: Exit["signal"]): Pick<Exit, "cod
 
 /** Settles with the end of `child`. Call it before anything is awaited: the process may end at once. */
 export async function exitOf(
-  child: ChildProcess,
+  child: StartedBrowser,
   lastLines: () => readonly string[],
   clock: Clock,
 ): Promise<Exit> {

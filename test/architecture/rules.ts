@@ -188,7 +188,7 @@ export const packageRules: readonly Rule[] = [
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(
     /^koffi$/,
-    ["http/settle.ts", "http/send-buffer.ts", "browser/resources/mounts.ts", "daemon/time-slice.ts"],
+    ["http/settle.ts", "http/send-buffer.ts", "browser/resources/", "daemon/time-slice.ts"],
     "koffi is for calls of the C library that Node.js lacks (in egress/namespace/helper.mjs besides)",
   ),
   belongs(
@@ -240,7 +240,7 @@ export const wordRules: readonly Rule[] = [
       "daemon/roles.ts",
       "daemon/archives.ts",
       "daemon/time-slice.ts",
-      "browser/resources/mounts.ts",
+      "browser/resources/",
       "http/send-buffer.ts",
       "http/settle.ts",
     ],

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { type StartedBrowser, startProcess } from "../resources/start-process.js";
 
 /** The values of linux/audit.h, linux/seccomp.h and linux/filter.h. */
 const archOf = { x64: 0xc000003e, ia32: 0x40000003, arm64: 0xc00000b7, arm: 0x40000028 } as const;
@@ -105,6 +106,26 @@ export async function startWalled(
   }
 }
 
+/** Starts the command line of a browser, with its pipes; all else as `startWalled`. */
+export async function startBrowser(
+  walls: { readonly filter?: string },
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<StartedBrowser> {
+  const stdio = ["ignore", "ignore", "pipe", "pipe", "pipe"] as const;
+  const opened = walls.filter === undefined ? [] : [openSync(walls.filter, "r")];
+  try {
+    const child = startProcess(command, { descriptors: [...stdio, ...opened], env });
+    if (child) return child;
+  } catch (error) {
+    throw asTold(error as NodeJS.ErrnoException);
+  } finally {
+    for (const each of opened) closeSync(each);
+  }
+  // It gets a process group of its own, so that a signal to the daemon's group does not reach it.
+  return await startWalled(walls, command, { stdio: [...stdio], detached: true, cwd: "/", env });
+}
+
 /**
  * Node.js returns a process that could not be started too, and reports why on the next tick: if nobody
  * listened, that would end the daemon. Where no descriptor is left such a process has no streams either,
@@ -114,8 +135,11 @@ async function started(child: ChildProcess): Promise<StartedProcess> {
   const hasStreams = "stdio" in child && Array.isArray(child.stdio);
   if (hasStreams && isStarted(child)) return child;
   const [error] = (await once(child, "error")) as [NodeJS.ErrnoException];
-  throw new Error(lacks[error.code ?? ""] ?? `it could not be started: ${error.message}`, { cause: error });
+  throw asTold(error);
 }
+
+const asTold = (error: NodeJS.ErrnoException): Error =>
+  new Error(lacks[error.code ?? ""] ?? `it could not be started: ${error.message}`, { cause: error });
 
 const isStarted = (child: ChildProcess): child is StartedProcess => child.pid !== undefined;
 
