@@ -96,7 +96,7 @@ test("bursts at two controls: each project has its own limit, else the default, 
       await bed.root.call(`DELETE /browser_pools/${id}`, {}, { "x-kernel-project-id": project });
   }
   await organization.limits.update({ default_project_max_concurrent_sessions: 0 });
-  await expect.poll(() => bed.redis.hgetall(organizationKey("usage")), { timeout: 20_000 }).toEqual({});
+  await expect.poll(() => bed.redis.hgetall(organizationKey("usage"))).toEqual({});
 });
 
 test("bursts of POST /browsers at two controls have their rate together", async () => {
@@ -120,7 +120,7 @@ test("a project that was deleted is looked after no longer once nothing is left 
   expect(await bed.redis.zscore(accessKey("deletedProjects"), id)).not.toBeNull();
   const twoHoursAgo = Date.now() - 7_200_000;
   await bed.redis.zadd(accessKey("deletedProjects"), twoHoursAgo, id);
-  await expect.poll(() => bed.redis.zscore(accessKey("deletedProjects"), id), { timeout: 20_000 }).toBeNull();
+  await expect.poll(() => bed.redis.zscore(accessKey("deletedProjects"), id)).toBeNull();
   expect(await bed.redis.keys(`*${id}*`)).toEqual([]);
   expect(await bed.redis.hexists(organizationKey("limits"), `project ${id}`)).toBe(0);
 });
@@ -140,6 +140,6 @@ test("what a late request has registered in a deleted project, and could not tak
     .srem(accessKey("activeProjects"), id)
     .zadd(accessKey("deletedProjects"), Date.now() - 7_200_000, id)
     .exec();
-  await expect.poll(() => bed.redis.zscore(accessKey("deletedProjects"), id), { timeout: 20_000 }).toBeNull();
+  await expect.poll(() => bed.redis.zscore(accessKey("deletedProjects"), id)).toBeNull();
   expect(await bed.redis.keys(`*${id}*`)).toEqual([]);
 });

@@ -119,7 +119,7 @@ test("a master tells of its replicas and a replica of its master, so that a fail
         url: `redis://127.0.0.1:${port}`,
         isCluster: false,
         connectTimeoutMs: 2000,
-        commandTimeoutMs: 2000,
+        commandTimeoutMs: 20_000,
       }),
       silentLog,
     );
@@ -147,7 +147,7 @@ test("a cluster tells of each of its nodes, also of those that the URL does not 
   const cluster = await startRedisCluster();
   onTestFinished(() => cluster.stop());
   const store = new ScriptStore(
-    connect({ url: cluster.url, isCluster: true, connectTimeoutMs: 2000, commandTimeoutMs: 2000 }),
+    connect({ url: cluster.url, isCluster: true, connectTimeoutMs: 2000, commandTimeoutMs: 20_000 }),
     silentLog,
   );
   onTestFinished(() => store.close());

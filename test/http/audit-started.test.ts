@@ -15,7 +15,7 @@ const audit = {
   begin: async () => "intent",
 };
 const server = sharedServer({}, { audit });
-const patience = { timeout: 20_000 };
+const patience = { timeout: 60_000 };
 
 const endless = (): Readable =>
   Readable.from(

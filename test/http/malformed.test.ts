@@ -56,7 +56,7 @@ const acquireWaits = (): Promise<void> =>
   });
 
 const statuses = (): readonly number[] => entries.map(({ status }) => status);
-const patience = { timeout: 10_000 };
+const patience = { timeout: 60_000 };
 
 test("a request whose body cannot be read is told 400, and is on record with that", async () => {
   const head = asked("POST /browsers", "content-type: application/json", "transfer-encoding: chunked");

@@ -66,7 +66,7 @@ test("a wait ends with the key that has begun it, and its caller is taken for go
   const bearer = knownKey();
   const waiting = wait(bearer);
   await waiting.begun;
-  await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(() => asked.length).toBeGreaterThan(0);
   for (const id of asked.flat()) ended.add(id);
   expect(await failed(waiting.answer)).toBeInstanceOf(TypeError);
   await expect.poll(() => server().operations.settled).toEqual(["lost"]);
@@ -78,7 +78,7 @@ test("whose key is not judged yet is not cut by a look that finds it ended, but 
   await waiting.begun;
   asked.length = 0;
   // The second look begins when the first has cut what it cuts.
-  await expect.poll(() => asked.flat().filter((id) => id === lateId).length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => asked.flat().filter((id) => id === lateId).length).toBe(2);
   waiting.end();
   expect((await waiting.answer).status).toBe(401);
 });
@@ -93,7 +93,7 @@ test("a session ends also while nobody can say which keys have ended", async () 
   silence = new Promise((resolve) => (speak = resolve));
   const other = wait(knownKey());
   await other.begun;
-  await expect.poll(() => asked.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => asked.length).toBe(1);
   expect(await failed(wait(brief).answer)).toBeInstanceOf(TypeError);
   silence = undefined;
   speak();
@@ -144,7 +144,7 @@ test("the root key never ends, and nobody is asked about it", async () => {
   await root.begun;
   const other = wait(knownKey());
   // The other one is looked at, so the first one could have been.
-  await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(() => asked.length).toBeGreaterThan(0);
   expect(asked.every((ids) => ids.length === 1)).toBe(true);
   root.end();
   other.end();
@@ -156,7 +156,7 @@ test("a key that is over with its own rotation is told the new one before anythi
   await waiting.begun;
   server().operations.answer("apiKeys.rotate", async () => {
     asked.length = 0;
-    await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => asked.length).toBeGreaterThan(0);
     for (const id of asked.flat()) ended.add(id);
     // The other request of the key is cut, and this one is not.
     await failed(waiting.answer);

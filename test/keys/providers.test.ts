@@ -103,7 +103,7 @@ beforeEach(() => {
   }
 });
 
-const limitMs = 2000;
+const limitMs = 20_000;
 const credentials = async () => ({ accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "session" });
 const at = Date.parse("2026-01-02T03:04:05.678Z");
 const providers = {

@@ -106,7 +106,7 @@ const runProgram = (
 ): { stdout: string; stderr: string; status: number | null } =>
   spawnSync(process.execPath, ["--input-type=module", "-e", programOf(options, code)], {
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 60_000,
   });
 
 /** The same where its output is read only when the test does; its end is when all of that was read. */

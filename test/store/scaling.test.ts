@@ -81,7 +81,7 @@ onBoth("what a scaler is told", ({ bed }) => {
     const records = await pool.browsers();
     const onA = records.filter(({ state, node }) => state === "leased" && node === nodeA).length;
     expect([counts.get(nodeA) ?? 0, counts.get(nodeB) ?? 0]).toEqual([onA, 20 - onA]);
-  }, 60_000);
+  });
 
   test("leaves out a pool that is deleted, and fails where Redis does", async () => {
     const pool = await PoolBed.create(bed(), { size: 5 });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  bed = await openStoreBed(server, { project: "recorded", commandTimeoutMs: 500 });
+  bed = await openStoreBed(server, { project: "recorded" });
   const limits = { maxBytes: 2 ** 24, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
   events = new RedisEventStore(bed.store, { unnamed: bed.project, limits });
 });

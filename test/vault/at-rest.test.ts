@@ -34,7 +34,8 @@ test("a value opens where it was written, and in no other place", async () => {
   ];
   for (const over of elsewhere) expect(key.open(sealed, { ...place, ...over })).toEqual({ kind: "damaged" });
   expect(DataKey.make().open(sealed, place)).toEqual({ kind: "wrong-key" });
-  expect(key.open(`${sealed.slice(0, -2)}AA`, place)).toEqual({ kind: "damaged" });
+  const ending = sealed.endsWith("AA") ? "BB" : "AA";
+  expect(key.open(sealed.slice(0, -2) + ending, place)).toEqual({ kind: "damaged" });
 });
 
 test("another encryption key is told from damage", async () => {

@@ -8,7 +8,7 @@ import { multipartType } from "../../support/http/multipart-body.js";
 import { stallReader } from "../../support/http/stalled-reader.js";
 
 const bed = sharedAccessBed(2, { projects: { enabled: true } });
-const patience = { timeout: 20_000 };
+const patience = { timeout: 60_000 };
 const sockets: Socket[] = [];
 afterEach(() => sockets.splice(0).forEach((socket) => socket.destroy()));
 

@@ -28,7 +28,7 @@ const patient = {
   acquire: { control_lost_after_ms: 60_000, provisional_seconds: 60 },
   node: { lost_after_ms: 60_000 },
 };
-const patience = { timeout: 20_000 };
+const patience = { timeout: 60_000 };
 let fleet: Fleet;
 let controls: readonly [DaemonProcess, DaemonProcess];
 let node: FleetNode;

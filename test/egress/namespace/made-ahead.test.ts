@@ -2,7 +2,14 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
-import { descriptors, findOnes, greeter, helpers, onlyHelper } from "../../support/egress/namespaces.js";
+import {
+  descriptors,
+  findOnes,
+  greeter,
+  helpers,
+  onlyHelper,
+  openedSince,
+} from "../../support/egress/namespaces.js";
 
 describe("namespaces made ahead", () => {
   test("are there at once, as many as are to be spare, and more are made behind them", async () => {
@@ -24,7 +31,7 @@ describe("namespaces made ahead", () => {
     taken.close();
     await expect(found.openNamespace()).rejects.toThrow("no network namespaces are made any more");
     expect(helpers()).toEqual([]);
-    await until("no descriptor left", () => descriptors() === before);
+    await until("no descriptor left", () => openedSince(before).length === 0);
   });
 
   test.each(["SIGKILL", "SIGSTOP"] as const)(

@@ -170,9 +170,7 @@ onBoth("without a limit of the organization", ({ bed }) => {
     expect((await projects.reserveSession(newLeaseId())).kind).toBe("unlimited");
     expect(await redis.exists(organizationKey("reservations"))).toBe(0);
     await redis.hset(organizationKey("limits"), "default", 1);
-    await expect
-      .poll(async () => (await projects.reserveSession(newLeaseId())).kind, { timeout: 10_000 })
-      .toBe("reserved");
+    await expect.poll(async () => (await projects.reserveSession(newLeaseId())).kind).toBe("reserved");
     expect((await projects.reserveSession(newLeaseId())).kind).toBe("ofProject");
     expect((await projects.reserveSize(newPoolId(), 1, upTo(null))).kind).toBe("ofProject");
   });

@@ -84,12 +84,15 @@ test("where Redis has begun another file, the one before is synced once more, an
 
 /** Also what Redis does when it begins to write a file. */
 const rewritten = (): Promise<void> =>
-  vi.waitFor(async () => {
-    const told = await redis.info("persistence");
-    expect(told).toMatch(/aof_rewrite_in_progress:0\s/);
-    expect(told).toMatch(/aof_rewrite_scheduled:0\s/);
-    expect(told).toMatch(/aof_last_bgrewrite_status:ok\s/);
-  });
+  vi.waitFor(
+    async () => {
+      const told = await redis.info("persistence");
+      expect(told).toMatch(/aof_rewrite_in_progress:0\s/);
+      expect(told).toMatch(/aof_rewrite_scheduled:0\s/);
+      expect(told).toMatch(/aof_last_bgrewrite_status:ok\s/);
+    },
+    { timeout: 60_000 },
+  );
 
 test("what Redis has answered and holds back while it syncs by itself is waited for", async () => {
   const told: string[] = [];

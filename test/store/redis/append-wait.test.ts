@@ -62,7 +62,7 @@ const commandsIn = (text: string): readonly (readonly string[])[] =>
   });
 
 const waitOf = (url: string): AppendWait =>
-  new AppendWait({ url, isCluster: false, connectTimeoutMs: 2000, commandTimeoutMs: 2000 });
+  new AppendWait({ url, isCluster: false, connectTimeoutMs: 20_000, commandTimeoutMs: 20_000 });
 
 test("each wait writes on a connection of its own, and waits there for the server's own disk", async () => {
   const { url, commands } = await record("*2\r\n:1\r\n:0\r\n");

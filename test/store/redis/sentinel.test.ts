@@ -112,7 +112,6 @@ test.each([
     await queues.close();
     pair.primary.signal("SIGCONT");
   },
-  90_000,
 );
 
 /**

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => redis.stop());
 
-const limitMs = 1000;
+const limitMs = 5000;
 const openStore = (url: string): Promise<ScriptStore> => openScriptStore(url, limitMs);
 const write = (store: ScriptStore) => store.ask((client) => client.set("remuda:{test}:x", "x"));
 const writeAll = (store: ScriptStore) =>

@@ -31,7 +31,19 @@ export async function findOnes(
 }
 
 export const own = (): string => readlinkSync("/proc/thread-self/ns/net");
-export const descriptors = (): number => readdirSync("/proc/self/fd").length;
+/** What this process has open, each with its number. */
+export const descriptors = (): readonly string[] =>
+  readdirSync("/proc/self/fd").flatMap((fd) => {
+    try {
+      return [`${fd} ${readlinkSync(`/proc/self/fd/${fd}`)}`];
+    } catch {
+      // It was for this look.
+      return [];
+    }
+  });
+/** What it has opened since and not closed, whatever others of the process have closed meanwhile. */
+export const openedSince = (before: readonly string[]): readonly string[] =>
+  descriptors().filter((each) => !before.includes(each));
 
 /** Every process that is in the namespace or holds it open. */
 export function holdersOf(name: string): string[] {
@@ -59,9 +71,16 @@ export const helpers = (): string[] =>
   readFileSync(`/proc/self/task/${process.pid}/children`, "utf8")
     .trim()
     .split(" ")
-    .filter(
-      (pid) => pid !== "" && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("namespace/helper.mjs"),
-    );
+    .filter((pid) => pid !== "" && isHelper(pid));
+
+/** One that has ended meanwhile is none. */
+function isHelper(pid: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("namespace/helper.mjs");
+  } catch {
+    return false;
+  }
+}
 
 /** A server that greets whoever connects. */
 export function greeter(greeting: string): Server {

@@ -55,7 +55,7 @@ test("events arrive as log records of OTLP in their order, with whose they are, 
       host: `127.0.0.1:${bed.receiver.port}`,
     },
   });
-  await until("a note", () => notes.length === 1, 10_000);
+  await until("a note", () => notes.length === 1);
   expect([counts, notes]).toEqual([{ exported: 3 }, [undefined]]);
 });
 
@@ -66,7 +66,7 @@ test("a collector that unpacks nothing is sent events and spans as they are, whe
   stream.add(event());
   stream.addSpan({ name: "acquire", context, startedAt: 1, endedAt: 2 });
   await bed.receiver.has(1);
-  await until("the span", () => bed.receiver.spans.length === 1, 10_000);
+  await until("the span", () => bed.receiver.spans.length === 1);
   expect(bed.receiver.requests.map(({ headers }) => headers["content-encoding"])).toEqual([
     undefined,
     undefined,
@@ -89,7 +89,7 @@ test("leases share what sends to one destination; it ends when the last has clos
   const records = await bed.receiver.has(2);
   expect(records.map(({ resource }) => resource["session.id"])).toEqual(["s1", "s2"]);
   expect(bed.receiver.requests).toHaveLength(1);
-  await until("an end", () => exporters.size === 0, 10_000);
+  await until("an end", () => exporters.size === 0);
 });
 
 test("a collector that is busy is asked again when it has said so", async () => {
@@ -104,7 +104,7 @@ test("a collector that is busy is asked again when it has said so", async () => 
   stream.add(event());
   await bed.receiver.has(1);
   expect(bed.receiver.requests).toHaveLength(3);
-  await until("a count", () => counts["exported"] === 1, 10_000);
+  await until("a count", () => counts["exported"] === 1);
   expect(counts).toEqual({ exported: 1 });
 });
 
@@ -126,7 +126,7 @@ test.each([
   const stream = exporters.open(id, Promise.resolve(about));
   stream.add(event());
   stream.add(event());
-  await until("a note", () => notes.length > 0, 20_000);
+  await until("a note", () => notes.length > 0);
   expect([counts, notes, bed.receiver.requests.length]).toEqual([{ failed: 2 }, [why], 1]);
   expect(lines.map(({ message }) => message)).toEqual(["telemetry was not delivered"]);
   expect(JSON.stringify(lines)).not.toContain(secret);
@@ -142,7 +142,7 @@ test("records that a collector throws away are counted as lost", async () => {
   bed.receiver.answer = (response) => void response.writeHead(200).end(Buffer.from([10, 2, 8, 2]));
   const stream = exporters.open(id, Promise.resolve(about));
   for (let sent = 0; sent < 3; sent += 1) stream.add(event());
-  await until("counts", () => counts["rejected"] !== undefined, 10_000);
+  await until("counts", () => counts["rejected"] !== undefined);
   expect(counts).toEqual({ exported: 1, rejected: 2 });
 });
 
@@ -156,9 +156,9 @@ test("an answer without an end and one of a byte now and then hold nobody up for
     response.once("close", () => clearInterval(slow));
   };
   stream.add(event());
-  await until("the first", () => counts["failed"] === 1, 20_000);
+  await until("the first", () => counts["failed"] === 1);
   stream.add(event());
-  await until("the second", () => counts["failed"] === 2, 20_000);
+  await until("the second", () => counts["failed"] === 2);
 });
 
 /** Writes as fast as it is read. */
@@ -208,26 +208,18 @@ test("a destination that was changed is sent to as it is now; one that is gone i
   await bed.receiver.has(1);
   const headers = { Authorization: new Secret("Bearer another") };
   collectors.set(id, { endpoint: `${bed.receiver.url}/otlp`, headers, revision: 2 });
-  await until(
-    "the change",
-    async () => {
-      const before = bed.receiver.records.length;
-      stream.add(event());
-      await bed.receiver.has(before + 1);
-      return bed.receiver.requests.at(-1)?.path === "/otlp/v1/logs";
-    },
-    20_000,
-  );
+  await until("the change", async () => {
+    const before = bed.receiver.records.length;
+    stream.add(event());
+    await bed.receiver.has(before + 1);
+    return bed.receiver.requests.at(-1)?.path === "/otlp/v1/logs";
+  });
   expect(bed.receiver.requests.at(-1)?.headers.authorization).toBe("Bearer another");
   collectors.delete(id);
-  await until(
-    "a loss",
-    () => {
-      stream.add(event());
-      return counts["no_destination"] !== undefined;
-    },
-    20_000,
-  );
+  await until("a loss", () => {
+    stream.add(event());
+    return counts["no_destination"] !== undefined;
+  });
 });
 
 test("events wait for a store that cannot tell where they go", async () => {
@@ -240,7 +232,7 @@ test("events wait for a store that cannot tell where they go", async () => {
   expect(exporters.size).toBe(1);
   collectors.set(id, collector as Collector);
   await bed.receiver.has(1);
-  await until("an end", () => exporters.size === 0, 10_000);
+  await until("an end", () => exporters.size === 0);
 });
 
 test("a name that has come to mean a private address is not connected to", async () => {
@@ -255,11 +247,7 @@ test("a name that has come to mean a private address is not connected to", async
   stream.add(event());
   await bed.receiver.has(1);
   stream.add(event());
-  await until(
-    "a note",
-    () => notes.includes("The collector is at an address that may not be reached"),
-    10_000,
-  );
+  await until("a note", () => notes.includes("The collector is at an address that may not be reached"));
   expect(bed.receiver.requests).toHaveLength(1);
 });
 
@@ -269,7 +257,7 @@ test("a dead collector costs what is sent there and nothing else", async () => {
   const { id, exporters, counts, notes } = bed.open({ endpoint: dead.url, limits: { limitMs: 500 } });
   const stream = exporters.open(id, Promise.resolve(about));
   stream.add(event());
-  await until("a note", () => notes.length > 0, 20_000);
+  await until("a note", () => notes.length > 0);
   expect([counts, notes]).toEqual([
     { failed: 1 },
     ["The collector could not be reached, or gave no whole answer"],
