@@ -1,5 +1,5 @@
 import { instantOf } from "../audit/entry.js";
-import type { BrowserId, Partition, ProjectId } from "../base/ids.js";
+import { type BrowserId, isOnDemand, type Partition, type ProjectId } from "../base/ids.js";
 import type { Config } from "../config/config.js";
 import type { Stops } from "../base/stops.js";
 import type { AcquireMeter } from "../lease/metered-acquire.js";
@@ -7,6 +7,8 @@ import type { SlotPorts } from "../node/slots.js";
 import { ClockWatch } from "../observe/clock-watch.js";
 import type { ExportGauge } from "../observe/export-metrics.js";
 import { type Gauges, Metrics, type PoolGauge } from "../observe/metrics.js";
+import type { StandbyGauge } from "../observe/standby-metrics.js";
+import type { BrowserState } from "../pool/browser.js";
 import { labelOf } from "../pool/pool-labels.js";
 import { makeReadScaling, type ReadScaling } from "../pool/scaling.js";
 import type { NodeFacts } from "../pool/ports/node-store.js";
@@ -19,7 +21,7 @@ import type { Stores } from "./stores.js";
  * shown by controls.
  */
 export function openMetrics(
-  { role, node }: Pick<Config, "role" | "node">,
+  { role, node, standby }: Pick<Config, "role" | "node" | "standby">,
   { log, clock }: Pick<DaemonContext, "log" | "clock">,
   { stores, labels, stops }: Pick<DaemonParts, "stores" | "labels"> & { readonly stops: Stops },
 ): Metrics {
@@ -34,6 +36,7 @@ export function openMetrics(
         ...gaugesOf(stores),
         exports: () => exportGauges(stores),
         scaling: openScaling(stores, node.overcommit),
+        standby: () => (standby.length > 0 ? standbyGauge(stores) : { idle: 0, launching: 0 }),
       },
     }),
   });
@@ -101,6 +104,19 @@ async function exportGauges({ destinations }: Pick<Stores, "destinations">): Pro
   return all.flatMap(({ id, cursor, failures }) =>
     cursor === undefined ? [] : [{ destination: id, lagMs: now - instantOf(cursor), failures }],
   );
+}
+
+/** What stands by in all partitions of sessions on demand. */
+async function standbyGauge({
+  projects,
+  standby,
+}: Pick<Stores, "projects" | "standby">): Promise<StandbyGauge> {
+  const partitions = (await projects.partitions()).filter(isOnDemand);
+  const found = (await Promise.all(partitions.map((partition) => standby.find(partition)))).flatMap(
+    ({ browsers }) => browsers,
+  );
+  const countOf = (wanted: BrowserState): number => found.filter(({ state }) => state === wanted).length;
+  return { idle: countOf("idle"), launching: countOf("launching") };
 }
 
 /** `failing`: its last launches have come to nothing. */

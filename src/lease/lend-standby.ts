@@ -17,6 +17,8 @@ export interface StandbyPorts {
   readonly sessionReader: SessionReader;
   /** The shapes that the setting names for this project. */
   readonly standbyShapes: readonly StandbyShape[];
+  /** Counts requests of such a shape: one was lent, or none stood by. */
+  readonly standbyMeter: { asked(outcome: "taken" | "missed"): void };
   /** Asks for others in the place of what was lent. */
   fillStandby(partition: Partition): void;
 }
@@ -26,7 +28,7 @@ export interface StandbyPorts {
  * start page and telemetry begin as those of an acquire do.
  */
 export async function lendStandby(
-  { poolStore, nodes, sessionReader, standbyShapes }: StandbyPorts,
+  { poolStore, nodes, sessionReader, standbyShapes, standbyMeter }: StandbyPorts,
   { partition, waiter, keyed }: LeaseRequest,
   reserved: Pick<CreateRequest, "template" | "reservedUntil">,
 ): Promise<CreateReply | undefined> {
@@ -42,8 +44,12 @@ export async function lendStandby(
     standby: { key: shape.key, facts: JSON.stringify(sessionFactsOf(template)) },
     ...(keyed && { keyed }),
   });
-  if (reply.kind === "none") return undefined;
+  if (reply.kind === "none") {
+    standbyMeter.asked("missed");
+    return undefined;
+  }
   if (reply.kind === "granted" && reply.browser.lease.id === waiter.lease) {
+    standbyMeter.asked("taken");
     const { id, node, config } = reply.browser;
     sessionReader.keep(partition, config, template);
     // Whoever is given its room before that finds that it is a session, and gives it back.

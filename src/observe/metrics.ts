@@ -2,15 +2,15 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { onDemandLabel } from "../base/ids.js";
-import type { Log } from "../base/log.js";
-import { textOf } from "../base/log.js";
+import { type Log, textOf } from "../base/log.js";
 import { AuditMetrics } from "./audit-metrics.js";
 import { EpochMetrics } from "./epoch-watch.js";
 import { type ExportGauge, ExportMetrics } from "./export-metrics.js";
+import { NodeMetrics } from "./node-metrics.js";
 import { type ScalingGauge, ScalingMetrics } from "./scaling-metrics.js";
+import { type StandbyGauge, StandbyMetrics } from "./standby-metrics.js";
 import { TelemetryMetrics } from "./telemetry-metrics.js";
 import { processGauges } from "./process-gauges.js";
-import { ReasonLabels } from "./reason-labels.js";
 
 export interface PoolGauge {
   /** The pool's name, else its id. */
@@ -28,6 +28,7 @@ export interface Gauges {
   nodes(): Promise<readonly NodeGauge[]>;
   exports?(): Promise<readonly ExportGauge[]>;
   scaling?(): Promise<ScalingGauge>;
+  standby?(): Promise<StandbyGauge> | StandbyGauge;
 }
 
 /** What the control counts. A reason is a word of a fixed set. */
@@ -44,14 +45,6 @@ interface EgressMeter {
   passed(pool: string, direction: "sent" | "received", bytes: number): void;
   opened(tier: "namespace" | "proxy"): void;
   closed(tier: "namespace" | "proxy"): void;
-}
-/** What a node counts of the profiles it saves. */
-interface SavingMeter {
-  profileSaved(outcome: "saved" | "missing" | "broken" | "failed"): void;
-}
-/** What a node counts of the browsers it watches. */
-interface LimitMeter {
-  limitPassed(limit: "memory_exceeded" | "storage_exceeded"): void;
 }
 /** What a node's gateway counts. */
 interface GatewayMeter {
@@ -79,7 +72,7 @@ const waitBuckets = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.064, 0.25, 1, 
  * All series of this process. Labels are pools and reasons, never browsers; a pool that is gone takes its
  * series along.
  */
-export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMeter, LimitMeter {
+export class Metrics implements PoolMeter, GatewayMeter, EgressMeter {
   readonly #registry = new Registry();
   readonly #browsers = this.#gauge("remuda_pool_browsers", "Browsers of each pool by state", [
     "pool",
@@ -139,24 +132,16 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     "pool",
     "direction",
   ]);
-  readonly #saves = this.#counter(
-    "remuda_profile_saves_total",
-    "Ends of sessions that were to save their profile",
-    ["outcome"],
-  );
 
   readonly audit = new AuditMetrics(this.#registry);
   readonly epochs = new EpochMetrics(this.#registry);
   readonly exports = new ExportMetrics(this.#registry);
+  readonly node = new NodeMetrics(this.#registry);
   readonly scaling = new ScalingMetrics(this.#registry);
+  readonly standby = new StandbyMetrics(this.#registry);
   readonly telemetry = new TelemetryMetrics(this.#registry);
 
   readonly #words = new ReasonLabels();
-  readonly #limits = this.#counter(
-    "remuda_limit_retirements_total",
-    "Browsers of this node retired for having more than they may",
-    ["limit"],
-  );
 
   readonly contentType = this.#registry.contentType;
 
@@ -205,14 +190,6 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
     this.#egressTiers.dec({ tier });
   }
 
-  profileSaved(outcome: string): void {
-    this.#saves.inc({ outcome });
-  }
-
-  limitPassed(limit: string): void {
-    this.#limits.inc({ limit });
-  }
-
   async text(): Promise<string> {
     await this.#read();
     return this.#registry.metrics();
@@ -228,20 +205,23 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
         gauges.nodes(),
         gauges.exports?.() ?? [],
         gauges.scaling?.(),
+        gauges.standby?.(),
         aheadMs(),
       ]);
       const limit = { what: "reading for metrics", limitMs: readLimitMs };
-      const [pools, nodes, exports, scaling, ahead] = await within(clock, limit, all);
+      const [pools, nodes, exports, scaling, standby, ahead] = await within(clock, limit, all);
       this.#showStore(ahead);
       this.#show(pools, nodes);
       this.exports.show(exports);
       this.scaling.show(scaling);
+      this.standby.show(standby);
       await this.#forgetAllBut(new Set([onDemandLabel, ...pools.map(({ pool }) => pool)]));
     } catch (error) {
       log.debug({ reason: textOf(error) }, "metrics were not read from the store");
       this.#show([], []);
       this.exports.show([]);
       this.scaling.show(undefined);
+      this.standby.show(undefined);
       this.#showStore(undefined);
     }
   }
@@ -297,3 +277,20 @@ export class Metrics implements PoolMeter, GatewayMeter, EgressMeter, SavingMete
 
 type Labels = Partial<Record<string, string | number>>;
 const withoutBucket = ({ le: _bound, ...labels }: Labels): Labels => labels;
+
+const mostWords = 100;
+
+/**
+ * Values of a label that is a reason. A text in place of a word, and a word too many, would make a series of
+ * its own each time.
+ */
+class ReasonLabels {
+  readonly #known = new Set<string>();
+
+  of(reason: string): string {
+    if (this.#known.has(reason)) return reason;
+    if (this.#known.size >= mostWords || !/^[a-z][a-z0-9_]{0,39}$/.test(reason)) return "other";
+    this.#known.add(reason);
+    return reason;
+  }
+}

@@ -73,7 +73,7 @@ export class NodeCapacities {
     const living = await nodes.living();
     const loaded = await Promise.all(
       living
-        .filter(isAble)
+        .filter((node) => isAble(node) && !(standsBy && node.memoryIsShort))
         .map(async (facts) => loadedWith(facts, await nodes.occupancy(facts.id), standsBy)),
     );
     return new NodeCapacities(nodes, living, { loaded, standsBy });

@@ -1,9 +1,10 @@
 import type { V1Deployment } from "@kubernetes/client-node";
+import { readFileSync } from "node:fs";
 import { realpath, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { openConfig } from "../../src/config/config.js";
-import { manifestOf, renderers, sorted } from "../support/kubernetes/kustomize.js";
+import { type Manifest, manifestOf, renderers, sorted } from "../support/kubernetes/kustomize.js";
 import { faultsOf } from "../support/kubernetes/schema.js";
 import { newDirectory } from "../support/killed-runs.js";
 
@@ -29,14 +30,39 @@ async function overlayWith(overlay: string, component: string): Promise<string> 
   return directory;
 }
 
+/** What all renderers make of it, which is the same and known to Kubernetes. */
+async function renderedWith(overlay: string, component: string): Promise<readonly Manifest[]> {
+  const directory = await overlayWith(overlay, component);
+  const rendered = await Promise.all(renderers.map(([, renderWith]) => renderWith(directory)));
+  const [manifests = []] = rendered;
+  for (const each of rendered) expect(sorted(each)).toEqual(sorted(manifests));
+  expect(manifests.flatMap(faultsOf)).toEqual([]);
+  return manifests;
+}
+
+test.each(overlays)(
+  "overlay %s with TLS to Redis: controls and nodes have the files that the page names",
+  async (overlay) => {
+    const manifests = await renderedWith(overlay, "redis-tls");
+    const page = readFileSync(join(root, "docs/deployment.md"), "utf8");
+    const named = [...page.matchAll(/"tls_\w+_file": "(\/[\w./-]+)\/[\w.]+"/g)].map(
+      ([, folder = ""]) => folder,
+    );
+    expect(named).toHaveLength(3);
+    for (const deployment of ["remuda-control", "remuda-node"]) {
+      const { spec } = manifestOf<V1Deployment>(manifests, "Deployment", deployment).spec?.template ?? {};
+      const secrets = (spec?.volumes ?? []).flatMap(({ name, secret }) => (secret ? [name] : []));
+      const mounts = (spec?.containers[0]?.volumeMounts ?? []).filter(({ name }) => secrets.includes(name));
+      expect(mounts).toEqual([{ name: "redis-tls", mountPath: named[0], readOnly: true }]);
+    }
+    expect(new Set(named).size).toBe(1);
+  },
+);
+
 test.each(overlays.flatMap((overlay) => sizes.map((size) => [overlay, size] as const)))(
   "overlay %s with node pods of %i GiB: what browsers may have is the limit less what they store",
   async (overlay, size) => {
-    const directory = await overlayWith(overlay, `nodes-${size}gi`);
-    const rendered = await Promise.all(renderers.map(([, renderWith]) => renderWith(directory)));
-    const [manifests = []] = rendered;
-    for (const each of rendered) expect(sorted(each)).toEqual(sorted(manifests));
-    expect(manifests.flatMap(faultsOf)).toEqual([]);
+    const manifests = await renderedWith(overlay, `nodes-${size}gi`);
     const { spec } = manifestOf<V1Deployment>(manifests, "Deployment", "remuda-node").spec?.template ?? {};
     const [container] = spec?.containers ?? [];
     const memory = gibibytes(container?.resources?.limits?.["memory"]);

@@ -151,6 +151,26 @@ test("what stands by goes where a pool's browser or another session has no room 
   expect(await standing()).toHaveLength(2);
 });
 
+test("none is launched to stand by on a node whose memory is short; pools and sessions go by classes", async () => {
+  const shapes = shapesOf({ ...headless, count: 3 });
+  await beat({ memoryBytes: 6 * gib, memoryIsShort: true });
+  await fill(shapes);
+  expect(await standing()).toEqual([]);
+  const outcome = control.createSession({ ...headless }, callerOf());
+  await expect.poll(launching).toBe(1);
+  expect(control.standbyAsked).toEqual(["missed"]);
+  const { browsers } = await control.bed.poolStore.browsers(onDemandPartition);
+  for (const browser of browsers) await control.bed.reports.launched(browser.id, claimOf(browser), "{}");
+  grantOf(await outcome);
+  await beat({ memoryBytes: 6 * gib });
+  await filled(shapes);
+  grantOf(await control.createSession({ ...headless }, callerOf()));
+  grantOf(await control.createSession({ ...headless, name: "mine" }, callerOf({ idempotencyKey: "k" })));
+  grantOf(await control.createSession({ ...headless, name: "mine" }, callerOf({ idempotencyKey: "k" })));
+  // What an earlier request was given is lent to nobody anew.
+  expect(control.standbyAsked).toEqual(["missed", "taken", "taken"]);
+});
+
 test("what no shape asks for any more, what is old and what an archived project has is retired", async () => {
   const shapes = shapesOf({ ...headless, count: 3 });
   await filled(shapes);

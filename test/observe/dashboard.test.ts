@@ -81,6 +81,7 @@ function synthetic() {
       nodes: async () => [{ state: "ready", count: 1 }],
       exports: async () => [{ destination: "bucket", lagMs: 1, failures: 0 }],
       scaling: async () => scalingOf([], []),
+      standby: async () => ({ idle: 2, launching: 1 }),
     },
   });
   const countAll = (): void => {
@@ -95,8 +96,11 @@ function synthetic() {
     metrics.denied("herd", "rule", 1);
     metrics.passed("herd", "sent", 1);
     metrics.opened("proxy");
-    metrics.profileSaved("saved");
-    metrics.limitPassed("memory_exceeded");
+    metrics.node.profileSaved("saved");
+    metrics.node.limitPassed("memory_exceeded");
+    metrics.node.standbyEnded(1);
+    metrics.node.memoryLeft(1);
+    metrics.standby.asked("taken");
     metrics.audit.lost("store", 1);
     metrics.epochs.recovered({ pools: 1, browsers: 1, leases: 1 });
     metrics.exports.failed("write");

@@ -69,9 +69,14 @@ export const nodeSection = Type.Object({
     "a file system in memory for each browser, where root may mount one, bounds what it stores; false: its files are counted",
   )(true),
   memory_watch_period_ms: millis(
-    "memory of browsers is looked at every, where no cgroup bounds it, and the scratch directory's fullness",
+    "memory is looked at every: what is left of the node's, that of browsers where no cgroup bounds it, and the scratch directory's fullness",
     [100, 60_000],
   )(1000),
+  min_free_memory_percent: count(
+    "browsers that stand by leave so much of the machine's memory, or of this container's limit; where less is left, some of them end",
+    "%",
+    [0, 90],
+  )(10),
   storage_watch_period_seconds: seconds(
     "files of browsers are counted every, where no file system of their own bounds them",
     [1, 3600],

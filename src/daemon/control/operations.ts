@@ -196,6 +196,7 @@ function makeSessionCreation(
     maxSessions: config.limits.maxSessions,
     launchWaitMs: Math.min(config.node.launchLimitMs * 2, config.acquire.maxWaitMs),
     standbyShapes: shapes.filter((shape) => shape.project === projects.project),
+    standbyMeter: shared.metrics.standby,
     fillStandby: fillSoon,
   });
   const create = traceCreate(launch, { clock, tellSpans: makeTellSpans(shared.recorder) });

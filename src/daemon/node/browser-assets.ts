@@ -67,7 +67,7 @@ export function openBrowserAssets(shared: DaemonParts, host: BrowserHost): Asset
     profiles,
     pack: packProfile,
     saved: (profile) => makeRefresh({ ...stores, ...stores.projects.of(projectOf(profile)) })(profile),
-    meter: metrics,
+    meter: metrics.node,
     clock,
     log,
     hurry,

@@ -2,11 +2,13 @@ import { type NodeId, partitionOf } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import type { BrowserHost } from "../../browser/host.js";
 import { openLaunch } from "../../browser/launch.js";
+import { makeReadMemory } from "../../browser/resources/available-memory.js";
 import { makeMeasureMemory } from "../../browser/resources/memory-usage.js";
 import { fullness, measureMount, measureStorage } from "../../browser/resources/scratch-usage.js";
 import type { Config } from "../../config/config.js";
 import { Bridge } from "../../gateway/cdp/bridge.js";
 import { LaunchHealth } from "../../node/launch-health.js";
+import { MemoryShortage } from "../../node/usage/memory-shortage.js";
 import { startResourceWatch } from "../../node/usage/resource-watch.js";
 import type { TelemetryParts } from "../../node/slot.js";
 import { Slots } from "../../node/slots.js";
@@ -26,17 +28,18 @@ interface BrowserParts {
   readonly host: BrowserHost;
   readonly egress: EgressPart;
   readonly assets: AssetsPart;
-  onHealthChange(): void;
+  /** Called when the next beat would tell something else of this node. */
+  changed(): void;
 }
 
 /** The browsers of this node, and the watch over what they use. */
-export function openBrowsers(
+export async function openBrowsers(
   shared: DaemonParts,
-  { node, host, egress, assets, onHealthChange }: BrowserParts,
+  { node, host, egress, assets, changed }: BrowserParts,
   stops: Stops,
-): { slots: Slots; health: LaunchHealth } {
+): Promise<{ slots: Slots; health: LaunchHealth; shortage: MemoryShortage }> {
   const { config, clock, log, stores } = shared;
-  const health = openHealth(shared, node, onHealthChange);
+  const health = openHealth(shared, node, changed);
   const slots = new Slots({
     poolStore: stores.poolStore,
     reports: stores.reports,
@@ -59,8 +62,31 @@ export function openBrowsers(
   });
   const watch = watchResources(shared, host, slots);
   stops.add("watch", () => watch.stop());
-  return { slots, health };
+  const shortage = await openShortage(shared, slots, changed);
+  stops.add("memory watch", shortage.start());
+  return { slots, health, shortage };
 }
+
+const openShortage = async (
+  { config: { node }, clock, log, stores: { standby }, metrics }: DaemonParts,
+  slots: Slots,
+  changed: () => void,
+): Promise<MemoryShortage> =>
+  new MemoryShortage({
+    standing: () =>
+      slots
+        .all()
+        .filter(({ standsBy, isEnding }) => standsBy && !isEnding)
+        .map(({ id }) => id),
+    readMemory: await makeReadMemory(),
+    retire: (browsers) => standby.retire(browsers, "unwanted"),
+    part: node.minFreeMemoryPercent / 100,
+    periodMs: node.memoryWatchPeriodMs,
+    changed,
+    meter: metrics.node,
+    clock,
+    log,
+  });
 
 export const mostBrowsers = ({ node }: Config): number => node.maxBrowsers ?? Number.MAX_SAFE_INTEGER;
 
@@ -87,7 +113,7 @@ const watchResources = (
     slots,
     clock,
     log,
-    meter: metrics,
+    meter: metrics.node,
     limits: config.browser,
     maxFullness: config.node.maxScratchPercent / 100,
     memoryPeriodMs: config.node.memoryWatchPeriodMs,

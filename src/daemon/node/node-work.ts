@@ -8,6 +8,7 @@ import type { NodeAddress } from "../../gateway/ports.js";
 import type { LaunchHealth } from "../../node/launch-health.js";
 import type { Recovery } from "../../node/journal/recovery.js";
 import { RedisContact } from "../../node/redis-contact.js";
+import type { MemoryShortage } from "../../node/usage/memory-shortage.js";
 import type { Slots } from "../../node/slots.js";
 import { claimNodeName, makeBeat, NodeNameTaken } from "../../node/name-ownership.js";
 import type { BeatResult, NodeFacts } from "../../pool/ports/node-store.js";
@@ -189,6 +190,7 @@ interface FactSources {
   readonly address: NodeAddress;
   readonly stopping: AbortSignal;
   readonly health: LaunchHealth;
+  readonly shortage: Pick<MemoryShortage, "isShort">;
   readonly recovery: Pick<Recovery, "restored">;
   readonly slots: Pick<Slots, "all">;
   readonly host: BrowserHost;
@@ -200,7 +202,7 @@ const labelsIn = (labels: readonly string[]): Record<string, string> =>
 
 /** What a beat says of this node. */
 export function beatFactsOf({ node, origin, run, config, address, ...sources }: FactSources): NodeFacts {
-  const { stopping, health, recovery, slots, host, egress } = sources;
+  const { stopping, health, shortage, recovery, slots, host, egress } = sources;
   const obstacle = whyNot(host, config, egress);
   const outlastsDrain = slots.all().some((slot) => slot.mayOutlast(config.drain.limitMs));
   return {
@@ -218,6 +220,7 @@ export function beatFactsOf({ node, origin, run, config, address, ...sources }: 
     ...(obstacle !== undefined && { obstacle }),
     ...(recovery.restored && { restored: recovery.restored }),
     ...(outlastsDrain && { outlastsDrain }),
+    ...(shortage.isShort && { memoryIsShort: true }),
     ...(health.failing && { failing: health.failing }),
   };
 }

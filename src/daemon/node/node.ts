@@ -87,9 +87,9 @@ export async function openNode(shared: DaemonParts, { identity, unreachable }: N
   const assets = openBrowserAssets(shared, host);
 
   let beatSoon = (): void => {};
-  const { slots, health } = openBrowsers(
+  const { slots, ...known } = await openBrowsers(
     shared,
-    { node, host, egress, assets, onHealthChange: () => beatSoon() },
+    { node, host, egress, assets, changed: () => beatSoon() },
     stops,
   );
   const { lostAfterMs } = config.node;
@@ -103,7 +103,7 @@ export async function openNode(shared: DaemonParts, { identity, unreachable }: N
     await endpoints.refresh();
     const { recovery } = kept;
     const facts = () =>
-      beatFactsOf({ ...identity, run, config, address, stopping, health, recovery, slots, host, egress });
+      beatFactsOf({ ...identity, ...known, run, config, address, stopping, recovery, slots, host, egress });
     beatSoon = await beginNodeWork(shared, { node, slots, gateway, facts, ...leaseWork }, stops);
   };
   const receive = leaseWork.leaseCommands.receiveDirectly.bind(leaseWork.leaseCommands);

@@ -33,6 +33,8 @@ export const NodeFacts = Type.Object({
   ),
   /** Set while something is lent there that its drain may not see the end of (Slot.mayOutlast). */
   outlastsDrain: Type.Optional(Type.Literal(true)),
+  /** Set while its memory is short: nothing is launched there to stand by. */
+  memoryIsShort: Type.Optional(Type.Literal(true)),
   /** Set while its last launches have all failed. */
   failing: Type.Optional(Type.Object({ failures: Type.Number(), error: Type.String() })),
 });

@@ -115,6 +115,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
     kick() {},
   };
   const asked: unknown[] = [];
+  const standbyAsked: ("taken" | "missed")[] = [];
   let nodeAnswer: NodeReply["kind"] = "done";
   let nodeText: string | undefined;
   let whileAsked: (browser: Browser) => Promise<unknown> = async () => {};
@@ -142,6 +143,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
     grants,
     messages,
     asked,
+    standbyAsked,
     control,
     answerOfNode: (answer: typeof nodeAnswer, text?: string) => {
       nodeAnswer = answer;
@@ -161,6 +163,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
       maxSessions: null,
       launchWaitMs: maxWaitMs,
       standbyShapes: shapes,
+      standbyMeter: { asked: (outcome) => void standbyAsked.push(outcome) },
       fillStandby() {},
     }),
     release: makeRelease(ending),

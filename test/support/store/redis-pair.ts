@@ -5,10 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { until } from "../browser/chromium-until.js";
-import { testCertificate, testKey } from "../egress/egress-certificate.js";
 import { freePort } from "../free-port.js";
-import { redisCertificates } from "./redis-certificates.js";
 import { redisServer } from "./redis-server.js";
+import { asArguments, identities, type Speech, tlsIn } from "./redis-tls.js";
 
 /** One Redis of a pair, on a port of loopback. */
 export interface RedisOfPair {
@@ -36,47 +35,12 @@ export interface RedisPair {
 const silent = { stdio: "ignore" } as const;
 const downAfterMs = 1000;
 
-/**
- * How all of a pair speak: clear text; TLS alone, with the certificate of tests; or the same with
- * certificates of a CA of their own, also asked of clients.
- */
-type Speech = "clear" | "tls" | "mutual tls";
-
 interface PairOptions {
   readonly sentinels?: number;
   readonly speech?: Speech;
   /** Further users of the servers and of the sentinels, in the words of `ACL SETUSER`. */
   readonly users?: { readonly servers: string; readonly sentinels: string };
 }
-
-const identities = {
-  tls: { ca: testCertificate, cert: testCertificate, key: testKey },
-  "mutual tls": {
-    ca: redisCertificates.ca,
-    cert: redisCertificates.server,
-    key: redisCertificates.serverKey,
-  },
-} as const;
-
-/** Gives the settings of a server or a sentinel that speaks only TLS. */
-async function tlsIn(folder: string, speech: "tls" | "mutual tls"): Promise<readonly string[]> {
-  const { ca, cert, key } = identities[speech];
-  const pathOf = (name: string): string => join(folder, `${name}.pem`);
-  await Promise.all([
-    writeFile(pathOf("ca"), ca),
-    writeFile(pathOf("cert"), cert),
-    writeFile(pathOf("key"), key),
-  ]);
-  return [
-    `tls-cert-file ${pathOf("cert")}`,
-    `tls-key-file ${pathOf("key")}`,
-    `tls-ca-cert-file ${pathOf("ca")}`,
-    `tls-auth-clients ${speech === "tls" ? "no" : "yes"}`,
-    "tls-replication yes",
-  ];
-}
-const asArguments = (lines: readonly string[]): readonly string[] =>
-  lines.flatMap((line) => `--${line}`.split(" "));
 
 export async function startRedisPair({
   sentinels = 0,
@@ -85,7 +49,7 @@ export async function startRedisPair({
 }: PairOptions = {}): Promise<RedisPair> {
   const isSecure = speech !== "clear";
   const folder = await mkdtemp(join(tmpdir(), "remuda-pair-"));
-  const secured = speech === "clear" ? [] : await tlsIn(folder, speech);
+  const secured = await tlsIn(folder, speech);
   const portLines = (port: number): readonly string[] =>
     isSecure ? ["port 0", `tls-port ${port}`, ...secured] : [`port ${port}`];
   const children: ChildProcess[] = [];
