@@ -6,6 +6,7 @@ import { type Log, textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
 import type { RungName } from "../spec/bodies.js";
 import { type Canary, openCanary } from "./canary.js";
+import { type ExecutableCopies, openExecutableCopies } from "./resources/executable-copies.js";
 import { type DaemonCgroup, findCgroups } from "./resources/cgroup.js";
 import type { Engine } from "./chromium.js";
 import { findExecutable, findTool, type FindMajorVersion, makeFindMajorVersion } from "./executable.js";
@@ -35,6 +36,8 @@ export interface HostSettings {
    * False leaves browsers' directories in the scratch directory's file system; true where it is not given.
    */
   readonly usesMounts?: boolean;
+  /** True copies executables into memory once that pays; false where it is not given. */
+  readonly copiesExecutables?: boolean;
   /** Unfinished messages of all browsers may hold so many bytes; there is no limit where it is not given. */
   readonly maxReceivedBytes?: number;
   /** The limit from the first step of a launch to its first page. */
@@ -64,6 +67,8 @@ export interface BrowserHost extends HostSettings {
   readonly cgroups?: DaemonCgroup;
   /** Absent where browsers' directories need or get no file system of their own. */
   readonly sizedScratch?: SizedScratch;
+  /** Absent where executables are started from where they are installed. */
+  readonly executableCopies?: ExecutableCopies;
   readonly machinePolicies: MachinePolicies;
   /** Counts what browsers have sent of messages that are not complete yet. */
   readonly received: Budget;
@@ -153,7 +158,25 @@ async function examine(
     ...(uids && { uids }),
     ...(cgroups && { cgroups }),
     ...(sizedScratch && { sizedScratch }),
+    ...openCopies(settings, ladder, { log, stops }),
   };
+}
+
+/** Only a private root can show a copy in the place of the original. */
+function openCopies(
+  { copiesExecutables, scratchDirectory: scratch }: HostSettings,
+  ladder: Ladder,
+  { log, stops }: { readonly log: Log; readonly stops: Stops },
+): Pick<BrowserHost, "executableCopies"> {
+  if (!copiesExecutables || ladder.kind !== "holds" || !hasPrivateRoot(ladder.walls.rung)) return {};
+  const executableCopies = openExecutableCopies({
+    scratch,
+    availableBytes: () => process.availableMemory(),
+    log,
+  });
+  if (executableCopies === undefined) return {};
+  stops.add("copies of executables", () => executableCopies.close());
+  return { executableCopies };
 }
 
 /** The time between two looks at who is busy. */

@@ -1,7 +1,9 @@
+import { realpath } from "node:fs/promises";
 import type { Readable, Writable } from "node:stream";
 import { openPipe, type Pipe } from "./cdp/pipe.js";
 import type { Directories, Exit } from "./chromium.js";
 import type { BrowserHost } from "./host.js";
+import type { ShownCopy } from "./isolation/private-root.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import type { StartedBrowser } from "./resources/start-process.js";
 import { startBrowser } from "./isolation/syscall-filter.js";
@@ -34,7 +36,7 @@ export async function factsOf(
   return majorVersion === undefined ? facts : { ...facts, majorVersion };
 }
 
-export function spawnChromium(
+export async function spawnChromium(
   prepared: PreparedLaunch,
   host: BrowserHost,
   facts: SwitchFacts,
@@ -42,10 +44,20 @@ export function spawnChromium(
   const { cgroup, spec, executable, walls, directories, display } = prepared;
   const limits = limitsInside({ ...host, memoryBytes: spec.memoryBytes, countsAlone: countsAlone(prepared) });
   const command = [...limits, executable, ...switchesOf(spec, facts)];
-  return startBrowser(walls, [...(cgroup?.prefix ?? []), ...walls.browser(insideOf(prepared), command)], {
+  const executableCopy = await findCopy(executable, host);
+  const inside = { ...insideOf(prepared), ...(executableCopy && { executableCopy }) };
+  return await startBrowser(walls, [...(cgroup?.prefix ?? []), ...walls.browser(inside, command)], {
     ...environmentOf(directories),
     ...display?.environment,
   });
+}
+
+async function findCopy(
+  executable: string,
+  { executableCopies }: BrowserHost,
+): Promise<ShownCopy | undefined> {
+  const copy = await executableCopies?.find(executable);
+  return copy === undefined ? undefined : { executable: await realpath(executable), copy };
 }
 
 /** The whole environment of a browser: nothing of the daemon's own gets in. */

@@ -7,7 +7,7 @@ const english = `
   absolute access account action add addition address admitted all announce answer ask assembly at
   attach attachments attempt attested available bad bare base bound bounds budget builder builtin by call
   candidate capacities category ceiling chain check choice class classic clear code collect concurrently
-  connect contents contradictions count counters create creation damaged deadline declared decrypt default
+  connect contents contradictions copy count counters create creation damaged deadline declared decrypt default
   delivery denied deps depth detail direct directly discovery display domain done dropped edits encryption
   entitlements environment exceeded exchange exclusive exit facts failure fault filter find finished
   first foreign forget formats forward given head hierarchy hold identity in incoming info input

@@ -3,6 +3,13 @@ import type { Directories } from "../chromium.js";
 import { filterOptions } from "./syscall-filter.js";
 import { etcOptions, parentDirectories, readOnlyBinds } from "./system-files.js";
 
+/** A file of the daemon's that is shown in the place of an executable. */
+export interface ShownCopy {
+  /** The executable's path, without links. */
+  readonly executable: string;
+  readonly copy: string;
+}
+
 /** What one private root is made from; paths are the same inside and outside. */
 export interface PrivateRoot {
   /** `root`: mounts in the initial user namespace, rights given up by setpriv(1) inside. */
@@ -19,6 +26,7 @@ export interface PrivateRoot {
   /** The directory with its /etc (`makeEtc`). */
   readonly etc: string;
   readonly directories: Directories;
+  readonly executableCopy?: ShownCopy;
   /** The uid inside that maps to the daemon's own, where the namespace that it enters maps that to root. */
   readonly mappedUid?: number;
   /** Further programs that are shown, since they are started before Chromium. */
@@ -136,7 +144,7 @@ const displaySockets = "/tmp/.X11-unix";
 /** The options of bwrap(1), to be followed by the command. */
 export function privateRoot(wanted: PrivateRoot): string[] {
   const { form, proc, system, desktop, etc, directories, programs, filter } = wanted;
-  const { hasDisplay, resolvesNames } = wanted;
+  const { hasDisplay, resolvesNames, executableCopy } = wanted;
   const display = [
     ...readOnlyBinds([directories.authority]),
     "--ro-bind",
@@ -154,6 +162,7 @@ export function privateRoot(wanted: PrivateRoot): string[] {
     ...etcOptions(etc),
     ...(resolvesNames ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"] : []),
     ...readOnlyBinds(programs),
+    ...(executableCopy ? ["--ro-bind", executableCopy.copy, executableCopy.executable] : []),
     ...ownDirectories(directories),
     ...ofFullChromium(wanted),
     ...(hasDisplay ? display : []),

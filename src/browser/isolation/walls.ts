@@ -6,6 +6,7 @@ import {
   sidecarRoot,
   type PrivateRoot,
   privateRoot,
+  type ShownCopy,
 } from "./private-root.js";
 import type { Rung } from "./rungs.js";
 import type { Sandbox } from "./sandbox.js";
@@ -26,6 +27,7 @@ export interface WalledIn {
   readonly egress?: Pick<BrowserProxy, "namespace" | "userNamespace"> | undefined;
   readonly hasPolicies: boolean;
   readonly hasDisplay: boolean;
+  readonly executableCopy?: ShownCopy;
 }
 
 /** Makes a command line: the program, and what it is started with. */
@@ -130,7 +132,7 @@ function rootOf(
   inside: WalledIn,
 ): PrivateRoot | undefined {
   if (form === undefined) return undefined;
-  const { uid, egress, directories, hasDisplay } = inside;
+  const { uid, egress, directories, hasDisplay, executableCopy } = inside;
   const own = uid ?? process.getuid?.() ?? 0;
   const givesUpRights = form === "root" && tools.setpriv !== undefined;
   return {
@@ -145,6 +147,7 @@ function rootOf(
     etc: etcOf(own),
     directories,
     hasDisplay,
+    ...(executableCopy && { executableCopy }),
     resolvesNames: egress === undefined,
     ...(egress?.userNamespace !== undefined && { mappedUid: own }),
     ...(inside.hasPolicies && { policies }),

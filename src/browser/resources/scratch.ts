@@ -126,7 +126,7 @@ async function settledPath(path: string): Promise<string> {
 }
 
 /** What daemons put into it beside the workspaces of browsers. */
-export const besideWorkspaces = ["etc", "cgroup-tops", "mount-trial"] as const;
+export const besideWorkspaces = ["etc", "cgroup-tops", "mount-trial", "executables"] as const;
 const topsFile = (scratch: string): string => join(scratch, "cgroup-tops");
 
 /**

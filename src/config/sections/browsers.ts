@@ -68,6 +68,9 @@ export const nodeSection = Type.Object({
   scratch_mounts: switched(
     "a file system in memory for each browser, where root may mount one, bounds what it stores; false: its files are counted",
   )(true),
+  copied_executables: switched(
+    "a daemon that is root starts Chromium from a copy in memory, with huge pages, after its first launches, where sixteen times that memory is free",
+  )(true),
   memory_watch_period_ms: millis(
     "memory is looked at every: what is left of the node's, that of browsers where no cgroup bounds it, and the scratch directory's fullness",
     [100, 60_000],

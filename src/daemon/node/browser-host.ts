@@ -110,6 +110,7 @@ const settingsOf = (
   limits: browser,
   usesCgroups: node.cgroups,
   usesMounts: node.scratchMounts,
+  copiesExecutables: node.copiedExecutables,
   maxReceivedBytes: gateway.maxTotalReceivedBytes,
   named: {
     ...(browser.executable === null ? {} : { chromium: browser.executable }),
