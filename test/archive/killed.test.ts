@@ -30,7 +30,7 @@ import { compiled } from "../support/compiled.js";
 const key = "the key of this deployment";
 const mebibyte = 2 ** 20;
 /** Many processes are started one after the other. */
-const limitMs = 120_000;
+const limitMs = 400_000;
 const stores = sharedProfileStores();
 
 /** A process that writes until it is killed. */
@@ -129,18 +129,20 @@ test(
 test("a process killed in the middle of a put to S3 leaves no archive, and its parts are swept", async () => {
   const archives = new S3Archives({ ...stores().s3.settings, prefix: "killed/" });
   onTestFinished(() => archives.close());
-  const file = await fileOf(80);
-  const child = await startWriter("put", {
-    files: [file],
-    s3: {
-      ...stores().s3.settings,
-      prefix: "killed/",
-      credentials: { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" },
-    },
-  });
-  await until("parts on their way", async () => (await stores().s3.uploads()).length > 0);
-  await kill(child);
-  expect(await allOf(archives.list())).toEqual([]);
+  const files = [await fileOf(80)];
+  const credentials = { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" };
+  const s3 = { ...stores().s3.settings, prefix: "killed/", credentials };
+  for (;;) {
+    const child = await startWriter("put", { files, s3 });
+    await until("parts on their way", async () => (await stores().s3.uploads()).length > 0);
+    await kill(child);
+    await assertWhole(archives);
+    const whole = await allOf(archives.list());
+    if (whole.length === 0) break;
+    // Where this process has had no turn for long it came too late for the middle.
+    for (const { digest } of whole) await archives.remove(digest);
+    await sweepLater(archives, []);
+  }
   expect(await stores().s3.uploads()).toHaveLength(1);
   await sweepLater(archives, []);
   expect(await stores().s3.uploads()).toEqual([]);

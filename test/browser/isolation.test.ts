@@ -143,7 +143,7 @@ describe.each(kinds)("%s", (_name, given) => {
         .catch(() => {});
       const isCrashed = (): boolean =>
         client.events.some(({ method }) => method === "Inspector.targetCrashed");
-      await Promise.race([until("the renderer's end", isCrashed), chromium.exited]);
+      await Promise.race([until("the renderer's end", isCrashed, 100_000), chromium.exited]);
       await neighbour.probe(20_000);
       await neighbour.kill();
       // A window's compositor allocates as well, so that the kernel may end a headful browser besides while

@@ -32,7 +32,7 @@ fault("the browsers of one holder of a shared pool crash, again and again", asyn
     if (fill) reasons.add(fill.reason);
   }
   const watch = startWatch();
-  await control.poolWhen("herd", (pool) => pool.available_count === 3, 30_000);
+  await control.poolWhen("herd", (pool) => pool.available_count === 3);
   expect([...reasons]).not.toContain("launch_failing");
   expect(node.log).not.toContain("node fails launches");
   tell({ saw: `${crashes} leases over; a full pool`, recoveryMs: watch.since() });

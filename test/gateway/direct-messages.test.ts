@@ -24,6 +24,8 @@ const message: NodeMessage = {
   why: "over",
 };
 
+/** What is answered at once is answered within that, however busy the machine is. */
+const limitMs = 60_000;
 /** How far the node's clock is ahead. */
 let aheadMs = 0;
 let server: Server;
@@ -77,10 +79,10 @@ const post = (body: string, signature?: string) =>
   });
 
 test("a message that is signed is heard, and its outcome is the answer", async () => {
-  expect(await tell()(nodeA, message, 2000)).toEqual({ kind: "done" });
+  expect(await tell()(nodeA, message, limitMs)).toEqual({ kind: "done" });
   expect(heard).toEqual([message]);
   outcome = { isDone: false, text: "it would not" };
-  expect(await tell()(nodeA, message, 2000)).toEqual({ kind: "failed", text: "it would not" });
+  expect(await tell()(nodeA, message, limitMs)).toEqual({ kind: "failed", text: "it would not" });
 });
 
 test("one that is not signed by this deployment, changed or old is not heard", async () => {
@@ -98,7 +100,7 @@ test("one that is not signed by this deployment, changed or old is not heard", a
   expect((await post("x".repeat(1_100_000), "1.a")).status).toBe(400);
   expect(heard).toEqual([]);
   expect(
-    await tell({ secret: new Secret("another_secret_altogether") })(nodeA, message, 2000),
+    await tell({ secret: new Secret("another_secret_altogether") })(nodeA, message, limitMs),
   ).toBeUndefined();
 });
 
@@ -107,11 +109,14 @@ test.each([-3600, -120, 120, 3600])(
   async (seconds) => {
     aheadMs = seconds * 1000;
     const { log, lines } = makeLogBook();
-    expect(await tell({ log })(nodeA, message, 2000)).toEqual({ kind: "done" });
+    const begun = performance.now();
+    expect(await tell({ log })(nodeA, message, limitMs)).toEqual({ kind: "done" });
+    const tookMs = performance.now() - begun;
     expect(heard).toEqual([message]);
     const [said] = lines.filter(({ message: text }) => text === "clock of a node differs from the control's");
     expect(said).toMatchObject({ level: "warn", fields: { node: nodeA } });
-    expect(Math.abs(Number(said?.fields["aheadMs"]) - aheadMs)).toBeLessThan(2000);
+    // The node's time comes within the request, in whole ms.
+    expect(Math.abs(Number(said?.fields["aheadMs"]) - aheadMs)).toBeLessThanOrEqual(tookMs + 2);
   },
 );
 
@@ -141,7 +146,7 @@ test("a time that somebody else tells, or tells for another message, is not sign
   await once(liar, "listening");
   const { port } = liar.address() as AddressInfo;
   for (let round = 0; round < 3; round += 1)
-    expect(await tell({ port })(nodeA, message, 2000)).toBeUndefined();
+    expect(await tell({ port })(nodeA, message, limitMs)).toBeUndefined();
   liar.close();
   await once(liar, "close");
   expect(signatures).toHaveLength(3);
@@ -156,7 +161,7 @@ test("a node that tells another time each time is asked twice", async () => {
     response.writeHead(401, { "x-remuda-clock": sign(secret, `clock\n${given}`, at) }).end("{}");
   }).listen(0, "127.0.0.1");
   await once(wild, "listening");
-  expect(await tell({ port: (wild.address() as AddressInfo).port })(nodeA, message, 2000)).toBeUndefined();
+  expect(await tell({ port: (wild.address() as AddressInfo).port })(nodeA, message, limitMs)).toBeUndefined();
   wild.close();
   await once(wild, "close");
   expect(asked).toBe(2);
@@ -164,23 +169,27 @@ test("a node that tells another time each time is asked twice", async () => {
 
 test("a node that does not have the browser, is not there or does not answer in time has not been told", async () => {
   outcome = undefined;
-  expect(await tell()(nodeA, message, 2000)).toBeUndefined();
+  expect(await tell()(nodeA, message, limitMs)).toBeUndefined();
   const silent = createServer(() => {}).listen(0, "127.0.0.1");
   await once(silent, "listening");
   expect(await tell({ port: (silent.address() as AddressInfo).port })(nodeA, message, 100)).toBeUndefined();
   silent.closeAllConnections();
   silent.close();
   await once(silent, "close");
-  expect(await tell({ port: 1 })(nodeA, message, 2000)).toBeUndefined();
+  expect(await tell({ port: 1 })(nodeA, message, limitMs)).toBeUndefined();
 });
 
 test("only a node that takes no connection, or does not answer in time, is suspected", async () => {
   const suspected: number[] = [];
   outcome = undefined;
-  await tell({ suspected })(nodeA, message, 2000);
-  await tell({ suspected, secret: new Secret("another_secret_altogether") })(nodeA, message, 2000);
-  await tell({ suspected, findNode: async () => undefined })(nodeA, message, 2000);
-  await tell({ suspected, findNode: () => Promise.reject(new Error("Redis is away")) })(nodeA, message, 2000);
+  await tell({ suspected })(nodeA, message, limitMs);
+  await tell({ suspected, secret: new Secret("another_secret_altogether") })(nodeA, message, limitMs);
+  await tell({ suspected, findNode: async () => undefined })(nodeA, message, limitMs);
+  await tell({ suspected, findNode: () => Promise.reject(new Error("Redis is away")) })(
+    nodeA,
+    message,
+    limitMs,
+  );
   expect(suspected).toEqual([]);
   const silent = createServer(() => {}).listen(0, "127.0.0.1");
   await once(silent, "listening");
@@ -189,7 +198,7 @@ test("only a node that takes no connection, or does not answer in time, is suspe
   silent.closeAllConnections();
   silent.close();
   await once(silent, "close");
-  await tell({ suspected, port })(nodeA, message, 2000);
+  await tell({ suspected, port })(nodeA, message, limitMs);
   expect(suspected).toEqual([port, port]);
 });
 

@@ -48,6 +48,15 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     until(`a target at ${path}`, async () => (await targets()).find(({ url }) => url.endsWith(path)));
   const attached = async (path: string): Promise<string> =>
     await client.attach((await targetAt(path)).targetId);
+  /** A target is listed by the address that it is on its way to. */
+  async function loaded(path: string): Promise<string> {
+    const at = await attached(path);
+    await until(`${path} is loaded`, async () => {
+      const where = await client.evaluate("document.readyState + location.pathname", at);
+      return where === `complete${path}`;
+    });
+    return at;
+  }
   const protect = (at = page): void => browser.bed.local(browser.chromium.id).bridge.filled.add(at, [at], {});
   /** What a client that evaluates is told, whether it throws or not. */
   const told = async (expression: string, at: string): Promise<string> =>
@@ -68,7 +77,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
 
   test("is not read by a page that it has opened, nor by what that has opened", async () => {
     await opens(`self.popup = open("/popup", "one")`);
-    const popup = await attached("/popup");
+    const popup = await loaded("/popup");
     expect(await told("opener.user.value", popup)).toContain("secret-1");
     protect();
     expect(await told("opener.user.value", popup)).toContain("protect_filled");
@@ -100,9 +109,9 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
 
   test("leaves all other pages as they are, also one that it has opened without a hold on it", async () => {
     await opens(`open("/popup", "_blank", "noopener")`);
-    const popup = await attached("/popup");
+    const popup = await loaded("/popup");
     await client.send("Target.createTarget", { url: `${site.here}/late` });
-    const other = await attached("/late");
+    const other = await loaded("/late");
     protect();
     for (const at of [popup, other]) expect(await told("1 + 1", at)).toContain('"value":2');
   });
@@ -129,7 +138,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
 
   test("has no request of it answered by a client, nor sent elsewhere", async () => {
     await client.send("Target.createTarget", { url: `${site.here}/late` });
-    const other = await attached("/late");
+    const other = await loaded("/late");
     const answer = { requestId: "none", responseCode: 200 };
     const elsewhere = { requestId: "none", url: `${site.here}/late` };
     const { result } = await client.send("Target.attachToBrowserTarget");
@@ -161,7 +170,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
       session,
     );
     await client.send("Target.createTarget", { url: `${site.here}/late` });
-    const other = await attached("/late");
+    const other = await loaded("/late");
     const bidi = await connectBidi(browser.bidi());
     await bidi.begin();
     await bidi.send("session.subscribe", { events: ["network.beforeRequestSent"] });

@@ -17,7 +17,7 @@ const server = sharedServer(
     },
   },
 );
-const patience = { timeout: 20_000 };
+const patience = { timeout: 60_000 };
 const session = "/browsers/brow1234brow1234brow1234";
 const range = "start=2026-01-01T00:00:00Z&end=2026-01-02T00:00:00Z";
 

@@ -33,7 +33,7 @@ test("a reader of events who never reads has no more made for it than its connec
     return left;
   };
   try {
-    const patience = { timeout: 20_000 };
+    const patience = { timeout: 60_000 };
     await expect.poll(look, patience).toBeGreaterThan(0);
     // What it had open is given back, whose seat is another reader's from then on.
     await expect.poll(async () => (await look(), isOver), patience).toBe(true);

@@ -25,7 +25,7 @@ async function launching() {
     const { browsers } = await control.bed.poolStore.browsers(onDemandPartition);
     return browsers.find(({ state }) => state === "launching");
   };
-  await expect.poll(found, { timeout: 10_000 }).toBeDefined();
+  await expect.poll(found).toBeDefined();
   const browser = await found();
   if (!browser) throw new Error("nothing is launched");
   return { id: browser.id, claim: claimOf(browser) };

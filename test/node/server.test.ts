@@ -117,8 +117,8 @@ test("who hangs up has gone for each of the requests that were sent in a row", a
   });
   const curl = "POST /browsers/b/curl?token=t HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
   const socket = connect(server.port, "127.0.0.1", () => socket.write(curl.repeat(3)));
-  await expect.poll(() => waiting.length, { timeout: 10_000 }).toBe(3);
+  await expect.poll(() => waiting.length).toBe(3);
   socket.destroy();
-  await expect.poll(() => gone, { timeout: 10_000 }).toBe(3);
+  await expect.poll(() => gone).toBe(3);
   await server.close();
 });

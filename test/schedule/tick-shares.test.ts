@@ -10,7 +10,7 @@ import { compiled } from "../support/compiled.js";
 import { startRedis } from "../support/store/redis.js";
 
 const partitions = Array.from({ length: 40 }, () => partitionOf(newPoolId()));
-const limitMs = 30_000;
+const limitMs = 100_000;
 
 interface Running {
   readonly id: string;
@@ -55,11 +55,11 @@ async function expectSharedBy(redis: Redis, controls: readonly Running[]): Promi
     "shares",
     async () => {
       const visitors = await visitorsOf(redis);
-      return visitors.every((all) => all.length === 1) && new Set(visitors.flat()).size === ids.length;
+      const found = [...new Set(visitors.flat())].toSorted();
+      return visitors.every((all) => all.length === 1) && found.join() === ids.join();
     },
     limitMs,
   );
-  expect([...new Set((await visitorsOf(redis)).flat())].toSorted()).toEqual(ids);
 }
 
 test("each partition has its ticks at one control; those of one that is killed, stops or stands still go to the others", async () => {
@@ -84,4 +84,4 @@ test("each partition has its ticks at one control; those of one that is killed, 
   await expectSharedBy(redis, [second, fourth]);
   // One that stood still has visited nothing before it was among the controls again.
   expect(await redis.get("late")).toBeNull();
-}, 120_000);
+}, 600_000);

@@ -52,7 +52,7 @@ afterAll(async () => {
   place.remove();
 });
 
-const patience = { timeout: 20_000 };
+const patience = { timeout: 60_000 };
 const range = () => ({
   start: new Date(Date.now() - 3_600_000).toISOString(),
   end: new Date(Date.now() + 3_600_000).toISOString(),

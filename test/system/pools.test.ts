@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 
 const acquire = async (pool: string, body: object = {}): Promise<Lease> =>
-  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 10, ...body }))
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 50, ...body }))
     .body as Lease;
 const release = (pool: string, { session_id }: Lease, body: object = {}): Promise<{ status: number }> =>
   daemon.call(`POST /browser_pools/${pool}/release`, { session_id, ...body });
@@ -210,7 +210,7 @@ test("a browser that has served its number of leases is replaced, its replacemen
   const wearing = await startDaemon({ file: { ...standIn(fake), recycle: { max_leases: 2 } } });
   await wearing.makePool({ name: "worn" });
   const lend = async (): Promise<string> => {
-    const { body } = await wearing.call("POST /browser_pools/worn/acquire", { acquire_timeout_seconds: 10 });
+    const { body } = await wearing.call("POST /browser_pools/worn/acquire", { acquire_timeout_seconds: 50 });
     await wearing.call("POST /browser_pools/worn/release", { session_id: body.session_id });
     return body.session_id as string;
   };

@@ -34,7 +34,7 @@ beforeAll(async () => {
       ],
     },
   });
-}, 120_000);
+});
 afterAll(async () => {
   await daemon.stop();
   await site.close();
@@ -138,4 +138,4 @@ test("an acquire may ask for protect_filled of a pool that has it not, for its l
     told: true,
   });
   expect(await acquired({})).toEqual({ read: "secret-2", told: undefined });
-}, 60_000);
+});

@@ -57,10 +57,10 @@ test("the keys of vaults are wrapped anew beside a daemon, each once, and what c
     stdout: "0 keys of vaults wrapped anew, 2 were wrapped by local already, 0 are left\n",
   });
   await daemon.end("SIGTERM");
-}, 120_000);
+});
 
 test("where Redis is not there nothing is begun, and that is said", async () => {
   const found = await rewrap({});
   expect(found.code).toBe(2);
   expect(found.stdout).toContain("The keys of vaults could not be wrapped anew");
-}, 60_000);
+});

@@ -9,7 +9,7 @@ beforeAll(async () => {
   daemon = await startDaemon({
     file: { ...standIn(fake), vault: { form: { port: 0, public_url: "https://form.example" } } },
   });
-}, 60_000);
+});
 afterAll(async () => {
   await daemon.stop();
   await fake.remove();

@@ -44,14 +44,14 @@ async function expectLeasesEnd(): Promise<void> {
   const own = (await root().call("POST /browsers", { headless: true })).body as Lease;
 
   expect((await root(1).call(`DELETE /org/api_keys/${deleted.id}`)).status).toBe(204);
-  await expect.poll(() => isHeld(first), { timeout: 30_000 }).toBe(false);
-  await expect.poll(() => isHeld(launched), { timeout: 30_000 }).toBe(false);
+  await expect.poll(() => isHeld(first)).toBe(false);
+  await expect.poll(() => isHeld(launched)).toBe(false);
   const rotate = `POST /org/api_keys/${rotated.id}/rotate`;
   // It keeps what it holds as long as it is let in.
   expect((await root().call(rotate, { expire_in_days: 1 })).status).toBe(201);
   expect(await isHeld(second)).toBe(true);
   expect((await root().call(rotate, { expire_in_days: 0 })).status).toBe(201);
-  await expect.poll(() => isHeld(second), { timeout: 30_000 }).toBe(false);
+  await expect.poll(() => isHeld(second)).toBe(false);
 
   expect(await Promise.all([isHeld(third), isHeld(own)])).toEqual([true, true]);
   const pool = await root().poolWhen("herd", (herd) => herd.available_count === 2);

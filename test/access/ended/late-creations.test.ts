@@ -41,7 +41,7 @@ class Slow {
 
   /** Node.js says so as it hands the request on: whatever comes after asks Redis after it. */
   async isLetIn(): Promise<void> {
-    await until("100 Continue", () => this.#got.includes("100 Continue"), 10_000);
+    await until("100 Continue", () => this.#got.includes("100 Continue"));
   }
 
   /** Sends the body, and resolves with the answer's status and text. */

@@ -159,7 +159,7 @@ test("loaded as others are, it would stop nothing: that is why it is installed b
 
 describe("what is not installed fails the launch", () => {
   /** Half of it is for what policy installs; Chromium has to be there within the other half. */
-  const impatient = (): BrowserHost => ({ ...host, launchLimitMs: 16_000 });
+  const impatient = (): BrowserHost => ({ ...host, launchLimitMs: 30_000 });
   const app = {
     manifest_version: 2,
     name: "App",

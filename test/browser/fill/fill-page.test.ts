@@ -18,6 +18,8 @@ const fields = [
 ] as const;
 const both = { user: "secret-1", password: "secret-2" };
 const done = { status: "completed", outcomes: ["filled", "filled"] };
+/** The empty document that is there before it is complete as well. */
+const isOther = "document.readyState === 'complete' && location.pathname === '/other'";
 const refusedAs = (why: string): object => ({ kind: "refused", why });
 
 describe.each(engines)("%s", (_, spec) => {
@@ -66,7 +68,7 @@ describe.each(engines)("%s", (_, spec) => {
     await until("it is open", async () => (await client.targets()).some(({ url }) => url.endsWith("/other")));
     expect(await fill()).toEqual(refusedAs("ambiguous_page"));
     const otherSession = await client.attach(String(other));
-    await until("it is there", () => client.evaluate("document.readyState === 'complete'", otherSession));
+    await until("it is there", () => client.evaluate(isOther, otherSession));
     await client.send("Target.detachFromTarget", { sessionId: otherSession });
     expect(await fill({ page_url: `${bed.site.here}/other` })).toEqual(done);
     expect(await client.evaluate("user.value + password.value", session)).toBe("");
@@ -141,7 +143,7 @@ describe.each(engines)("%s", (_, spec) => {
   test("a page that is closed before the write is not written, one that goes in its turn is not known", async () => {
     const { targetId } = await client.send("Target.createTarget", { url: `${bed.site.here}/other` });
     const other = await client.attach(String(targetId));
-    await until("it is there", () => client.evaluate("document.readyState === 'complete'", other));
+    await until("it is there", () => client.evaluate(isOther, other));
     const pipe = pausedPipe(chromium.pipe, "this.write(", async () => {
       await client.send("Target.closeTarget", { targetId });
       await until("it is gone", async () => (await client.targets()).length === 1);

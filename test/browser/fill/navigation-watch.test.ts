@@ -14,7 +14,7 @@ beforeAll(() =>
   bed.site.serve({ body: `<input id="user" name="user">`, others: { "/next": "next", "/last": "last" } }),
 );
 
-const soon = <T>(what: string, holds: () => Promise<T> | T) => until(what, holds, 10_000);
+const soon = <T>(what: string, holds: () => Promise<T> | T) => until(what, holds, 30_000);
 
 describe.each(engines)("%s", (_, spec) => {
   let chromium: Chromium;

@@ -38,7 +38,7 @@ async function fill(heap: number): Promise<Chromium> {
     await new Promise((resolve) => client.socket.send(message, resolve));
   }
   expect((await client.closed).code).toBe(1011);
-  await expect.poll(() => isLiving(pid), { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => isLiving(pid)).toBe(false);
   const cdp = await connectRaw(browser.url());
   expect((await cdp.send("Browser.getVersion")).result).toBeDefined();
   expect(await cdp.evaluate("6 * 7", await cdp.attach())).toBe(42);

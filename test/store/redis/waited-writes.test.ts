@@ -17,9 +17,7 @@ test("a server that syncs once a second is waited for where it answers after the
     store.ask((redis) => redis.call(name, ...words));
   await ask("CONFIG", "SET", "appendonly", "yes");
   await ask("CONFIG", "SET", "appendfsync", "everysec");
-  await expect
-    .poll(() => ask("INFO", "persistence"), { timeout: 10_000 })
-    .toMatch(/aof_enabled:1[^]*aof_rewrite_in_progress:0/);
+  await expect.poll(() => ask("INFO", "persistence")).toMatch(/aof_enabled:1[^]*aof_rewrite_in_progress:0/);
   const writes = new DurableWrites(store, {
     wait: new AppendWait(options),
     allowsLoss: false,

@@ -8,7 +8,7 @@ import type { Got } from "../../support/http/http-server.js";
 import { destinationBody, serviceRoleArn } from "../../support/http/recorded-audit.js";
 import { type RedisFailover, startRedisFailover } from "../../support/store/redis-failover.js";
 
-const patience = { timeout: 20_000 };
+const patience = { timeout: 60_000 };
 const destinations = "/audit-logs/export/destinations";
 
 let redis: RedisFailover;

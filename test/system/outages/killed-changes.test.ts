@@ -7,7 +7,7 @@ import { type CutProxy, openCutProxy } from "../../support/store/cut-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 
 const elevenMinutesMs = 660_000;
-const patience = { timeout: 20_000 };
+const patience = { timeout: 60_000 };
 const intentsKey = "remuda:{audit}:auditIntents";
 const projectsKey = "remuda:{access}:projects";
 const runs = Number(process.env["KILLED_CHANGES_RUNS"] ?? 1);

@@ -22,7 +22,7 @@ beforeAll(async () => {
   } as const;
   direct = await startDaemon({ ...options, redisUrl: redis.url });
   cut = await startDaemon({ ...options, redisUrl: proxy.url });
-}, 60_000);
+});
 afterAll(async () => {
   await cut.stop();
   await direct.stop();
@@ -180,5 +180,4 @@ test.each(changes)(
     expect(lost).toBeGreaterThanOrEqual(3);
     expect(lost).toBeLessThan(mostChanges);
   },
-  60_000,
 );

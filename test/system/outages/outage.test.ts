@@ -74,7 +74,7 @@ test("while Redis is away the API says so and clients go on; when it is back, le
   await isBack();
   expect((await daemon.call("GET /browsers/held")).body).toMatchObject({ lease_id: lease.lease_id });
   expect(await client.evaluate("6 * 7", page)).toBe(42);
-  const next = await acquire("through", { acquire_timeout_seconds: 10 });
+  const next = await acquire("through", { acquire_timeout_seconds: 50 });
   expect(next.session_id).toBe(idle);
   await daemon.call("POST /browser_pools/through/release", { session_id: lease.session_id });
   await client.closed;
@@ -102,7 +102,7 @@ test("a browser that dies while Redis is away is replaced when it is back", asyn
 test("an acquire that waits through an outage is answered", async () => {
   await daemon.makePool({ name: "wait" });
   const held = await acquire("wait");
-  const waiting = daemon.call("POST /browser_pools/wait/acquire", { acquire_timeout_seconds: 20 });
+  const waiting = daemon.call("POST /browser_pools/wait/acquire", { acquire_timeout_seconds: 50 });
   await daemon.poolWhen("wait", (pool) => pool.waiting_count === 1);
   await proxy.cut();
   await proxy.restore();
@@ -128,7 +128,7 @@ test("an outage longer than a node or a control may be silent ends no lease and 
   const { body: lease } = await patient.call("POST /browser_pools/long/acquire", {});
   const client = await connectRaw(lease.cdp_ws_url);
   const page = await client.attach();
-  const waiting = patient.call("POST /browser_pools/long/acquire", { acquire_timeout_seconds: 40 });
+  const waiting = patient.call("POST /browser_pools/long/acquire", { acquire_timeout_seconds: 50 });
   await patient.poolWhen("long", (pool) => pool.waiting_count === 1);
   await way.cut();
   expect(

@@ -37,10 +37,8 @@ const rename = (session: string, name: string) => daemon.call(`PATCH /browsers/$
 const ofSession = (session: string): ReceivedRecord[] =>
   receiver.records.filter(({ resource }) => resource["session.id"] === session);
 const arrive = (session: string, count: number): Promise<ReceivedRecord[]> =>
-  until(
-    `${count} records of ${session}`,
-    () => (ofSession(session).length >= count ? ofSession(session) : undefined),
-    20_000,
+  until(`${count} records of ${session}`, () =>
+    ofSession(session).length >= count ? ofSession(session) : undefined,
   );
 
 test("what happens in a pool's browsers goes where the pool, a lease or a PATCH says, and no further", async () => {
@@ -75,7 +73,7 @@ test("what happens in a pool's browsers goes where the pool, a lease or a PATCH 
   await daemon.poolWhen("herd", ({ available_count: idle }) => idle === 1);
   const other = (await daemon.call("POST /browser_pools/herd/acquire", {})).body;
   await rename(other.session_id, "three");
-  await until("the other lease's", () => ofLease(other.lease_id).length > 0, 20_000);
+  await until("the other lease's", () => ofLease(other.lease_id).length > 0);
   // The change by which the export was switched off is the last that is told there.
   expect(ofLease(lease.lease_id).map(({ body }) => body)).toMatchObject([
     { operation_id: "updateBrowser" },
@@ -133,10 +131,8 @@ test("a collector that refuses is told of at its destination; no value of a head
   });
   await rename(lease.session_id, "four");
   const read = async () => (await daemon.call(`GET ${path}/collector`)).body;
-  const shown = await until(
-    "a failure",
-    async () => ((await read()).consecutive_failures > 0 ? await read() : undefined),
-    20_000,
+  const shown = await until("a failure", async () =>
+    (await read()).consecutive_failures > 0 ? await read() : undefined,
   );
   expect(shown).toMatchObject({
     last_error: "The collector refused what was sent: 403",

@@ -136,7 +136,7 @@ test("what pages do is exported as it is stored, but for pictures", async () => 
   await driveBidi(lease);
   const wanted = ["network_request", "network_response", "page_navigation", "page_load", "cdp_disconnect"];
   const typesOf = (): string[] => receiver.records.slice(before).map(({ type }) => type);
-  await until("what its pages did", () => wanted.every((type) => typesOf().includes(type)), 30_000);
+  await until("what its pages did", () => wanted.every((type) => typesOf().includes(type)));
   expect(typesOf()).not.toContain("monitor_screenshot");
   const request = receiver.records.find(({ type }) => type === "network_request");
   expect(request).toMatchObject({
