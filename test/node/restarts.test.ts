@@ -173,7 +173,7 @@ test("a client of BiDi is told of a restart like any other, and its URL opens th
   const url = lease.url().replace("/cdp?", "/webdriver/session?");
   const client = await connectBidi(url);
   await client.begin();
-  expect(mappersOf(process.pid)).toHaveLength(1);
+  await until("the end of any mapper of a test before", () => mappersOf(process.pid).length === 1);
   expect((await attach(lease)).outcome).toEqual({ isDone: true });
   expect(await client.closed).toEqual({ code: 1012, reason: "the browser restarts with a profile" });
   await until("its mapper's end", () => mappersOf(process.pid).length === 0);

@@ -1,6 +1,7 @@
 import { chromium as playwright } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { systemClock } from "../../src/base/clock.js";
+import { type Clock, systemClock } from "../../src/base/clock.js";
+import { until } from "../support/browser/chromium-until.js";
 import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
 import { login } from "../support/browser/fill/fill-case.js";
 import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
@@ -8,13 +9,28 @@ import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
 const path = "/vaults/logins/items/shop";
 let daemon: Daemon;
 let site: FillSite;
-/** Moved so that a code is good for two seconds, and the fill waits for the next. */
-let ahead = 0;
+/**
+ * How long the code is still good while the daemon's clock stands still: the fill waits for the next. No
+ * other timer of a daemon takes as long.
+ */
+const leftMs = 2345;
+let standsAt: number | undefined;
+/** Ends that wait. */
+let goOn: (() => void) | undefined;
+const clock: Clock = {
+  ...systemClock,
+  now: () => standsAt ?? systemClock.now(),
+  after(delayMs, task) {
+    if (standsAt === undefined || delayMs !== leftMs) return systemClock.after(delayMs, task);
+    goOn = task;
+    return () => {};
+  },
+};
 beforeAll(async () => {
   site = await openFillSite();
   const goes = `<script>user.oninput = () => { location.href = "/next"; }</script>`;
   site.serve({ body: `${login}${goes}`, others: { "/next": "next" } });
-  daemon = await startDaemon({ clock: { ...systemClock, now: () => systemClock.now() + ahead } });
+  daemon = await startDaemon({ clock });
   await daemon.call("POST /vaults", { name: "logins" });
   await daemon.call(`PUT ${path}`, {
     type: "credential",
@@ -26,7 +42,7 @@ beforeAll(async () => {
       ],
     },
   });
-}, 120_000);
+});
 afterAll(async () => {
   await daemon.stop();
   await site.close();
@@ -38,16 +54,21 @@ test("a page that left while it was filled is not protected after, since nothing
   const connected = await playwright.connectOverCDP(String(body.cdp_ws_url));
   const page = connected.contexts()[0]?.pages()[0];
   await page?.goto(`${site.here}/`);
-  ahead = 28_000 - (systemClock.now() % 30_000);
-  const filled = await daemon.call(`POST ${path}/operations`, {
+  standsAt = Math.floor(systemClock.now() / 30_000) * 30_000 + 30_000 - leftMs;
+  const filling = daemon.call(`POST ${path}/operations`, {
     type: "fill",
     browser_id: body.session_id,
+    timeout_ms: 30_000,
     fields: [
       { field: "user", selector: "#user" },
       { field: "code", selector: "#password" },
     ],
   });
-  expect(filled.body).toMatchObject({
+  const end = await until("a wait for the next code", () => goOn);
+  await page?.waitForURL(/\/next$/);
+  end();
+  standsAt = undefined;
+  expect((await filling).body).toMatchObject({
     status: "failed",
     fields: [{ status: "filled" }, { status: "failed", error_code: "target_changed" }],
   });

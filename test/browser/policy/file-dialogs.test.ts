@@ -76,9 +76,12 @@ async function clickOn(
     return found.length > 0 ? found : undefined;
   });
   const at = { x: 60, y: 10, button: "left", clickCount: 1 };
-  for (const type of ["mousePressed", "mouseReleased"])
-    await client.send("Input.dispatchMouseEvent", { type, ...at }, session);
-  await until("the click", async () => (await client.evaluate("window.clicked === true", session)) === true);
+  // Chromium drops what is clicked before a page's first frame.
+  await until("the click", async () => {
+    for (const type of ["mousePressed", "mouseReleased"])
+      await client.send("Input.dispatchMouseEvent", { type, ...at }, session);
+    return (await client.evaluate("window.clicked === true", session)) === true;
+  });
   return { before, display, title: () => client.evaluate("document.title", session) };
 }
 
