@@ -10,6 +10,7 @@ import { newScratchDirectory } from "../support/killed-runs.js";
 import { type Bare, bareCommand, spawnBare } from "./bare.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { median } from "./support/figures.js";
+import { processorsAtRest } from "./support/machine.js";
 import type { Report } from "./support/report.js";
 import { inRuns, times } from "./support/runs.js";
 import { type Walled, walledCommand } from "./walled.js";
@@ -23,22 +24,33 @@ export async function benchLaunches({ runs }: { runs: number }): Promise<Report>
   const scratch = newScratchDirectory();
   const host = await openTestHost({ usesCgroups: false });
   try {
-    return report(
-      await inRuns(runs, async (run) => ({
-        unwalled: await spawnAll(await Promise.all(times(perRun).map(() => unwalledCommand(scratch)))),
-        walled: await spawnAll(await Promise.all(times(perRun).map(() => walledCommand("chromium", host)))),
-        withPage: await spawnAll(
-          await Promise.all(times(perRun).map(() => walledCommand("chromium", host))),
-          seeFirstPage,
-        ),
-        daemon: await fillPool(daemon, run),
-      })),
-    );
+    const walled = (): Promise<Walled> => walledCommand("chromium", host);
+    const ways: Ways = {
+      unwalled: () => spawnAll(() => unwalledCommand(scratch)),
+      walled: () => spawnAll(walled),
+      withPage: () => spawnAll(walled, seeFirstPage),
+      daemon: (run) => fillPool(daemon, run),
+    };
+    return report(await inRuns(runs, (run) => measureInTurn(ways, run)));
   } finally {
     await daemon.stop();
     await host.close();
     await rm(scratch, { recursive: true, force: true });
   }
+}
+
+type Ways = Readonly<Record<keyof Found, (run: number) => Promise<number>>>;
+
+/** Each run begins with another one, and each begins when what was before has ended. */
+async function measureInTurn(ways: Ways, run: number): Promise<Found> {
+  const names = ["unwalled", "walled", "withPage", "daemon"] as const;
+  const at = run % names.length;
+  const found = { unwalled: 0, walled: 0, withPage: 0, daemon: 0 };
+  for (const name of [...names.slice(at), ...names.slice(0, at)]) {
+    await processorsAtRest();
+    found[name] = await ways[name](run);
+  }
+  return found;
 }
 
 const perMinute = (tookMs: number): number => (perRun / tookMs) * 60_000;
@@ -60,9 +72,10 @@ async function unwalledCommand(scratch: string): Promise<Walled> {
 }
 
 async function spawnAll(
-  commands: readonly Walled[],
+  prepare: () => Promise<Walled>,
   isUp: (bare: Bare) => Promise<void> = async () => {},
 ): Promise<number> {
+  const commands = await Promise.all(times(perRun).map(prepare));
   const left = [...commands];
   const bares: Bare[] = [];
   const started = systemClock.monotonic();
@@ -115,6 +128,7 @@ function report(found: readonly Found[]): Report {
       `Full Chromium, headless. The daemon: a pool of ${perRun} from its creation until the last is idle (its page open, its health proved).`,
       `Spawned: as many processes, ${availableParallelism()} at a time as in the daemon, each up to its first CDP reply: with the command`,
       "line of the daemon's browsers (private root, uid, limits, Chromium's sandbox), and with Chromium's switches alone, as root without its sandbox.",
+      "Each begins when what was measured before has ended, and each run with another one.",
     ],
     head: ["", "per minute", "the daemon beside it"],
     rows: [

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { cpus, loadavg, release, totalmem, type } from "node:os";
 import { promisify } from "node:util";
+import { type Millis, pause, systemClock } from "../../../src/base/clock.js";
 import { findExecutable } from "../../../src/browser/executable.js";
 
 const versionOf = async (program: string | undefined): Promise<string> =>
@@ -20,3 +21,23 @@ export async function describeMachine(): Promise<string> {
     `Node.js ${process.version}, ${chromium}, ${redis.split(" ").slice(0, 3).join(" ")}`,
   ].join("\n");
 }
+
+const lookMs: Millis = 200;
+const restLimitMs: Millis = 10_000;
+/** Part of the processors' time that a machine at rest uses at most. */
+const atRest = 0.1;
+
+/**
+ * Resolves once what was ended has gone and costs nothing more, or after a limit where others are at work.
+ */
+export async function processorsAtRest(): Promise<void> {
+  const until = systemClock.monotonic() + restLimitMs;
+  while (systemClock.monotonic() < until) {
+    const before = busyMs();
+    await pause(systemClock, lookMs);
+    if (busyMs() - before < atRest * lookMs * cpus().length) return;
+  }
+}
+
+const busyMs = (): Millis =>
+  cpus().reduce((sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq, 0);
