@@ -26,43 +26,46 @@ export class PageFills {
     if (opened.kind === "refused") return failed(opened.message, opened.code);
     const outcome = await runAsVisitor(slot, lease, async (signal) => {
       await slot.restarting;
-      return await slot.chromium.fillPage(opened.value, {
-        signal,
-        ...(opened.value.protect_filled ? protecting(slot) : holding(slot)),
-      });
+      const around = opened.value.protect_filled ? protecting(slot) : holding(slot);
+      try {
+        return await slot.chromium.fillPage(opened.value, { signal, ...around });
+      } finally {
+        around.end?.();
+      }
     });
     const gone: PageFillOutcome = { kind: "refused", why: "browser_gone" };
     return { isDone: true, payload: JSON.stringify(outcome ?? gone) };
   }
 }
 
-const holding = ({ bridge }: Slot): Pick<FillContext, "hold"> => ({
-  hold: (targets) => bridge.holds.hold(targets),
-});
+/** What a fill is given, and what is to be called when it is over. */
+interface Around extends Omit<FillContext, "signal"> {
+  end?(): void;
+}
+
+const holding = ({ bridge }: Slot): Around => ({ hold: (targets) => bridge.holds.hold(targets) });
 
 /**
  * The page is protected before the first write, until it shows another document. The watch for that begins
- * before, so that none is missed.
+ * before anything of it is looked at: what is filled is the document that is watched.
  */
-function protecting(slot: Slot): Pick<FillContext, "hold" | "opened"> {
-  const { bridge, chromium, activity } = slot;
+function protecting({ bridge, chromium, activity }: Slot): Around {
   const fill = {};
-  let isOver = false;
+  let hasLeft = false;
   return {
+    end: bridge.filled.expect(),
     opened: (page) =>
       chromium.watchNavigation({
         page,
         hasClients: () => activity.hasVisitors,
         hold: () => bridge.holds.hold([page]),
-        over() {
-          isOver = true;
-          bridge.filled.remove(page, fill);
-        },
+        left: () => (hasLeft = true),
+        over: () => bridge.filled.remove(page, fill),
       }),
     hold(targets) {
       const [page] = targets;
-      // Nobody watches the next document, and nothing is written there.
-      if (page !== undefined && !isOver) bridge.filled.add(page, targets, fill);
+      if (page === undefined || hasLeft) return undefined;
+      bridge.filled.add(page, targets, fill);
       return bridge.holds.hold(targets);
     },
   };

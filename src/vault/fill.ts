@@ -1,8 +1,29 @@
 import { type Static, Type } from "typebox";
-import type { Done, Refusal } from "../base/errors.js";
+import type { Millis } from "../base/clock.js";
+import { type Done, refusal, type Refusal } from "../base/errors.js";
 import { BrowserId, LeaseId, ProjectId, VaultId, VaultItemId } from "../base/ids.js";
 import { parserOf, readonlyList } from "../base/parser.js";
 import type { FillErrorCode } from "../spec/page-fill.js";
+
+/**
+ * An order is begun within this, by the clock of Redis. One that was longer on its way would be carried out
+ * when its caller has been told that nobody answers, and has gone on; and whoever could see it in Redis could
+ * have it carried out once more.
+ */
+const orderLimitMs: Millis = 5000;
+interface OrderClock {
+  readonly store: { now(): Promise<Millis> };
+}
+export const orderUntil = async ({ store }: OrderClock): Promise<Millis> =>
+  (await store.now()) + orderLimitMs;
+
+/** Refused where an order comes too late. */
+export async function refuseLate(
+  { store }: OrderClock,
+  { until }: { readonly until: Millis },
+): Promise<Refusal | undefined> {
+  return (await store.now()) > until ? refusal("node_silent", { retryAfterSeconds: 1 }) : undefined;
+}
 
 /** One field of an item, and the element of the page that is to get its value. */
 const FillBinding = Type.Object({ field: Type.String(), selector: Type.String() });
@@ -20,6 +41,7 @@ const FillOrder = Type.Object({
   version: Type.Integer(),
   browser: BrowserId,
   lease: LeaseId,
+  until: Type.Number(),
   bindings: readonlyList(FillBinding),
   /** Absent: the only page that is open. */
   pageUrl: Type.Optional(Type.String()),
@@ -52,6 +74,7 @@ const PasskeyOrder = Type.Object({
   field: Type.String(),
   browser: BrowserId,
   lease: LeaseId,
+  until: Type.Number(),
   forMs: Type.Integer({ minimum: 0 }),
   /** The field is empty, and the first passkey that a page makes is to be kept there. */
   isRegistering: Type.Optional(Type.Boolean()),

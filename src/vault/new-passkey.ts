@@ -26,7 +26,7 @@ export async function registerPasskey(
   const session = await ports.findSession(body.browser_id);
   if (!session) return refusal("browser_not_found");
   if (!session.vaults.includes(vault.id)) return refusal("vault_not_attached");
-  const order = passkeyOrder(ports, { vault, item, field: first.name, session, forMs: armedMs });
+  const order = await passkeyOrder(ports, { vault, item, field: first.name, session, forMs: armedMs });
   const got = await ports.fill.passkey({ ...order, isRegistering: true });
   if (got.kind === "refused") return got;
   return await withDataKey(ports, vault, async (dataKey) => shownPasskey(ports, { vault, dataKey }, item));

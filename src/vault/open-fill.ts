@@ -1,6 +1,6 @@
 import { type Done, done, refusal, type Refusal, RemudaError } from "../base/errors.js";
 import type { PageFill } from "../spec/page-fill.js";
-import type { FillOrder } from "./fill.js";
+import { type FillOrder, refuseLate } from "./fill.js";
 import { withDataKey } from "./encryption/key-provider.js";
 import type { VaultPorts } from "./ports.js";
 import { openValue } from "./credentials/sent-values.js";
@@ -15,7 +15,12 @@ export async function openFill(
 ): Promise<Done<PageFill> | Refusal> {
   const { vault: id, item: itemId, key, version, bindings, pageUrl, timeoutMs, allowedOrigins } = order;
   const { protectFilled } = order;
-  const [vault, item] = await Promise.all([store.find(id), store.findItem(id, key)]);
+  const [late, vault, item] = await Promise.all([
+    refuseLate({ store }, order),
+    store.find(id),
+    store.findItem(id, key),
+  ]);
+  if (late) return late;
   if (!vault || item?.id !== itemId) return refusal("vault_item_not_found");
   if (item.version !== version) return refusal("stale_version");
   return await withDataKey({ project, provider }, vault, async (dataKey) => {

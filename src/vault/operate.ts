@@ -1,7 +1,7 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import type { RequestId } from "../base/ids.js";
 import { fieldFault, type FieldFaults } from "../spec/field-checks.js";
-import type { FillOrder } from "./fill.js";
+import { type FillOrder, orderUntil } from "./fill.js";
 import type { ItemOperation } from "./item-bodies.js";
 import type { OperationType, VaultItem } from "./item.js";
 import { showLinked } from "./item-reads.js";
@@ -85,6 +85,7 @@ async function fill(ports: VaultPorts, asked: Asked): Promise<Done<Operated> | R
     version: item.version,
     browser: session.browser,
     lease: session.lease,
+    until: await orderUntil(ports),
     bindings: fields.map(({ field, selector }) => ({ field, selector })),
     ...(body.page_url !== undefined && { pageUrl: body.page_url }),
     timeoutMs: body.timeout_ms ?? usualTimeoutMs,

@@ -4,7 +4,7 @@ import { isRecord } from "../base/is-record.js";
 import { newRequestId, type RequestId } from "../base/ids.js";
 import type { DataKey } from "./encryption/data-key.js";
 import { mostSignCount, type Passkey, parsePasskey } from "./credentials/field-values.js";
-import type { PasskeyOrder } from "./fill.js";
+import { orderUntil, type PasskeyOrder, refuseLate } from "./fill.js";
 import type { ItemOperation } from "./item-bodies.js";
 import type { ItemEventName, VaultItem } from "./item.js";
 import type { Operated } from "./items.js";
@@ -77,7 +77,7 @@ export async function armPasskey(ports: VaultPorts, asked: AskedPasskey): Promis
     const writing = { vault, dataKey, field, request: asked.request };
     const written = await writePasskey(ports, writing, { item, value, event: "credential.passkey_armed" });
     if (written.kind === "refused") return written;
-    const order = passkeyOrder(ports, { vault, item: written.value, field, session, forMs: armedMs });
+    const order = await passkeyOrder(ports, { vault, item: written.value, field, session, forMs: armedMs });
     const got = await ports.fill.passkey(order);
     if (got.kind !== "refused") return shownPasskey(ports, { vault, dataKey }, written.value);
     if (hasNobody.has(got.code)) await unmark(ports, { ...writing, request: newRequestId() }, written.value);
@@ -111,7 +111,8 @@ export async function disarmPasskey(
     if (!armed) return shownPasskey(ports, { vault, dataKey }, item);
     const session = await ports.findSession(armed.browser);
     if (session?.lease === armed.lease) {
-      const got = await ports.fill.passkey(passkeyOrder(ports, { vault, item, field, session, forMs: 0 }));
+      const order = await passkeyOrder(ports, { vault, item, field, session, forMs: 0 });
+      const got = await ports.fill.passkey(order);
       if (got.kind === "refused" && got.code !== "browser_not_found" && got.code !== "browser_gone")
         return got;
     }
@@ -126,8 +127,11 @@ export async function disarmPasskey(
 /** What a node makes of an order, for its browser; what is binary is in base64 there. */
 export async function openPasskey(
   ports: Pick<VaultPorts, "project" | "provider" | "store">,
-  { vault: id, item: itemId, key, version, field, forMs, isRegistering }: PasskeyOrder,
+  order: PasskeyOrder,
 ): Promise<Done<OpenedPasskey> | Refusal> {
+  const late = await refuseLate(ports, order);
+  if (late) return late;
+  const { vault: id, item: itemId, key, version, field, forMs, isRegistering } = order;
   if (forMs === 0 || isRegistering) return done({ forMs, ...(isRegistering && { isRegistering }) });
   const [vault, item] = await Promise.all([ports.store.find(id), ports.store.findItem(id, key)]);
   if (!vault || item?.id !== itemId) return refusal("vault_item_not_found");
@@ -226,10 +230,10 @@ interface Ordered {
   readonly session: LinkedSession;
   readonly forMs: Millis;
 }
-export const passkeyOrder = (
-  { project }: VaultPorts,
+export const passkeyOrder = async (
+  { project, store }: VaultPorts,
   { vault, item, field, session: { browser, lease }, forMs }: Ordered,
-): PasskeyOrder => ({
+): Promise<PasskeyOrder> => ({
   project,
   vault: vault.id,
   item: item.id,
@@ -238,6 +242,7 @@ export const passkeyOrder = (
   field,
   browser,
   lease,
+  until: await orderUntil({ store }),
   forMs,
 });
 

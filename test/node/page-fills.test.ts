@@ -92,3 +92,24 @@ test("one that was sealed for another lease, with another secret, or is damaged 
   ).toMatchObject({ isDone: false });
   expect(await valuesOf(client)).toEqual({});
 });
+
+test("where it is to be protected, no document is filled but the one that is watched", async () => {
+  const { bed, slot, lease, client } = await lent();
+  const session = await client.attach();
+  const at = (name: string): string => `data:text/html,<title>${name}</title>${encodeURIComponent(login)}`;
+  await client.open(at("one"), session);
+  const { chromium } = slot;
+  const watch = chromium.watchNavigation.bind(chromium);
+  chromium.watchNavigation = async (watched) => {
+    await watch(watched);
+    await client.open(at("two"), session);
+  };
+  const sealed = sealedFor(slot, lease, { ...given, protect_filled: true });
+  const got = await ask(bed, { browser: slot.id, lease, sealed });
+  expect(JSON.parse(got?.isDone === true ? (got.payload ?? "") : "")).toMatchObject({
+    status: "failed",
+    fields: [{ status: "failed", error_code: "target_changed" }, { status: "not_attempted" }],
+  });
+  expect(await valuesOf(client)).toEqual({});
+  expect(slot.bridge.filled.hasPages).toBe(false);
+});

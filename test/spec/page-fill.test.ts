@@ -17,6 +17,12 @@ test.each([
   ["https://a.example:8443", ["https://a.example"], false],
   ["null", ["https://a.example", "https://*.a.example"], false],
   ["https://a.example", [], false],
+  ["https://a.example.", ["https://a.example", "https://*.a.example"], false],
+  ["https://login.a.example.", ["https://*.a.example"], false],
+  ["https://.a.example", ["https://a.example"], false],
+  ["https://xn--login-9ta.a.example", ["https://*.a.example"], true],
+  ["https://xn--a-example-9ta", ["https://*.a.example", "https://a.example"], false],
+  ["https://a.example:443.evil.example", ["https://a.example", "https://*.a.example"], false],
 ])("%s and %j: %s", (origin, allowed, isAllowed) => {
   expect(isAllowedOrigin(origin, allowed)).toBe(isAllowed);
 });

@@ -4,7 +4,14 @@ import type { OpenForm, Submitted } from "../../src/vault/collection-form.js";
 import type { FieldCreate, ItemCreate } from "../../src/vault/item-bodies.js";
 import type { ShownItem } from "../../src/vault/shown-item.js";
 import type { Vault } from "../../src/vault/vault.js";
-import { encrypted, formHeader, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
+import {
+  encrypted,
+  formHeader,
+  runOutLink,
+  sharedVaultBed,
+  tokenIn,
+  valueOf,
+} from "../support/vault/vault-bed.js";
 
 const bed = sharedVaultBed();
 const login: readonly FieldCreate[] = [
@@ -49,19 +56,7 @@ async function submit(
   return await bed().forms.submit(token, submission);
 }
 
-/** Makes the link run out, as 30 minutes do. */
-async function runOut({ vault, item }: Made): Promise<void> {
-  const key = `remuda:{project-default}:vaultLinks:${vault.id}`;
-  const past = (text: string): string => text.replace(/^(\d+) \d+/, "$1 1000");
-  const token = tokenIn(item);
-  const { tokenDigest } = await import("../../src/vault/encryption/data-key.js");
-  const link = `remuda:{project-default}:collectionLink:${tokenDigest(token)}`;
-  await bed().scripts.ask(async (redis) => {
-    await redis.hset(key, item.item.id, past((await redis.hget(key, item.item.id)) ?? ""));
-    const known = JSON.parse((await redis.get(link)) ?? "") as object;
-    await redis.set(link, JSON.stringify({ ...known, expiresAt: 1000 }), "KEEPTTL");
-  });
-}
+const runOut = ({ vault, item }: Made): Promise<void> => runOutLink(bed(), vault, item);
 
 test("a form shows the fields that a person can enter, in their order, and of values only what is not sensitive", async () => {
   const { vault, item } = await made();

@@ -83,3 +83,11 @@ test("an order of another version, of an item that was replaced or has gone, or 
   await bed().put(vault, [{ name: "password", type: "password", value: "secret-4" }]);
   expect(await open(order)).toMatchObject({ code: "vault_item_not_found" });
 });
+
+test("an order that was long on its way, or is sent once more later, is refused", async () => {
+  const { order } = await ordered();
+  expect(order.until - (await bed().store.now())).toBeLessThanOrEqual(5000);
+  expect(await open(order)).toMatchObject({ kind: "done" });
+  const late = { ...order, until: (await bed().store.now()) - 1 };
+  expect(await open(late)).toMatchObject({ kind: "refused", code: "node_silent" });
+});

@@ -231,6 +231,16 @@ test("allowed_origins are origins, and are replaced as a whole", async () => {
     "HTTPS://a.example",
     "https://a.example:443",
     "file:///",
+    "https://me:secret@a.example",
+    "https://a.example?",
+    "https://a.example#",
+    "https://%61.example",
+    "https://b\u00fccher.example",
+    "https://a\u3002example",
+    "https://0x7f.1",
+    "blob:https://a.example/1",
+    "data:text/html,1",
+    "null",
   ])
     await expectRefused(at, { allowed_origins: [origin] }, ["bad_request", "must be an origin"]);
   const got = valueOf(await patch(at, { allowed_origins: ["https://a.example", "http://localhost:3000"] }));
@@ -245,6 +255,11 @@ test("allowed_origins may stand for all hosts below a domain, but not below what
     "https://a.*.example",
     "https://**.a.example",
     "https://*.*.a.example",
+    "https://%2a.a.example",
+    "https://*.b\u00fccher.example",
+    "https://*.0x7f.1",
+    "https://*a.example",
+    "https://[*.::1]",
   ])
     await expectRefused(at, { allowed_origins: [origin] }, ["bad_request", "must be an origin"]);
   for (const origin of [
@@ -252,6 +267,11 @@ test("allowed_origins may stand for all hosts below a domain, but not below what
     "https://*.co.uk",
     "https://*.github.io",
     "https://*.github.io:8443",
+    "https://*.com.",
+    "https://*.co.uk.",
+    "https://*.github.io.",
+    "https://*.xn--p1ai",
+    "https://*.localhost",
   ])
     await expectRefused(at, { allowed_origins: [origin] }, ["bad_request", "hosts of everybody"]);
   const wild = ["https://*.a.example", "https://*.shop.co.uk", "https://*.me.github.io:8443"];

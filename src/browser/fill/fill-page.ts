@@ -14,8 +14,11 @@ import { type PinnedTarget, pinTarget, refuseFrames } from "./targets.js";
 export interface FillContext {
   /** Aborts when the lease is cut or the browser ends. */
   readonly signal: AbortSignal;
-  /** Has what clients say to these targets wait, until the returned function is called or a limit is over. */
-  hold(targets: readonly string[]): () => void;
+  /**
+   * Has what clients say to these targets wait, until the returned function is called or a limit is over.
+   * Undefined where the page shows another document than when it was opened: nothing is written there.
+   */
+  hold(targets: readonly string[]): (() => void) | undefined;
   /** Called with the page's target before anything of it is looked at. */
   opened?(page: string): Promise<void>;
 }
@@ -57,6 +60,13 @@ interface FillingParts {
   readonly parts: FillParts;
 }
 
+interface DueWrite {
+  readonly target: PinnedTarget;
+  /** It, and those that are to be written after it. */
+  readonly left: readonly PinnedTarget[];
+  readonly value: FillValue;
+}
+
 class Filling {
   constructor(
     private readonly fill: PageFill,
@@ -65,8 +75,12 @@ class Filling {
 
   async run(): Promise<void> {
     const { frames } = this.having;
+    const { page_url: url } = this.fill;
     await this.#openPage();
-    const searched = await frames.search(this.fill.fields.map(({ selector }) => selector));
+    const searched = await frames.search(
+      this.fill.fields.map(({ selector }) => selector),
+      url,
+    );
     refuseFrames(searched, this.fill);
     const targets = await this.#pin(searched);
     for (const [index, target] of targets.entries()) await this.#write(index, target, targets.slice(index));
@@ -83,12 +97,11 @@ class Filling {
     if (pages.length > 1) throw new FillRefused("ambiguous_page");
     const [page] = pages;
     if (!page) throw new FillRefused("page_not_found");
+    if (parts.opened) {
+      const limit = { what: "the watch over the page", limitMs: calls.leftMs };
+      await calls.untilCut(within(parts.clock, limit, parts.opened(page.targetId)));
+    }
     await frames.open(page.targetId);
-    // A target is listed by the address that it is on its way to.
-    if (url !== undefined && (await frames.url()) !== url) throw new FillRefused("page_not_found");
-    if (!parts.opened) return;
-    const limit = { what: "the watch over the page", limitMs: calls.leftMs };
-    await calls.untilCut(within(parts.clock, limit, parts.opened(page.targetId)));
   }
 
   /** Looks at every field before any of them is written. */
@@ -120,32 +133,38 @@ class Filling {
   async #write(index: number, target: PinnedTarget, left: readonly PinnedTarget[]): Promise<void> {
     const { states, frames, parts } = this.having;
     states.enter(index);
-    const text = await this.#textOf(this.fill.fields[index]?.value);
-    const release = parts.hold(frames.targets);
-    try {
-      await this.#checkAll(left);
-      states.writing();
-      this.#note(await this.#send(target, text));
-    } finally {
-      release();
+    const value = this.fill.fields[index]?.value;
+    if (!value) throw new FillStopped("execution_failed");
+    for (let isWritten = false; !isWritten;) {
+      await this.#waitForCode(value);
+      const release = parts.hold(frames.targets);
+      if (!release) throw new FillStopped("target_changed");
+      isWritten = await this.#writeNow({ target, left, value }).finally(release);
     }
   }
 
-  async #textOf(value: FillValue | undefined): Promise<string> {
-    if (!value) throw new FillStopped("execution_failed");
-    return value.kind === "text" ? value.text : await this.#codeOf(value.seed);
+  /** False where a code is over by now, since the page has taken so long to answer. */
+  async #writeNow({ target, left, value }: DueWrite): Promise<boolean> {
+    await this.#checkAll(left);
+    if (this.#codeWaitMs(value) > 0) return false;
+    const text = textOf(value, this.having.parts.clock);
+    this.having.states.writing();
+    this.#note(await this.#send(target, text));
+    return true;
   }
 
-  async #codeOf(seed: string): Promise<string> {
+  async #waitForCode(value: FillValue): Promise<void> {
     const { calls, parts } = this.having;
-    const key = decodeBase32(seed);
-    if (!key) throw new FillStopped("execution_failed");
+    const waitMs = this.#codeWaitMs(value);
+    if (waitMs > 0) await calls.untilCut(pause(parts.clock, waitMs, parts.signal));
+  }
+
+  /** How long it is until a code that is good for long enough; 0 where there is nothing to wait for. */
+  #codeWaitMs({ kind }: FillValue): Millis {
+    if (kind === "text") return 0;
+    const { calls, parts } = this.having;
     const leftMs = totpLeftMs(parts.clock.now());
-    const mayWait = leftMs < shortestCodeMs && leftMs + shortestCodeMs < calls.leftMs;
-    if (mayWait) await calls.untilCut(pause(parts.clock, leftMs, parts.signal));
-    const code = totpCodeOf(key, parts.clock.now());
-    key.fill(0);
-    return code;
+    return leftMs < shortestCodeMs && leftMs + shortestCodeMs < calls.leftMs ? leftMs : 0;
   }
 
   /** The page and the targets that are left are what they were when they were found. */
@@ -185,4 +204,13 @@ class Filling {
         throw new FillStopped("execution_failed");
     }
   }
+}
+
+function textOf(value: FillValue, clock: Clock): string {
+  if (value.kind === "text") return value.text;
+  const key = decodeBase32(value.seed);
+  if (!key) throw new FillStopped("execution_failed");
+  const code = totpCodeOf(key, clock.now());
+  key.fill(0);
+  return code;
 }

@@ -1,7 +1,7 @@
 import { isRecord } from "../../base/is-record.js";
 import { CdpRefused, ignoreRefusal } from "../cdp/cdp.js";
 import { targetInfoOf } from "../cdp/target-event.js";
-import { type FillCalls, FillStopped, returned } from "./calls.js";
+import { type FillCalls, FillRefused, FillStopped, returned } from "./calls.js";
 import { findTargets, type SearchOutcome, inPageCalls } from "./in-page.js";
 import { planOf } from "./selector-steps.js";
 
@@ -88,24 +88,24 @@ export class PageFrames {
     for (const frame of below) await this.#follow(frame.target, frame.session);
   }
 
-  /** The address of the page's document, as it was committed. */
-  async url(): Promise<string> {
-    return (await this.#list())[0]?.url ?? "";
-  }
-
   /**
-   * Looks for targets in every frame; the first is the page's own. A frame that has gone meanwhile is left
-   * out. Throws where another document has come into one that was found.
+   * Looks for targets in every frame; the first is the page's own, whose document has to have the address,
+   * where one is named. A frame that has gone meanwhile is left out. Throws where another document has come
+   * into one that was found.
    */
-  async search(selectors: readonly string[]): Promise<readonly SearchedFrame[]> {
+  async search(selectors: readonly string[], url: string | undefined): Promise<readonly SearchedFrame[]> {
     const frames = await this.#list();
+    checkAddress(frames, url);
     if (frames.length > mostFrames) throw new FillStopped("execution_failed");
     const searched = await Promise.all(frames.map((frame) => this.#search(frame, selectors)));
     // A session goes on with the next document of its frame, whose process may count its contexts alike: only
     // where the documents are those of before was it these that have answered.
-    const after = new Set((await this.#list()).map(({ loader }) => loader));
-    if (frames.some(({ loader }, at) => searched[at] !== undefined && !after.has(loader)))
+    const after = await this.#list();
+    const loaders = new Set(after.map(({ loader }) => loader));
+    if (frames.some(({ loader }, at) => searched[at] !== undefined && !loaders.has(loader)))
       throw new FillStopped("target_changed");
+    // A document may have changed its address while it was searched.
+    checkAddress(after, url);
     if (searched[0] === undefined) throw new FillStopped("target_changed");
     return searched.filter((frame) => frame !== undefined);
   }
@@ -161,6 +161,14 @@ export class PageFrames {
       return undefined;
     }
   }
+}
+
+/**
+ * The page was chosen among the browser's targets, which are listed by the address that they are on their way
+ * to; and it may have gone on since.
+ */
+function checkAddress([page]: readonly PageFrame[], url: string | undefined): void {
+  if (url !== undefined && page?.url !== url) throw new FillRefused("page_not_found");
 }
 
 const flat = (tree: FrameTree): readonly FrameTree[] => [tree, ...(tree.childFrames ?? []).flatMap(flat)];

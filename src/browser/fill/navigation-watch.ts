@@ -9,6 +9,8 @@ export interface NavigationWatch {
   hasClients(): boolean;
   /** Has what clients say to the page wait, until the returned function is called. */
   hold(): () => void;
+  /** Another document has come. Called before its history is clear, and again with each that comes later. */
+  left?(): void;
   /** The page shows another document. Called once. */
   over(): void;
 }
@@ -22,7 +24,7 @@ const clearing = { soonMs: 20, laterMs: 250, soonTries: 80 } as const;
  */
 export async function watchNavigation(
   { cdp, clock }: { readonly cdp: Cdp; readonly clock: Clock },
-  { page, hasClients, hold, over }: NavigationWatch,
+  { page, hasClients, hold, left, over }: NavigationWatch,
 ): Promise<void> {
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
   const end = (): void => {
@@ -32,7 +34,8 @@ export async function watchNavigation(
   let isClearing = false;
   let isBack = false;
   const kinds = new NavigationKinds();
-  const left = async (frame: FrameFields): Promise<void> => {
+  const navigated = async (frame: FrameFields): Promise<void> => {
+    left?.();
     // What comes before the history is clear may be the filled document: somebody has gone back to it.
     isBack = isClearing && kinds.isBack(frame, isBack);
     if (isClearing) return;
@@ -49,7 +52,7 @@ export async function watchNavigation(
   const stops = [
     cdp.on(
       "Page.frameNavigated",
-      ({ frame }) => isRecord(frame) && frame["parentId"] === undefined && void left(frame),
+      ({ frame }) => isRecord(frame) && frame["parentId"] === undefined && void navigated(frame),
       session,
     ),
     cdp.on("Page.frameStartedNavigating", (event) => kinds.note(page, event), session),

@@ -11,7 +11,7 @@ import { written } from "../gates/judge.js";
 import { CommandWriter, whyTooLong } from "./command-writer.js";
 import { ControlSession, type BridgeCommand } from "./control-session.js";
 import { findTarget, type TargetInfo } from "../../browser/cdp/target-event.js";
-import type { BridgeClient, RootTarget, BridgeConnection } from "./connection.js";
+import type { BridgeClient, BridgeConnection, BridgeRecorder, RootTarget } from "./connection.js";
 import { type CdpSession, CdpSessions } from "./sessions.js";
 import { type SessionLimits, SessionQuotas, usualSessions } from "./session-quotas.js";
 import {
@@ -19,6 +19,7 @@ import {
   findCrashedTarget,
   findDestroyedTarget,
   findDetachedSession,
+  isResult,
   readReply,
   rootReply,
   withId,
@@ -34,13 +35,6 @@ interface ClientCall {
   readonly bindsContext: boolean;
 }
 
-/** Is told of what happens on the pipe; it has to be as good as nothing, for it runs with each command. */
-export interface BridgeRecorder {
-  /** A command of a client went to Chromium. */
-  sent(method: string): void;
-  state(state: "page_crashed"): void;
-}
-
 interface BridgeOptions {
   readonly sessions?: SessionLimits | undefined;
   readonly recorder?: BridgeRecorder;
@@ -54,8 +48,11 @@ interface BridgeOptions {
  */
 export class Bridge {
   readonly holds: TargetHolds<BridgeClient>;
-  readonly filled = new ProtectedTargets((target) => this.#closed.isOfExtension(target));
   readonly #sessions = new CdpSessions<BridgeClient>();
+  readonly filled = new ProtectedTargets({
+    isOfExtension: (target) => this.#closed.isOfExtension(target),
+    sessions: () => this.#sessions.all(),
+  });
   readonly #calls = new PendingCalls<BridgeCommand | ClientCall>();
   readonly #shares: SessionQuotas<BridgeClient>;
   readonly #writer: CommandWriter;
@@ -121,7 +118,7 @@ export class Bridge {
   async #detach(root: CdpSession<BridgeClient>): Promise<void> {
     if (this.#sessions.find(root.id) !== root) return;
     const gone = this.#sessions.remove(root);
-    for (const session of gone) for (const id of session.calls) this.#calls.take(id);
+    for (const { calls } of gone) for (const id of calls.keys()) this.#calls.take(id);
     this.#shares.forget(root.owner);
     this.#writer.forget(root.owner);
     this.holds.forget(root.owner);
@@ -155,7 +152,7 @@ export class Bridge {
     const { id: asked, method } = command;
     const call = { session, id: asked, method, bindsContext: bindsContext(command) };
     const id = this.#calls.add({ kind: "client", ...call });
-    session.calls.add(id);
+    session.calls.set(id, method);
     this.#shares.asked(root.owner, method);
     this.#writer.write(body, { id, session: session.id, owner: root.owner });
     this.#recorder?.sent(method);
@@ -197,8 +194,9 @@ export class Bridge {
     const call = this.#calls.take(id);
     if (call?.kind === "own") return call.resolve(readReply(frame));
     if (call === undefined) return;
-    const { session } = call;
+    const { session, method } = call;
     this.#answered(call, id);
+    if (session.kept.delete(id) && isResult(frame)) return this.#fail(call, this.filled.whyKept(method));
     if (call.bindsContext) this.#left.created(session, readReply(frame));
     session.owner.deliver(session.isRoot ? rootReply(frame, call.id, session.id) : withId(frame, call.id));
   }
@@ -281,7 +279,7 @@ export class Bridge {
   }
 
   #failCalls(sessions: ReadonlySet<CdpSession<BridgeClient>>, message: string): void {
-    for (const session of sessions) for (const id of session.calls) this.#failCall(id, message);
+    for (const { calls } of sessions) for (const id of calls.keys()) this.#failCall(id, message);
   }
 
   #failCall(id: number, message: string): void {

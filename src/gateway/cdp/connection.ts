@@ -28,3 +28,10 @@ export interface BridgeConnection {
    */
   detach(): Promise<void>;
 }
+
+/** Is told of what happens on the pipe; it has to be as good as nothing, for it runs with each command. */
+export interface BridgeRecorder {
+  /** A command of a client went to Chromium. */
+  sent(method: string): void;
+  state(state: "page_crashed"): void;
+}

@@ -40,6 +40,9 @@ export function rootReply(frame: Frame, id: number, session: string): Frame {
   ]);
 }
 
+/** Whether a reply has a result, and no error. */
+export const isResult = (frame: Frame): boolean => /^\{"id":\d+,"result":/.test(head(frame));
+
 const tailBytes = (session: string): number => `,"sessionId":"${session}"}`.length;
 
 const headBytes = 256;

@@ -1,5 +1,5 @@
 import type { TargetInfo } from "../../browser/cdp/target-event.js";
-import { answersRequests, readsAllPages, readsPage, tellsOfPage } from "../gates/protected-pages.js";
+import { readsAllPages, readsPage, tellsOfPage } from "../gates/protected-pages.js";
 import { codes, type Command, errorReply, resultReply } from "./command.js";
 import type { CdpSession, CdpSessions } from "./sessions.js";
 
@@ -33,9 +33,12 @@ class OpenerGroups {
     if (type === "page") this.#openers.set(targetId, canAccessOpener === false ? undefined : openerId);
   }
 
-  /** What it has opened stays together: pages of one group find each other by their names, too. */
+  /** What it has opened stays together with what has opened it: they find each other by their names. */
   gone(page: string): void {
+    const opener = this.#openers.get(page);
     this.#openers.delete(page);
+    if (opener === undefined) return;
+    for (const [target, by] of this.#openers) if (by === page) this.#openers.set(target, opener);
   }
 
   /** Whether it is a page, and no frame or worker. */
@@ -62,6 +65,13 @@ class OpenerGroups {
   }
 }
 
+interface ProtectedParts {
+  /** Whether it is a page or a worker of an extension. */
+  isOfExtension(target: string): boolean;
+  /** All sessions that clients have. */
+  sessions(): Iterable<CdpSession<unknown>>;
+}
+
 /** Pages that a vault has filled, where a lease has those protected (docs/vault.md#protect_filled). */
 export class ProtectedTargets {
   /** Whether a passkey of a vault is in the browser (docs/vault.md#passkeys). */
@@ -73,19 +83,50 @@ export class ProtectedTargets {
   readonly #fills = new Map<string, Set<object>>();
 
   readonly #groups = new OpenerGroups();
-  /** Targets of frames that came while a page was protected, and may be that page's. */
+  /** Targets of frames that came while a page was protected or about to be, and may be that page's. */
   readonly #lateFrames = new Set<string>();
+  /** Workers that are of no page alone: they answer requests of pages, and pages ask them. */
+  readonly #workers = new Set<string>();
+  /** How many pages are about to be filled. */
+  #expected = 0;
 
-  constructor(private readonly isOfExtension: (target: string) => boolean) {}
+  constructor(private readonly parts: ProtectedParts) {}
 
   /** Whether any page is protected. */
   get hasPages(): boolean {
     return this.#pages.size > 0;
   }
 
+  /** A page is about to be filled, until what is returned is called: frames that come may be its own. */
+  expect(): () => void {
+    this.#expected += 1;
+    return () => {
+      this.#expected -= 1;
+      this.#forgetFrames();
+    };
+  }
+
   add(page: string, targets: readonly string[], fill: object): void {
     for (const target of targets) this.#pages.set(target, page);
     this.#fills.set(page, (this.#fills.get(page) ?? new Set()).add(fill));
+    this.#keepAnswers();
+  }
+
+  /** What was asked before may be answered with what is written now. */
+  #keepAnswers(): void {
+    for (const session of this.parts.sessions()) {
+      if (session.calls.size === 0 || !this.#isProtected(session)) continue;
+      const reading = [...session.calls].filter(([, method]) => readsPage({ method, params: {} }));
+      for (const [id] of reading) session.kept.add(id);
+    }
+  }
+
+  #forgetFrames(): void {
+    if (this.#pages.size === 0 && this.#expected === 0) this.#lateFrames.clear();
+  }
+
+  whyKept(method: string): string {
+    return `The answer to ${method} ${explained}`;
   }
 
   /** The page shows another document than that fill's, which another may have filled by now, or is gone. */
@@ -95,7 +136,7 @@ export class ProtectedTargets {
     if (fill && fills && fills.size > 0) return;
     this.#fills.delete(page);
     for (const [target, of] of this.#pages) if (of === page) this.#pages.delete(target);
-    if (this.#pages.size === 0) this.#lateFrames.clear();
+    this.#forgetFrames();
   }
 
   /** Whether a target is a page, and no frame or worker. */
@@ -106,12 +147,15 @@ export class ProtectedTargets {
   /** The browser has told of a target, whoever is attached to it. */
   created(info: TargetInfo): void {
     this.#groups.created(info);
-    if (info.type === "iframe" && this.#pages.size > 0) this.#lateFrames.add(info.targetId);
+    const { type, targetId } = info;
+    if (sharedWorkers.has(type)) this.#workers.add(targetId);
+    if (type === "iframe" && this.#pages.size + this.#expected > 0) this.#lateFrames.add(targetId);
   }
 
   gone(target: string): void {
     this.#groups.gone(target);
     this.#lateFrames.delete(target);
+    this.#workers.delete(target);
     this.remove(target);
   }
 
@@ -134,7 +178,7 @@ export class ProtectedTargets {
     const isRefused =
       readsAllPages(method) ||
       (page === undefined
-        ? answersRequests(command) && !this.#isOfOtherPage(from)
+        ? isOfRequests(command) && !this.#isOfOtherPage(from)
         : readsPage(command) || isOfFrame(page, from, command));
     return isRefused ? `${method} ${explained}` : undefined;
   }
@@ -164,12 +208,12 @@ export class ProtectedTargets {
   }
 
   #actsForExtension<Owner>(session: CdpSession<Owner>): boolean {
-    return targetsOf(session).some((target) => this.isOfExtension(target));
+    return targetsOf(session).some((target) => this.parts.isOfExtension(target));
   }
 
   /**
    * The page that may not be read at a session: one that was filled, one that reaches such a page, or one
-   * that is not known, of a frame that came later.
+   * that is not known, of a frame that came later or of a worker that answers any.
    */
   #pageOf<Owner>(session: CdpSession<Owner>): string | undefined {
     let isLate = false;
@@ -178,6 +222,7 @@ export class ProtectedTargets {
       if (filled !== undefined) return filled;
       if (this.#groups.has(target))
         return this.#groups.reaches(target, (page) => this.#fills.has(page)) ? target : undefined;
+      if (this.#workers.has(target)) return unknownPage;
       isLate ||= this.#lateFrames.has(target);
     }
     return isLate ? unknownPage : undefined;
@@ -190,6 +235,10 @@ export class ProtectedTargets {
 }
 
 const unknownPage = "";
+const sharedWorkers: ReadonlySet<string> = new Set(["service_worker", "shared_worker"]);
+
+/** Whether a command answers requests of pages, or shows what these are answered. */
+const isOfRequests = (command: Command): boolean => command.method.startsWith("Fetch.") && readsPage(command);
 
 /** The target of a session, and those of the sessions by which it was attached. */
 function targetsOf<Owner>(session: CdpSession<Owner>): readonly string[] {

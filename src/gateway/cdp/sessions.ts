@@ -7,13 +7,15 @@ export interface CdpSession<Owner> {
   readonly isRoot: boolean;
   readonly children: Set<CdpSession<Owner>>;
   readonly parent?: CdpSession<Owner>;
-  /** Commands sent on it and not yet answered, by their ids on the pipe. */
-  readonly calls: Set<number>;
+  /** The methods of commands sent on it and not yet answered, by their ids on the pipe. */
+  readonly calls: Map<number, string>;
+  /** Those of them whose answers its owner may not have. */
+  readonly kept: Set<number>;
   /** The domains whose commands were sent on it. */
   readonly domains: Set<string>;
 }
 
-type NewSession<Owner> = Omit<CdpSession<Owner>, "children" | "calls" | "domains">;
+type NewSession<Owner> = Omit<CdpSession<Owner>, "children" | "calls" | "kept" | "domains">;
 
 /** Knows which CDP session belongs to which client, and which session was attached by which. */
 export class CdpSessions<Owner> {
@@ -44,7 +46,8 @@ export class CdpSessions<Owner> {
     const session = {
       ...added,
       children: new Set<never>(),
-      calls: new Set<number>(),
+      calls: new Map<number, string>(),
+      kept: new Set<number>(),
       domains: new Set<string>(),
     };
     this.#byId.set(session.id, session);
@@ -57,6 +60,10 @@ export class CdpSessions<Owner> {
 
   attachedTo(target: string): Set<CdpSession<Owner>> {
     return new Set([...this.#byId.values()].filter((session) => session.target === target));
+  }
+
+  all(): Iterable<CdpSession<Owner>> {
+    return this.#byId.values();
   }
 
   roots(): CdpSession<Owner>[] {

@@ -101,7 +101,7 @@ const isEmptyLine = (line: string): boolean => /^\s*(?:\/\/|$)/.test(line);
  * Whether a command answers a request of a page, or has it answered from elsewhere: by a script, maybe, which
  * reads the page.
  */
-export const answersRequests = ({
+const answersRequests = ({
   method,
   params,
   written,
@@ -131,5 +131,7 @@ export const readsAllPages = (method: string): boolean => /^(?:Tracing\.start|Me
 /** Events that tell what stands in a page; a mirror of the document begins anew with the next one. */
 export const tellsOfPage = (event: string): boolean =>
   event === "Page.screencastFrame" ||
+  // A text that was marked and is drawn along, where a client has asked for that.
+  event === "Input.dragIntercepted" ||
   event.startsWith("Accessibility.") ||
   (event.startsWith("DOM.") && event !== "DOM.documentUpdated");

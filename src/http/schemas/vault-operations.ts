@@ -112,6 +112,7 @@ export const vaultOperations = {
       "not_supported",
       "secret_unreadable",
       "conflict",
+      "node_silent",
       "audit_unavailable",
     ],
   },

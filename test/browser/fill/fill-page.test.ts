@@ -129,6 +129,33 @@ describe.each(engines)("%s", (_, spec) => {
     expect(await values()).toEqual({ user: "secret-1", password: code });
   });
 
+  test("a page that takes its time to answer is not given a code that is over by then", async () => {
+    const seed = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
+    const clock = new DrivenClock();
+    await clock.advance(20_000);
+    const pipe = pausedPipe(chromium.pipe, "this.isSame(", () => clock.advance(8000));
+    const filling = fillBy(
+      pipe,
+      fillOf({ fields: [["#user", { kind: "totp", seed }]], timeoutMs: 20_000 }),
+      clock,
+    );
+    await until("the next code is waited for", () => clock.pending === 1);
+    expect(await values()).toEqual({});
+    await clock.advance(2000);
+    expect(shorten(await filling)).toEqual({ status: "completed", outcomes: ["filled"] });
+    expect(await values()).toEqual({ user: totpCodeOf(Buffer.from("12345678901234567890"), 30_000) });
+  });
+
+  test("nor one of the step before", async () => {
+    const seed = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
+    const clock = new DrivenClock();
+    await clock.advance(20_000);
+    const pipe = pausedPipe(chromium.pipe, "this.isSame(", () => clock.advance(15_000));
+    const given = fillOf({ fields: [["#user", { kind: "totp", seed }]], timeoutMs: 25_000 });
+    expect(shorten(await fillBy(pipe, given, clock))).toMatchObject({ status: "completed" });
+    expect(await values()).toEqual({ user: totpCodeOf(Buffer.from("12345678901234567890"), 35_000) });
+  });
+
   test("a code that could not be waited for within the limit is used as it is", async () => {
     const clock = new DrivenClock();
     await clock.advance(29_000);

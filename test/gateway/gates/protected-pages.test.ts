@@ -103,7 +103,10 @@ describe("a protected page", () => {
     sessions.addChild(find("page"), { id: "worker", target: "a worker" });
     sessions.addChild(root, { id: "frame", target: "a frame" });
     sessions.addChild(root, { id: "extension", target: "an extension's worker" });
-    const protectedTargets = new ProtectedTargets((target) => target === "an extension's worker");
+    const protectedTargets = new ProtectedTargets({
+      isOfExtension: (target) => target === "an extension's worker",
+      sessions: () => sessions.all(),
+    });
     protectedTargets.add("the page", ["the page", "a frame"], fill);
     const why = (id: string, method: string, params = {}): string | undefined =>
       protectedTargets.whyRefused(sessions, find(id), { id: 1, method, params });

@@ -165,3 +165,19 @@ export const formHeader = (token: string, field: string): Record<string, unknown
 });
 
 export const tokenIn = (item: ShownItem): string => item.collect?.url.split("#token=")[1] ?? "";
+
+/** Makes the link of an item run out, as 30 minutes do. */
+export async function runOutLink(
+  { scripts }: Pick<VaultBed, "scripts">,
+  { id }: Vault,
+  item: ShownItem,
+): Promise<void> {
+  const links = `remuda:{project-default}:vaultLinks:${id}`;
+  const past = (text: string): string => text.replace(/^(\d+) \d+/, "$1 1000");
+  const link = `remuda:{project-default}:collectionLink:${tokenDigest(tokenIn(item))}`;
+  await scripts.ask(async (redis) => {
+    await redis.hset(links, item.item.id, past((await redis.hget(links, item.item.id)) ?? ""));
+    const known = JSON.parse((await redis.get(link)) ?? "") as object;
+    await redis.set(link, JSON.stringify({ ...known, expiresAt: 1000 }), "KEEPTTL");
+  });
+}

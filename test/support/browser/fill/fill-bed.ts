@@ -28,7 +28,9 @@ export async function openFillSite(): Promise<FillSite> {
     requests.push(url);
     const body = pages[url.split("?")[0] ?? "/"];
     if (body === undefined) return response.writeHead(404).end();
-    response.setHeader("content-type", "text/html");
+    const isScript = url.endsWith(".js");
+    response.setHeader("content-type", isScript ? "text/javascript" : "text/html");
+    if (isScript) return response.end(body);
     return response.end(`<!doctype html><meta charset="utf-8"><body>${site.placed(body)}`);
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
@@ -47,15 +49,21 @@ export async function openFillSite(): Promise<FillSite> {
   return site;
 }
 
-/** The browser's pipe, on which the first call that has `text` in it waits for `before`. */
-export function pausedPipe(pipe: Pipe, text: string, before: () => Promise<unknown>): Pipe {
+/** The browser's pipe, on which the first call that has `text` in it, or a later one, waits for `before`. */
+export function pausedPipe(
+  pipe: Pipe,
+  text: string | { readonly text: string; readonly at: number },
+  before: () => Promise<unknown>,
+): Pipe {
+  const meant = typeof text === "string" ? { text, at: 1 } : text;
   let sending: Promise<unknown> = Promise.resolve();
-  let isOver = false;
+  let seen = 0;
   return {
     ...pipe,
     send(message) {
-      const isMeant = !isOver && message.includes(text);
-      isOver ||= isMeant;
+      const isOne = message.includes(meant.text);
+      seen += Number(isOne);
+      const isMeant = isOne && seen === meant.at;
       sending = sending.then(() => (isMeant ? before() : undefined)).then(() => pipe.send(message));
     },
   };
