@@ -1,7 +1,10 @@
+import { LRUCache } from "lru-cache";
 import { Type } from "typebox";
+import type { Clock, Millis } from "../base/clock.js";
 import {
   type BrowserId,
   type ControlId,
+  isOnDemand,
   LeaseId,
   type Partition,
   partitionOf,
@@ -28,6 +31,7 @@ import type {
 } from "../pool/ports/store-replies.js";
 import { capturedIn } from "./effects.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
+import type { ScriptReply } from "./redis/replies.js";
 
 const placeParser = parserOf("a waiter", Type.Object({ id: RequestId, lease: LeaseId }));
 /** What `remember` of include/repeats.lua keeps under an idempotency key. */
@@ -41,26 +45,59 @@ const rejoinedParser = parserOf(
   Type.Array(Type.Enum(["waiting", "held", "superseded", "over", "deleted"])),
 );
 
+const coldMs: Millis = 1000;
+const mostCold = 1000;
+
+/**
+ * Where a warm script (lua/include/lease/warm.lua) has lately left its work to the whole one, which is asked
+ * at once for a while: callers wait in line there, or each release ends its browser.
+ */
+class ColdPartitions {
+  readonly #until = new LRUCache<Partition, Millis>({ max: mostCold });
+
+  constructor(private readonly clock: Clock) {}
+
+  has(partition: Partition): boolean {
+    const until = this.#until.get(partition);
+    return until !== undefined && this.clock.monotonic() < until;
+  }
+
+  add(partition: Partition): void {
+    this.#until.set(partition, this.clock.monotonic() + coldMs);
+  }
+}
+
 /** Leases and waiters of partitions: one atomic script for each change of state. */
 export class RedisLeaseStore implements LeaseStore {
-  constructor(protected readonly scripts: PartitionScripts) {}
+  readonly #coldAcquires: ColdPartitions;
+  readonly #coldReleases: ColdPartitions;
+
+  constructor(protected readonly scripts: PartitionScripts) {
+    this.#coldAcquires = new ColdPartitions(scripts.clock);
+    this.#coldReleases = new ColdPartitions(scripts.clock);
+  }
 
   async acquire(partition: Partition, ask: AcquireRequest): Promise<AcquireReply> {
-    const { connection } = ask.waiter;
+    const { connection, lease } = ask.waiter;
     const target = { partition, request: connection, keyed: ask.keyed, asker: connection };
-    const reply = await this.scripts.runFor(ask.admission, target, {
-      name: "acquire",
-      args: {
-        pool: ask.pool,
-        name: ask.name ?? "",
-        waiter: JSON.stringify(ask.waiter),
-        body: ask.keyed?.body ?? "",
-        mayWait: flag(ask.mayWait),
-      },
-    });
+    const args = {
+      pool: ask.pool,
+      name: ask.name ?? "",
+      waiter: JSON.stringify(ask.waiter),
+      lease,
+      body: ask.keyed?.body ?? "",
+      mayWait: flag(ask.mayWait),
+    };
+    if (!ask.keyed && !this.#coldAcquires.has(partition)) {
+      const warm = await this.scripts.runFor(ask.admission, target, { name: "acquire-warm", args });
+      if (warm.kind === "refused") return warm;
+      if (warm.kind === "granted") return grantIn(warm);
+      if (warm.kind === "over") return { kind: "over" };
+      this.#coldAcquires.add(partition);
+    }
+    const reply = await this.scripts.runFor(ask.admission, target, { name: "acquire", args });
     if (reply.kind === "refused") return reply;
-    if (reply.kind === "granted")
-      return { kind: "granted", browser: leasedParser.json(reply.payload), at: reply.at };
+    if (reply.kind === "granted") return grantIn(reply);
     if (reply.kind === "waiting") return { kind: "waiting", ...parsePlace(reply.payload) };
     if (reply.kind === "unsupported") return { kind: "unsupported", fields: reply.payload.split(" ") };
     return { kind: reply.kind };
@@ -83,8 +120,7 @@ export class RedisLeaseStore implements LeaseStore {
         facts: ask.standby?.facts ?? "",
       },
     );
-    if (reply.kind === "granted")
-      return { kind: "granted", browser: leasedParser.json(reply.payload), at: reply.at };
+    if (reply.kind === "granted") return grantIn(reply);
     if (reply.kind === "claimed") return { kind: "claimed", ...claimedParser.json(reply.payload) };
     if (reply.kind === "waiting") return { kind: "waiting", ...parsePlace(reply.payload) };
     return { kind: reply.kind };
@@ -95,8 +131,7 @@ export class RedisLeaseStore implements LeaseStore {
     ask: { waiter: RequestId; connection: RequestId; lease: LeaseId },
   ): Promise<WithdrawReply> {
     const reply = await this.scripts.run({ partition, request: ask.connection }, "withdraw", { ...ask });
-    if (reply.kind === "granted")
-      return { kind: "granted", browser: leasedParser.json(reply.payload), at: reply.at };
+    if (reply.kind === "granted") return grantIn(reply);
     return { kind: reply.kind };
   }
 
@@ -137,16 +172,18 @@ export class RedisLeaseStore implements LeaseStore {
 
   async release(partition: Partition, ask: ReleaseRequest): Promise<ReleaseReply | Refusal> {
     const { browser, name = "", lease = "", reuse, why, isRetry, request } = ask;
+    const isNamed = why === "released" && lease !== "";
     // A release is known by the lease that it names, however often it is asked for.
-    const about = why === "released" && lease !== "" ? lease : request;
-    const target = { partition, request: about, asker: request };
-    const reply = await this.scripts.runFor(ask.admission, target, {
-      name: "release",
-      args: { browser, request, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) },
-    });
-    if (reply.kind === "refused") return reply;
-    const captured = capturedIn(reply.effects);
-    return captured ? { kind: reply.kind, captured } : { kind: reply.kind };
+    const target = { partition, request: isNamed ? lease : request, asker: request };
+    const args = { browser, request, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) };
+    if (isNamed && reuse && !isOnDemand(partition) && !this.#coldReleases.has(partition)) {
+      const warm = await this.scripts.runFor(ask.admission, target, { name: "release-warm", args });
+      if (warm.kind === "refused") return warm;
+      if (warm.kind === "released") return releaseIn("released", warm.effects);
+      this.#coldReleases.add(partition);
+    }
+    const reply = await this.scripts.runFor(ask.admission, target, { name: "release", args });
+    return reply.kind === "refused" ? reply : releaseIn(reply.kind, reply.effects);
   }
 
   async touch(
@@ -205,4 +242,15 @@ export class RedisLeaseStore implements LeaseStore {
 function parsePlace(stored: string): Omit<WaitingReply, "kind"> {
   const { id, lease } = placeParser.json(stored);
   return { waiter: id, lease, stored };
+}
+
+const grantIn = ({ payload, at }: Pick<ScriptReply, "payload" | "at">) => ({
+  kind: "granted" as const,
+  browser: leasedParser.json(payload),
+  at,
+});
+
+function releaseIn(kind: ReleaseReply["kind"], effects: string): ReleaseReply {
+  const captured = capturedIn(effects);
+  return captured ? { kind, captured } : { kind };
 }

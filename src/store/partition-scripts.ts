@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { DeferredAdmission, JudgedKey } from "../access/principal.js";
-import type { Millis } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import { type Refusal, RemudaError } from "../base/errors.js";
 import {
   type LeaseId,
@@ -50,6 +50,12 @@ interface KeysOfPartition {
 
 /** Pieces of an index: more than any partition has browsers. */
 const mostIndexPieces = 10_000;
+
+/** Scripts that have no answer of their own: a request that is asked in both ways is one. */
+const answersOf: Readonly<Partial<Record<ScriptName, ScriptName>>> = {
+  "acquire-warm": "acquire",
+  "release-warm": "release",
+};
 
 export const flag = (value: boolean): string => (value ? "1" : "0");
 
@@ -116,6 +122,10 @@ export class PartitionScripts {
     return reply;
   }
 
+  get clock(): Clock {
+    return this.store.clock;
+  }
+
   ask<Value>(command: (redis: RedisClient) => Promise<Value>): Promise<Value> {
     return this.store.ask(command);
   }
@@ -143,8 +153,9 @@ export class PartitionScripts {
     return made;
   }
 
-  #keysIn({ partition, request, keyed }: ScriptTarget, script: string): CallParts["keys"] {
+  #keysIn({ partition, request, keyed }: ScriptTarget, name: ScriptName): CallParts["keys"] {
     const { project, shared } = this.#keysOf(partition);
+    const script = answersOf[name] ?? name;
     return {
       shared,
       keyOf: (key) => {

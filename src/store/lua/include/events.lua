@@ -8,3 +8,10 @@ local function event(browser, from, to, why)
   movedAs = redis.call("XADD", K.events, "MAXLEN", "~", A.eventsKept, "*",
     "browser", browser.id, "lease", lease, "from", from, "to", to, "why", why)
 end
+
+-- The rest of a move: the browser stands in its new state, and its record is written. Gives the text of that.
+local function enter(browser, to, key, score)
+  browser.state, browser.since, browser.tries = to, now, nil
+  redis.call("ZADD", key, score, browser.id)
+  return write(browser)
+end

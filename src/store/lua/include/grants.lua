@@ -12,14 +12,6 @@ local function controlBeats(control)
   return beat and now - tonumber(beat) <= tonumber(A.controlLostMs)
 end
 
--- Notes a beat, unless there was one just now: a write costs more than a look.
-local function beatOf(control)
-  local beat = redis.call("HGET", K.controls, control)
-  if not beat or now - tonumber(beat) > tonumber(A.controlLostMs) / 10 then
-    redis.call("HSET", K.controls, control, now)
-  end
-end
-
 -- Whether somebody is there to be answered.
 local function isThere(waiter)
   return not waiter.detachedAt and controlBeats(waiter.control)
@@ -45,29 +37,6 @@ local function removeWaiter(waiter)
   redis.call("HDEL", K.waiterRecords, waiter.id)
 end
 
--- A provisional lease: final once its control confirms the flushed reply or a client opens the URL. Gives the
--- record's text.
-local function recordLease(browser, waiter, terms)
-  browser.lease = {
-    id = waiter.lease, grantedAt = now, timeoutSeconds = terms.timeoutSeconds, registrations = 0,
-    control = waiter.control,
-    connection = waiter.connection, name = waiter.name, tags = waiter.tags, startUrl = waiter.startUrl,
-    key = waiter.key, keyUntil = waiter.keyUntil, pool = terms.name, holder = waiter.holder,
-    telemetry = waiter.telemetry, trace = waiter.trace,
-    protectFilled = waiter.protectFilled,
-  }
-  local text = move(browser, "leased", "granted", browser.createdAt)
-  redis.call("HSET", K.leases, waiter.lease, browser.id)
-  redis.call("ZADD", K.provisional, now + tonumber(A.provisionalMs), waiter.lease)
-  if waiter.startUrl or waiter.telemetry then
-    publish("remuda:node:" .. browser.node, {
-      kind = "start", browser = browser.id, lease = waiter.lease, url = waiter.startUrl,
-      telemetry = waiter.telemetry, trace = waiter.trace,
-    })
-  end
-  return text
-end
-
 local function grantTo(browser, waiter, terms)
   removeWaiter(waiter)
   local text = recordLease(browser, waiter, terms)
@@ -77,6 +46,7 @@ end
 
 -- Chooses the browser that has to go so that no more live than `size`, and the replacements asked for, allow.
 local function surplusOf(browser, size)
+  if redis.call("HLEN", K.browsers) <= size then return nil end
   local live = liveCount()
   if live <= size then return nil end
   if browser.replaceable then return browser, "recycled" end

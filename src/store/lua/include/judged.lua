@@ -6,7 +6,11 @@
 -- The same request again, whose first answer was lost on its way, was judged then: it has done its work.
 local function isRepeat()
   local first = redis.call("GET", K.answer)
-  return first and (K.answer .. first):find(A.asker, 1, true) ~= nil
+  if first and (K.answer .. first):find(A.asker, 1, true) then return true end
+  -- Where a browser was lent, the lease is the answer.
+  local held = redis.call("HGET", K.leases, A.lease)
+  local text = held and redis.call("HGET", K.browsers, held)
+  return text and text:find(A.asker, 1, true) ~= nil
 end
 
 -- What is told of the rate where the key is good; nil where it is not.

@@ -16,15 +16,6 @@ local stateKeys = {
   launching = K.launching, idle = K.idle, leased = K.leased, resetting = K.resetting, retiring = K.retiring,
 }
 
-local function scoreAt(sequence, browser)
-  local score = sequence - browser.generation * perGeneration
-  return browser.replaceable and score + replaceableScore or score
-end
-
-local function idleScore(browser)
-  return scoreAt(nextNumber("sequence"), browser)
-end
-
 -- Gives the record's text. `score` is the deadline of the claim for launching, resetting and retiring; for
 -- leased the browser's creation, the order of lists.
 local function move(browser, to, why, score)
@@ -38,12 +29,10 @@ local function move(browser, to, why, score)
     addEffect("gone", { browser = browser.id, node = browser.node })
     return
   end
-  browser.state, browser.since, browser.tries = to, now, nil
   if to == "retiring" then removeFromIndexes(browser) end
   if to == "idle" then
     browser.claim, browser.mode, browser.fence = nil, nil, nil
     score = idleScore(browser)
   end
-  redis.call("ZADD", stateKeys[to], score, browser.id)
-  return write(browser)
+  return enter(browser, to, stateKeys[to], score)
 end

@@ -2,18 +2,20 @@
 -- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
 --       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
 --       ageIndex leaseCountIndex nodeStamps answer idempotency
--- ARGV  pool name waiter body keepMs maxWaiters mayWait provisionalMs controlLostMs eventsKept
+-- ARGV  pool name waiter lease body keepMs maxWaiters mayWait provisionalMs controlLostMs eventsKept
 -- REPLY granted (the browser), waiting (the waiter), none, full, missing, unsupported (the fields), mismatch,
 --       over
 -- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?, telemetry?, trace?,
--- protectFilled?}; `body` a digest of the request's body, empty without a key. `name` is what the caller
--- calls the pool by, empty where that is its id: a pool that was renamed is missing.
+-- protectFilled?}, and `lease` its lease; `body` a digest of the request's body, empty without a key. `name`
+-- is what the caller calls the pool by, empty where that is its id: a pool that was renamed is missing.
 --- @judged
 --- @include grants
 --- @include repeats
 
 local first = answeredBefore()
 if first then return first end
+local lent = lentBefore(A.lease)
+if lent then return lent end
 
 local terms = poolTerms()
 if terms.state ~= "open" or terms.id ~= A.pool or A.name ~= "" and terms.name ~= A.name then

@@ -6,9 +6,6 @@
 --- @include node/server
 --- @include node/closed-nodes
 
--- Asking the server costs a fifth of a grant, so not each grant asks. No replica takes over within so short a
--- time.
-local serverCheckMs = 10
 local isServerChecked = false
 
 -- What was answered before a restart stands in the append-only file, where there is one.

@@ -1,5 +1,9 @@
 -- server: which Redis answers, and whether it has all that was written before.
 
+-- Asking the server costs a fifth of a grant, so not each grant asks. No replica takes over within so short a
+-- time.
+local serverCheckMs = 10
+
 -- Gives the present replication id and the one before it. A process has a new id when it starts and when it
 -- is made a primary; with the first replica, or an hour after the last, it has one with nothing before it.
 local function replicationIds()
