@@ -110,9 +110,14 @@ describe.each(kinds)("%s, while a passkey is armed", (_, spec) => {
     await until("its context is gone", async () =>
       (await targets()).every(({ url }) => !url.startsWith(site.here)),
     );
-    const { result } = await staying.send("Target.createTarget", { url: `${site.other}/` });
+    const url = `${site.other}/`;
+    const { result } = await staying.send("Target.createTarget", { url });
     const tab = await staying.attach(String(result?.["targetId"]));
-    await until("the tab is there", async () => (await evaluate("document.readyState", tab)) === "complete");
+    // The empty document that is there before it is complete as well.
+    await until(
+      "the tab is there",
+      async () => (await evaluate("document.readyState + location", tab)) === `complete${url}`,
+    );
     expect(await signIn(tab)).toBe(true);
     expect(await signIn()).toBe(true);
     await staying.send("Target.closeTarget", { targetId: result?.["targetId"] });

@@ -87,8 +87,12 @@ export class PageAuthenticators {
     const { sessionId: root } = await cdp.send("Target.attachToBrowserTarget", {});
     this.#root = root;
     const first: Promise<void>[] = [];
-    const attached = ({ sessionId }: Readonly<Record<string, unknown>>): void =>
-      void first.push(this.#attached(String(sessionId)));
+    const attached = ({ sessionId }: Readonly<Record<string, unknown>>): void => {
+      const arming = this.#attached(String(sessionId));
+      first.push(arming);
+      // Nobody waits for those of pages that come later, and a rejection that nobody takes ends the daemon.
+      arming.catch((error: unknown) => this.#failed(error));
+    };
     this.#stops.push(
       cdp.on("Target.attachedToTarget", attached, root),
       cdp.on("Target.detachedFromTarget", ({ sessionId }) => this.#pages.delete(String(sessionId)), root),
@@ -131,6 +135,12 @@ export class PageAuthenticators {
     } finally {
       cdp.send("Runtime.runIfWaitingForDebugger", {}, { session }).catch(() => {});
     }
+  }
+
+  #failed(error: unknown): void {
+    // Chromium refuses where the page has closed meanwhile.
+    if (error instanceof CdpRefused) return;
+    this.parts.log.warn({ error: textOf(error) }, "passkey not given to a page");
   }
 
   async #arm(session: string): Promise<string> {

@@ -31,6 +31,8 @@ test("a browser that nobody drives by BiDi has no mapper, and the last client ta
     await cdp.send("Browser.getVersion");
     return { mappers: mappersOf(process.pid).length, walls: walls(), targets, answers: answers.count };
   };
+  // Those of tests before may still be ending.
+  await expect.poll(() => mappersOf(process.pid)).toEqual([]);
   const before = await look();
   // What it answers are the two commands of the client that looks.
   expect(before).toMatchObject({ mappers: 0, answers: 2 });

@@ -56,8 +56,7 @@ export function armedBrowser(spec: Partial<LaunchSpec>): () => ArmedBrowser {
     await site.close();
   });
   beforeEach(async () => {
-    // A machine that is busy answers late, and is no fault.
-    const party = openRelyingParty(site.other, 20_000);
+    const party = openRelyingParty(site.other);
     const staying = await connectRaw(browser.url());
     const at = await staying.attach(page);
     bed = withPage({ browser, site, party, staying, page, at });

@@ -7,7 +7,7 @@ import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import type { Got } from "../../support/http/http-server.js";
 import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
-import { openRelyingParty, type RelyingParty } from "../../support/vault/relying-party.js";
+import { impatientMs, openRelyingParty, type RelyingParty } from "../../support/vault/relying-party.js";
 import { openVaultSession, type VaultSession } from "../../support/vault/vault-session.js";
 
 const path = "/vaults/logins/items/site";
@@ -42,8 +42,8 @@ afterEach(async () => {
 });
 
 const opened = (): Promise<VaultSession> => openVaultSession(other, `${site.other}/`);
-async function signIn(page: Page): Promise<boolean | string> {
-  const { script, verify } = await party.challenge();
+async function signIn(page: Page, limitMs?: number): Promise<boolean | string> {
+  const { script, verify } = await party.challenge(limitMs);
   const answer = String(await page.evaluate(script));
   return answer.startsWith("{") ? await verify(answer) : answer;
 }
@@ -86,7 +86,7 @@ test("Redis frozen before a passkey is armed: no page has it, the item says what
   // It is noted for the first browser, which has it not: nobody else may have it until that is taken back.
   expect(item.body).toMatchObject({ version: 2, state: { status: "ready" } });
   expect(await eventsOf()).toEqual(["credential.created", "credential.passkey_armed"]);
-  expect(await signIn(one.page)).not.toBe(true);
+  expect(await signIn(one.page, impatientMs)).not.toBe(true);
   expect(await arm(other, two.id)).toMatchObject({ status: 409, body: { code: "conflict" } });
   expect(await disarm(other)).toMatchObject({ status: 200, body: { version: 3 } });
   expect(await answered("armed", () => arm(frozen, two.id))).toMatchObject({ status: 200 });
@@ -103,7 +103,7 @@ test("Redis frozen before it is noted that a passkey was taken away: no page has
   expect(await signIn(one.page)).toBe(true);
   const got = await frozenAt("credential.passkey_disarmed", () => disarm(frozen));
   expect(got.status, got.text).toBe(503);
-  expect(await signIn(one.page)).not.toBe(true);
+  expect(await signIn(one.page, impatientMs)).not.toBe(true);
   const item = await answered("Redis back", () => other.call(`GET ${path}`));
   expect(item.body).toMatchObject({ version: 3 });
   expect((await eventsOf()).at(-1)).toBe("credential.passkey_disarmed");
@@ -123,6 +123,6 @@ test("Redis frozen while a passkey is armed: it stays with the pages that have i
   redis.signal("SIGCONT");
   const taken = await answered("taken away", () => disarm(other));
   expect(taken).toMatchObject({ status: 200, body: { version: 3 } });
-  expect(await signIn(page)).not.toBe(true);
+  expect(await signIn(page, impatientMs)).not.toBe(true);
   await close();
 });
