@@ -15,14 +15,17 @@ const bed = useFaultBed();
 let fake: FakeChromium | undefined;
 afterEach(() => fake?.remove());
 
+/** However busy the machine is, no node is taken for lost: it is looked for what grows. */
+const patient = { lost_after_ms: 60_000 };
+
 async function start(): Promise<Readonly<Record<string, DaemonProcess>>> {
   fake = await makeFakeChromium();
-  const labels = (kind: string) => ({ labels: [`kind=${kind}`] });
+  const labels = (kind: string) => ({ ...patient, labels: [`kind=${kind}`] });
   const direct = { redisUrl: bed.redis.url };
   const browser = Object.fromEntries(Object.entries(standIn(fake).browser));
   return {
-    "control 1": await bed.start("control", {}, direct),
-    "control 2": await bed.start("control", {}, direct),
+    "control 1": await bed.start("control", { node: patient }, direct),
+    "control 2": await bed.start("control", { node: patient }, direct),
     "node of Chromium": await bed.start("node", { node: { id: "a", ...labels("real") } }, direct),
     "node b": await bed.start("node", { browser, node: { id: "b", ...labels("fake") } }, direct),
     "node c": await bed.start("node", { browser, node: { id: "c", ...labels("fake") } }, direct),
@@ -93,6 +96,7 @@ test(
     const endsAt = performance.now() + minutes * 60_000;
     const isOver = (): boolean => performance.now() > endsAt;
     const [tookMs, ids]: [number[], string[]] = [[], []];
+    let missed = 0;
     const load = new Load({
       pool: "fast",
       controls: () => controls,
@@ -106,7 +110,10 @@ test(
       again(isOver, () => createOne(control, ids)),
       again(isOver, async () => {
         const asked = performance.now();
-        const { body } = await control.call("POST /browser_pools/probe/acquire", {});
+        const { status, body } = await control.call("POST /browser_pools/probe/acquire", {});
+        expect([200, 204]).toContain(status);
+        // Its browser was replaced, and another was not there in time: that says nothing of latency.
+        if (status === 204) return void (missed += 1);
         tookMs.push(performance.now() - asked);
         const { session_id } = body as Lease;
         expect((await control.call("POST /browser_pools/probe/release", { session_id })).status).toBe(204);
@@ -125,7 +132,7 @@ test(
     ];
     console.log(
       [
-        `${granted} leases of fake browsers, ${ids.length} sessions on demand, ${tookMs.length} timed acquires, refused: ${JSON.stringify([...refusals])}`,
+        `${granted} leases of fake browsers, ${ids.length} sessions on demand, ${tookMs.length} timed acquires, ${missed} that found none in time, refused: ${JSON.stringify([...refusals])}`,
         ...compared.map(lineOf),
       ].join("\n"),
     );
