@@ -34,7 +34,7 @@ beforeEach(async () => {
     await fleet.node(id, { ...standIn(light as never), node: direct, redisUrl: redis.url });
   held = [];
   await makeHerd();
-});
+}, limitMs);
 afterEach(async () => {
   for (const { client } of held) await client.close();
   await proxy.close();
@@ -46,15 +46,22 @@ afterEach(async () => {
 const at = (place: number): DaemonProcess => controls[place] as DaemonProcess;
 
 async function makeHerd(): Promise<void> {
-  await at(0).makePool({ name: "herd", size, timeout_seconds: 600 });
+  const spec = { name: "herd", size, headless: true, timeout_seconds: 600 };
+  expect((await at(0).call("POST /browser_pools", spec)).status).toBe(201);
+  await at(0).poolWhen("herd", ({ available_count }) => available_count === size, 180_000);
   for (const { client } of held.splice(0)) await client.close();
-  const seen = new Set<string>();
-  while (seen.size < 3) {
+  const spare: Lease[] = [];
+  while (held.length < 3) {
     const lease = (await at(0).call("POST /browser_pools/herd/acquire", {})).body as Lease;
-    const node = (await at(0).browsersOf("herd")).find(({ session_id: id }) => id === lease.session_id)?.node;
-    seen.add(node ?? "");
-    held.push({ ...lease, node: node ?? "", client: await connectRaw(lease.cdp_ws_url) });
+    const found = (await at(0).browsersOf("herd")).find(({ session_id: id }) => id === lease.session_id);
+    const node = found?.node ?? "";
+    if (held.some((other) => other.node === node)) spare.push(lease);
+    else held.push({ ...lease, node, client: await connectRaw(lease.cdp_ws_url) });
   }
+  for (const { session_id } of spare)
+    expect((await at(0).call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
+  // So many are idle that a flush takes two pieces.
+  await at(0).poolWhen("herd", ({ available_count }) => available_count === size - 3, 180_000);
 }
 
 const idsOf = async (...states: readonly string[]): Promise<readonly string[]> =>
@@ -69,7 +76,7 @@ async function expectSound(wanted: number): Promise<void> {
     (pool) => pool.acquired_count === held.length && pool.available_count === wanted - held.length,
     180_000,
   );
-  await until("nothing but those", async () => (await idsOf()).length === Math.max(wanted, held.length));
+  await until("nothing but those", async () => (await idsOf()).length === wanted, 180_000);
   const ids = await idsOf();
   expect(new Set(ids).size).toBe(ids.length);
   expect([...(await idsOf("leased"))].toSorted()).toEqual(
@@ -79,6 +86,24 @@ async function expectSound(wanted: number): Promise<void> {
     expect(await at(1).call(`GET /browsers/${id}`)).toMatchObject({ status: 200, body: { lease_id } });
     expect((await client.send("Browser.getVersion")).result).toBeDefined();
   }
+}
+
+/** The script that decides, and ends the first 20, and the one that ends the others. */
+const pieces = ["flush", "retire-left"];
+
+/** A control is asked, and dies as soon as Redis has carried out so many pieces of that. */
+async function diesAfter(nth: number, operation: string, body: object): Promise<void> {
+  const dying = await spawnDaemon(new DaemonPlace({ role: "control", redisUrl: proxy.url }));
+  const cut = proxy.cutAfter(nth, pieces);
+  const lost = dying.call(operation, body).then(
+    () => "answered",
+    () => "lost",
+  );
+  await cut;
+  await dying.end("SIGKILL");
+  expect(await lost).toBe("lost");
+  dying.place.remove();
+  proxy.restore();
 }
 
 /** Nothing of a pool is in Redis any more, and no browser on any node. */
@@ -137,6 +162,55 @@ fault(
     tell({
       saw: [...statuses].map(([what, count]) => `${count} × ${what}`).join(", "),
       recoveryMs: watch.since(),
+    });
+  },
+  limitMs,
+);
+
+fault(
+  "a control dies after the first piece of a flush",
+  async (tell) => {
+    const idle = await idsOf("idle");
+    await diesAfter(1, "POST /browser_pools/herd/flush", {});
+    const watch = startWatch();
+    await expectSound(size);
+    const recoveryMs = watch.since();
+    const now = new Set(await idsOf());
+    expect(idle.filter((id) => now.has(id))).toEqual([]);
+    tell({ saw: "no answer; another control finished it, no lease ended, and counts are right", recoveryMs });
+  },
+  limitMs,
+);
+
+fault(
+  "a node drains while its pool is flushed",
+  async (tell) => {
+    const idle = await idsOf("idle");
+    const [flushed, drained] = await Promise.all([
+      at(0).call("POST /browser_pools/herd/flush", {}),
+      at(1).call("POST /nodes/b/drain", { limit_seconds: 600 }),
+    ]);
+    expect([flushed.status, drained.status]).toEqual([204, 200]);
+    const watch = startWatch();
+    // What is lent there comes to nobody again, so others are warmed in its place while its leases go on.
+    const leaving = held.filter(({ node }) => node === "b");
+    expect(leaving).toHaveLength(1);
+    await expectSound(size + leaving.length);
+    const recoveryMs = watch.since();
+    const now = await at(1).browsersOf("herd");
+    expect(now.filter(({ session_id }) => idle.includes(session_id))).toEqual([]);
+    const onNode = now.filter(({ node }) => node === "b").map(({ session_id }) => session_id);
+    expect(onNode.toSorted()).toEqual(leaving.map(({ session_id }) => session_id).toSorted());
+    for (const { session_id, lease_id, client } of leaving) {
+      const given = { session_id, lease_id };
+      expect((await at(0).call("POST /browser_pools/herd/release", given)).status).toBe(204);
+      await client.closed;
+    }
+    held = held.filter(({ node }) => node !== "b");
+    await expectSound(size);
+    tell({
+      saw: "204 and 200; all idle ones replaced on other nodes, leases went on, and as many as before when those of the node had ended",
+      recoveryMs,
     });
   },
   limitMs,

@@ -8,9 +8,9 @@ export interface CutProxy {
   readonly url: string;
   /**
    * Redis carries out so many more changes, and then hears and says nothing any more. Resolves when it has
-   * carried out the last, whose answer is lost.
+   * carried out the last, whose answer is lost. `scripts`: only calls of these count.
    */
-  cutAfter(changes: number): Promise<void>;
+  cutAfter(changes: number, scripts?: readonly string[]): Promise<void>;
   /** Every connection is closed, and new ones work again. */
   restore(): void;
   close(): Promise<void>;
@@ -25,6 +25,15 @@ const ownScripts = new Set(
     others.test(name) ? [] : [sha, judged?.sha ?? sha],
   ),
 );
+
+const scriptNames: ReadonlyMap<string, string> = new Map(
+  [...loadScripts()].flatMap(([name, { sha, judged }]) => [
+    [sha, name] as const,
+    [judged?.sha ?? sha, name] as const,
+  ]),
+);
+const isCallOf = ([command = "", sha = ""]: readonly string[], scripts: readonly string[]): boolean =>
+  command.toUpperCase() === "EVALSHA" && scripts.includes(scriptNames.get(sha) ?? "");
 
 function isChange(parts: readonly string[]): boolean {
   const [name = "", first = "", , key = first] = parts;
@@ -71,6 +80,7 @@ export async function openCutProxy(target: string): Promise<CutProxy> {
   const at = `${target}.cut`;
   const open = new Set<Socket>();
   let left = Infinity;
+  let isCounted = isChange;
   let isCut = false;
   let reached: () => void = () => {};
 
@@ -84,7 +94,7 @@ export async function openCutProxy(target: string): Promise<CutProxy> {
       let passed = 0;
       for (const { parts, end } of commandsIn(partial)) {
         passed = end;
-        if (isChange(parts) && (left -= 1) === 0) return cut(partial.subarray(0, end));
+        if (isCounted(parts) && (left -= 1) === 0) return cut(partial.subarray(0, end));
       }
       onward.write(partial.subarray(0, passed));
       partial = partial.subarray(passed);
@@ -111,8 +121,9 @@ export async function openCutProxy(target: string): Promise<CutProxy> {
   await once(server, "listening");
   return {
     url: at,
-    cutAfter: (changes) => {
+    cutAfter: (changes, scripts) => {
       left = changes;
+      isCounted = scripts ? (parts) => isCallOf(parts, scripts) : isChange;
       return new Promise((resolve) => (reached = resolve));
     },
     restore() {
