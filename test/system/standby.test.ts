@@ -218,7 +218,8 @@ test("a draining node and a lost one have none that is lent", async () => {
   await fleet.kill(a.daemon);
   await until("a is lost", async () => ((await control.call("GET /nodes")).body as unknown[]).length === 1);
   const last = await create(control);
-  expect(launchedIn(b.daemon.log)).toContain(last.session_id);
+  // What a node has written arrives here after what its control has answered.
+  await until("it is on b", () => launchedIn(b.daemon.log).includes(last.session_id));
 });
 
 test("a project has its own; another's sessions and the default project's are launched", async () => {
@@ -268,13 +269,13 @@ test("a project in which browsers are launched to stand by, and nothing else, is
   const change = async (status: string): Promise<number> =>
     (await control.call(`PATCH /org/projects/${id}`, { status })).status;
   const archived: number[] = [];
-  while (archived.length < 20) {
+  // On a busy machine few launches have ended by the twentieth time.
+  while (archived.length < 20 || launchedIn(node.log).length <= 5) {
     await until("active", async () => (await change("active")) === 200);
     // Another while later each time.
     for (let look = 0; look < archived.length % 10; look += 1) await control.call(`GET /org/projects/${id}`);
     archived.push(await change("archived"));
   }
-  expect(launchedIn(node.log).length).toBeGreaterThan(5);
   expect(new Set(archived)).toEqual(new Set([200]));
   proxy.delay(0);
 });
