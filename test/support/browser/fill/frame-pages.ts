@@ -102,6 +102,33 @@ export const framePages: readonly FillCase[] = [
     others: { "/inner": login, "/elsewhere": login },
     beforeWrite: `new Promise((resolve) => { f.onload = resolve; f.src = "{other}/elsewhere"; })`,
   }),
+  changed("a frame that is replaced by its like", `<iframe id="f" src="{here}/inner"></iframe>`, {
+    others: { "/inner": login },
+    beforeWrite: `new Promise((resolve) => { const next = f.cloneNode(); next.onload = resolve; f.replaceWith(next); })`,
+  }),
+  changed(
+    "a frame that is moved, and so is loaded anew",
+    `<iframe id="f" src="{here}/inner"></iframe><p id="p"></p>`,
+    {
+      others: { "/inner": login },
+      beforeWrite: `new Promise((resolve) => { f.onload = resolve; p.append(f); })`,
+    },
+  ),
+  changed("a frame that the page around it writes anew", `<iframe id="f" src="{here}/inner"></iframe>`, {
+    others: { "/inner": login },
+    beforeWrite: `f.contentDocument.open(), f.contentDocument.write(${JSON.stringify(login)}), f.contentDocument.close()`,
+  }),
+  changed("a frame that is given another text", `<iframe id="f" srcdoc='${login}'></iframe>`, {
+    beforeWrite: `new Promise((resolve) => { f.onload = resolve; f.srcdoc = ${JSON.stringify(login)}; })`,
+  }),
+  changed("a frame that goes on to its opaque like", `<iframe id="f" src="{here}/inner"></iframe>`, {
+    others: { "/inner": login },
+    beforeWrite: `new Promise((resolve) => { f.onload = resolve; f.sandbox = "allow-scripts"; f.src = "{here}/inner"; })`,
+  }),
+  changed("inputs that the page around takes out of a frame", `<iframe id="f" src="{here}/inner"></iframe>`, {
+    others: { "/inner": login },
+    beforeWrite: `document.body.append(f.contentDocument.forms[0])`,
+  }),
   changed("a frame that is taken away", `<iframe id="f" src="{other}/inner"></iframe>`, {
     others: { "/inner": login },
     beforeWrite: `f.remove()`,

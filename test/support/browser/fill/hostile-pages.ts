@@ -37,6 +37,14 @@ export const hostilePages: readonly FillCase[] = [
   changed("a page that opens its document again", login, {
     beforeWrite: `document.open(), document.write(${JSON.stringify(login)}), document.close()`,
   }),
+  changed("a page that is replaced by what a javascript: address gives", login, {
+    beforeWrite: `location.href = "javascript:" + ${JSON.stringify(JSON.stringify(login.replaceAll("\n", "")))} + ".replace('form', 'form id=anew')", 0`,
+    until: `document.getElementById("anew") !== null`,
+  }),
+  changed("a page that goes on to a blob of its own origin", login, {
+    beforeWrite: `location.href = URL.createObjectURL(new Blob([${JSON.stringify(login)}], { type: "text/html" })), 0`,
+    until: `location.protocol === "blob:" && document.readyState === "complete"`,
+  }),
   completed(
     "a handler that replaces the next input",
     `${login}<script>
