@@ -88,8 +88,8 @@ async function expectSound(wanted: number): Promise<void> {
   }
 }
 
-/** The script that decides, and ends the first 20, and the one that ends the others. */
-const pieces = ["flush", "retire-left"];
+/** The scripts that decide, each of which ends the first 20, and the one that ends the others. */
+const pieces = ["flush", "update-pool", "delete-pool", "retire-left"];
 
 /** A control is asked, and dies as soon as Redis has carried out so many pieces of that. */
 async function diesAfter(nth: number, operation: string, body: object): Promise<void> {
@@ -167,17 +167,69 @@ fault(
   limitMs,
 );
 
+interface Cut {
+  readonly what: string;
+  /** After how many pieces: the first decides, and ends 20 of those that are idle. */
+  readonly after: number;
+  readonly operation: string;
+  body(): object;
+  /** How many of those that were idle are left, beside those that are lent. */
+  readonly spared: number;
+}
+const flush = { operation: "POST /browser_pools/herd/flush", body: () => ({}), spared: 0 };
+const change = "PATCH /browser_pools/herd";
+const cuts: readonly Cut[] = [
+  { what: "the first piece of a flush", after: 1, ...flush },
+  { what: "two pieces of a flush", after: 2, ...flush },
+  {
+    what: "the first piece of a change that discards",
+    after: 1,
+    operation: change,
+    body: () => ({ kiosk_mode: true, discard_all_idle: true }),
+    spared: 0,
+  },
+  {
+    what: "the first piece of a change to a smaller size",
+    after: 1,
+    operation: change,
+    body: () => ({ size: held.length + 1 }),
+    spared: 1,
+  },
+];
+
+for (const { what, after, operation, body, spared } of cuts)
+  fault(
+    `a control dies after ${what}`,
+    async (tell) => {
+      const idle = await idsOf("idle");
+      await diesAfter(after, operation, body());
+      const watch = startWatch();
+      await expectSound(spared === 0 ? size : held.length + spared);
+      const recoveryMs = watch.since();
+      const now = new Set(await idsOf());
+      expect(idle.filter((id) => now.has(id))).toHaveLength(spared);
+      tell({
+        saw: "no answer; another control finished it, no lease ended, and counts are right",
+        recoveryMs,
+      });
+    },
+    limitMs,
+  );
+
 fault(
-  "a control dies after the first piece of a flush",
+  "a control dies after the first piece of a deletion by force",
   async (tell) => {
-    const idle = await idsOf("idle");
-    await diesAfter(1, "POST /browser_pools/herd/flush", {});
+    await diesAfter(1, "DELETE /browser_pools/herd", { force: true });
     const watch = startWatch();
-    await expectSound(size);
-    const recoveryMs = watch.since();
-    const now = new Set(await idsOf());
-    expect(idle.filter((id) => now.has(id))).toEqual([]);
-    tell({ saw: "no answer; another control finished it, no lease ended, and counts are right", recoveryMs });
+    await until("it is gone", async () => (await at(1).call("GET /browser_pools/herd")).status === 404);
+    const repeated = await at(1).call("DELETE /browser_pools/herd", { force: true });
+    expect([204, 404]).toContain(repeated.status);
+    for (const { client } of held.splice(0)) await client.closed;
+    await expectNothingLeft();
+    tell({
+      saw: `no answer, its repeat ${repeated.status}; another control finished it, and nothing is left`,
+      recoveryMs: watch.since(),
+    });
   },
   limitMs,
 );
