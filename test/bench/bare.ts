@@ -1,5 +1,3 @@
-import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { systemClock } from "../../src/base/clock.js";
 import { within } from "../../src/base/deadline.js";
@@ -11,6 +9,7 @@ import { startWalled } from "../../src/browser/isolation/syscall-filter.js";
 import type { Walls } from "../../src/browser/isolation/walls.js";
 import { switchesOf } from "../../src/browser/switches.js";
 import { launchSpec } from "../support/browser/chromium-host.js";
+import { endGroup } from "../support/living.js";
 
 /** A Chromium that was only spawned: no uid, namespace, policy or cap of its own. */
 export interface Bare {
@@ -57,11 +56,4 @@ export async function spawnBare(
     throw error;
   }
   return { pipe, end: () => endGroup(child) };
-}
-
-async function endGroup(child: ChildProcess): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, "exit");
-  process.kill(-child.pid, "SIGKILL");
-  await ended;
 }

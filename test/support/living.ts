@@ -1,3 +1,5 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 
 /** Signals one process. Where there is none nobody is: -1 would be everybody, and 0 the group of this one. */
@@ -11,8 +13,24 @@ export function signalLiving(pid: number, name: NodeJS.Signals): void {
   try {
     signal(pid, name);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+    if (!isGone(error)) throw error;
   }
+}
+
+const isGone = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "ESRCH";
+
+/** Ends a process that was started `detached`, and its group: a browser that crashes leaves some of it. */
+export async function endGroup(child: ChildProcess): Promise<void> {
+  const { pid, exitCode, signalCode } = child;
+  if (pid === undefined) return;
+  const ended = exitCode === null && signalCode === null ? once(child, "exit") : undefined;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    if (!isGone(error)) throw error;
+  }
+  await ended;
 }
 
 /** Whether a process runs; one that has ended and was not yet reaped by its parent does not. */

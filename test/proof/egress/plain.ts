@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -11,6 +10,7 @@ import { within } from "../../../src/base/deadline.js";
 import { findExecutable } from "../../../src/browser/executable.js";
 import type { ClientAccess, BrowserSource, Reach } from "./browser-source.js";
 import { bound } from "../../support/bound.js";
+import { endGroup } from "../../support/living.js";
 import { writeFiles } from "./files.js";
 
 /**
@@ -62,12 +62,7 @@ async function launch(executable: string, directory: string, reach: Reach): Prom
   const [program = "", ...words] = bound(executable, ...switches, "about:blank");
   const env = { ...process.env, TMPDIR: directory };
   const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"], detached: true, env });
-  const close = async (): Promise<void> => {
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
-    process.kill(-child.pid, "SIGKILL");
-    await ended;
-  };
+  const close = (): Promise<void> => endGroup(child);
   const listening = new Promise<string>((resolve, reject) => {
     child.once("error", reject).once("exit", (code) => reject(new Error(`Chromium ended with ${code}`)));
     createInterface({ input: child.stderr }).on("line", (line) => {

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -8,6 +7,7 @@ import { within } from "../../../src/base/deadline.js";
 import { findExecutable } from "../../../src/browser/executable.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { bound } from "../../support/bound.js";
+import { endGroup } from "../../support/living.js";
 import type { ZipPart } from "../../support/archive/zip-bytes.js";
 import type { Kind } from "../arguments.js";
 import type { Browser, TestMachine, BrowserSource, KeepingBrowser } from "./browser-source.js";
@@ -83,11 +83,7 @@ async function launch(
     env: { PATH: `${root}/bin:${process.env["PATH"] ?? ""}`, HOME: root, TMPDIR: join(root, "tmp") },
   });
   const close = async (): Promise<void> => {
-    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
-      const ended = once(child, "exit");
-      process.kill(-child.pid, "SIGKILL");
-      await ended;
-    }
+    await endGroup(child);
     await rm(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   };
   const listening = new Promise<string>((resolve, reject) => {

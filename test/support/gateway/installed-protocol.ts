@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +8,7 @@ import { within } from "../../../src/base/deadline.js";
 import type { Engine } from "../../../src/browser/chromium.js";
 import { findExecutable } from "../../../src/browser/executable.js";
 import { bound } from "../bound.js";
+import { endGroup } from "../living.js";
 
 /** A parameter, a type or an element of one, as Chromium tells it at /json/protocol. */
 export interface ProtocolType {
@@ -67,11 +67,7 @@ export async function findProtocol(engine: Engine): Promise<readonly ProtocolDom
       (await (await fetch(`http://${host}/json/protocol`)).json()) as { domains: readonly ProtocolDomain[] }
     ).domains;
   } finally {
-    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
-      const ended = once(child, "exit");
-      process.kill(-child.pid, "SIGKILL");
-      await ended;
-    }
+    await endGroup(child);
     await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   }
 }
