@@ -55,8 +55,13 @@ test("an order names fields and elements, never values", async () => {
       pageUrl: "https://a.example/login",
       timeoutMs: 500,
       allowedOrigins: [],
+      until: expect.any(Number),
     },
   ]);
+  // By the clock of Redis, which is this machine's.
+  const leftMs = (bed().orders[0]?.until ?? 0) - Date.now();
+  expect(leftMs).toBeGreaterThan(0);
+  expect(leftMs).toBeLessThanOrEqual(5000);
 });
 
 test("that a fill began, and what it came to, is among the item's events", async () => {
