@@ -64,7 +64,7 @@ const idle = () =>
 
 /** What a request asks last, so that nothing of it is done before. */
 const acts: readonly (readonly [script: string, operation: string, body: object])[] = [
-  ["acquire", "POST /browser_pools/herd/acquire", {}],
+  ["acquire-warm", "POST /browser_pools/herd/acquire", {}],
   ["reserve-name", "POST /browser_pools/herd/acquire", { name: "mine" }],
   ["create-session", "POST /browsers", { headless: true, name: "mine" }],
 ];
