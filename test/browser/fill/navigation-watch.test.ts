@@ -89,7 +89,6 @@ describe.each(engines)("%s", (_, spec) => {
     expect(seen.isOver).toBe(false);
     await client.send("Fetch.disable", {}, session);
     await client.send("Page.stopLoading", {}, session);
-    await client.open(`${bed.site.here}/last`, session);
     await soon("it is over", () => seen.isOver);
     expect(await countEntries()).toBe(1);
   });

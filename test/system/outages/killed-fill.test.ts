@@ -97,7 +97,8 @@ test("a node killed amid a fill: every field is unknown, nothing is written agai
   const node = await start("node");
   const { id, close } = await opened(control);
   const before = (await control.call(`GET ${path}`)).body;
-  const filling = fill(control, id, 4000);
+  // As long as a busy machine may take for the first write; its caller waits no longer for the dead node.
+  const filling = fill(control, id, 12_000);
   await until("the first write", () => wrote.length === 1);
   await kill(node);
   release();
