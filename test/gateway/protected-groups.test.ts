@@ -4,6 +4,7 @@ import { until } from "../support/browser/chromium-until.js";
 import type { FillSite } from "../support/browser/fill/fill-bed.js";
 import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
 import {
+  loadPage,
   openPageBesideSite,
   type PageBesideSite,
   type Target,
@@ -35,11 +36,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     for (const { targetId, type } of await targets())
       if (type === "page" && targetId !== page) await client.send("Target.closeTarget", { targetId });
     site.requests.splice(0);
-    await client.send("Page.navigate", { url: `${site.here}/` }, session);
-    await until("it is loaded", async () => {
-      const at = await client.evaluate("document.readyState + location.href", session);
-      return at === `complete${site.here}/`;
-    });
+    await loadPage(client, session, `${site.here}/`);
     await client.evaluate(`user.value = "secret-1"`, session);
   });
 

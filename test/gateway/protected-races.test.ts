@@ -4,6 +4,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { type FillSite, fillBy, fillOf } from "../support/browser/fill/fill-bed.js";
 import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
 import {
+  loadPage,
   openPageBesideSite,
   type PageBesideSite,
   type Target,
@@ -44,11 +45,7 @@ describe.each(engines)("a page of %s that is protected", (_, spec) => {
     filled().remove(page);
     for (const { targetId, type } of await targetsOf(client))
       if (type === "page" && targetId !== page) await client.send("Target.closeTarget", { targetId });
-    await client.send("Page.navigate", { url: `${site.here}/` }, session);
-    await until("it is loaded", async () => {
-      const at = await client.evaluate("document.readyState + location.href", session);
-      return at === `complete${site.here}/`;
-    });
+    await loadPage(client, session, `${site.here}/`);
   });
 
   const filled = () => browser.bed.local(browser.chromium.id).bridge.filled;

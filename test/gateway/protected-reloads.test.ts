@@ -3,7 +3,7 @@ import { kinds } from "../support/browser/chromium-kinds.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type FillSite, fillBy, fillOf } from "../support/browser/fill/fill-bed.js";
 import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
-import { openPageBesideSite, type PageBesideSite } from "../support/gateway/page-beside-site.js";
+import { loadPage, openPageBesideSite, type PageBesideSite } from "../support/gateway/page-beside-site.js";
 import type { RawCdp } from "../support/gateway/raw-cdp.js";
 
 /** Chromium keeps the text of such a field with the history. It goes on when the site says so. */
@@ -32,13 +32,8 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
   beforeEach(async () => {
     site.serve({ body, others });
     browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
-    for (const url of ["about:blank", `${site.here}/next`, `${site.here}/`]) {
-      await client.send("Page.navigate", { url }, session);
-      await until("it is loaded", async () => {
-        const at = await client.evaluate("document.readyState + location.href", session);
-        return at === `complete${url}`;
-      });
-    }
+    for (const url of ["about:blank", `${site.here}/next`, `${site.here}/`])
+      await loadPage(client, session, url);
   });
 
   const goes = async (): Promise<void> => site.serve({ body, others: { ...others, "/go": "go" } });

@@ -1,4 +1,5 @@
 import type { LaunchSpec } from "../../../src/browser/chromium.js";
+import { until } from "../browser/chromium-until.js";
 import { type FillSite, openFillSite } from "../browser/fill/fill-bed.js";
 import { type GatewayBrowser, openGatewayBrowser } from "./gateway-browser.js";
 import { connectRaw, type RawCdp } from "./raw-cdp.js";
@@ -37,3 +38,12 @@ export async function openPageBesideSite(spec: Partial<LaunchSpec>): Promise<Pag
 
 export const targetsOf = async (client: RawCdp): Promise<readonly Target[]> =>
   (await client.send("Target.getTargets")).result?.["targetInfos"] as Target[];
+
+/** Has a page show an address, and waits until it does. */
+export async function loadPage(client: RawCdp, session: string, url: string): Promise<void> {
+  await client.send("Page.navigate", { url }, session);
+  await until("it is loaded", async () => {
+    const at = await client.evaluate("document.readyState + location.href", session);
+    return at === `complete${url}`;
+  });
+}
