@@ -69,6 +69,7 @@ export async function prepareDirectories({
     host.cgroups?.make(basename(directories.root), {
       memoryBytes: spec.memoryBytes,
       tasks: host.limits.maxTasks,
+      uid,
     }),
   ]);
   if (grouped.status === "rejected") throw grouped.reason;

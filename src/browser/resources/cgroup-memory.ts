@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import type { Hierarchy } from "./cgroup-hierarchy.js";
-import type { KernelLog, KilledProcess } from "./kernel-log.js";
+import type { KernelLog, KilledIn, KilledProcess } from "./kernel-log.js";
 
 /** What the kernel tells of the memory of a browser's processes together. */
 export interface MemoryUse {
@@ -25,6 +25,7 @@ interface MemoryParts {
   readonly path: string;
   readonly version: Hierarchy["version"];
   readonly kernelLog?: Pick<KernelLog, "take"> | undefined;
+  readonly killedIn: KilledIn;
 }
 
 /** The memory of one cgroup. */
@@ -52,9 +53,9 @@ export class CgroupMemory {
 
   /** The count may be there a moment before the line in the log: who is missing is looked for again. */
   #lookForKilled(kills: number): readonly KilledProcess[] {
-    const { path, kernelLog } = this.parts;
+    const { killedIn, kernelLog } = this.parts;
     const missing = Math.min(kills, mostKilled) - this.#killed.length;
-    if (missing > 0) this.#killed.push(...(kernelLog?.take(basename(path)) ?? []).slice(0, missing));
+    if (missing > 0) this.#killed.push(...(kernelLog?.take(killedIn) ?? []).slice(0, missing));
     return this.#killed;
   }
 }

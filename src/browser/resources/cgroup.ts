@@ -12,7 +12,7 @@ import {
 } from "./cgroup-hierarchy.js";
 import { CgroupMemory, type MemoryUse } from "./cgroup-memory.js";
 import { moveDaemon } from "./cgroup-weights.js";
-import { KernelLog } from "./kernel-log.js";
+import { KernelLog, type KilledIn } from "./kernel-log.js";
 import { type ProcessorAccount, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
 
 /** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
@@ -35,6 +35,11 @@ export interface Cgroup {
   remove(): Promise<void>;
 }
 
+interface CgroupWanted extends CgroupLimits {
+  /** The uid of its processes, where nobody else has it: the kernel's log names it with each kill. */
+  readonly uid?: number | null;
+}
+
 export type CgroupKind = "cgroup-v2" | "cgroup-v1" | "none";
 
 /** The daemon's own cgroup, under which each browser has one. */
@@ -45,7 +50,7 @@ export interface DaemonCgroup {
   readonly tops: readonly string[];
   /** Puts busy browsers behind the others; absent where the kernel offers no way. */
   readonly yielding?: Yielding;
-  make(name: string, limits: CgroupLimits): Promise<Cgroup>;
+  make(name: string, wanted: CgroupWanted): Promise<Cgroup>;
   close(): Promise<void>;
 }
 
@@ -153,8 +158,10 @@ async function cgroupsUnder(
     >,
     tops: tops.map(({ path }) => path),
     ...(yielding && { yielding }),
-    async make(name, limits) {
-      const cgroup = cgroupAt(await makeCgroup(tops, name, limits), kernelLog);
+    async make(name, { uid = null, ...limits }) {
+      const killedIn = { cgroup: name, uid };
+      const cgroup = cgroupAt(await makeCgroup(tops, name, limits), { killedIn, kernelLog });
+      kernelLog?.begin(killedIn);
       const account: ProcessorAccount = {
         weighed: join(weighed?.path ?? "", name),
         counted: join(counted?.path ?? "", name),
@@ -162,6 +169,7 @@ async function cgroupsUnder(
       yielding?.add(account);
       const remove = async (): Promise<void> => {
         await cgroup.remove();
+        kernelLog?.end(killedIn);
         yielding?.delete(account);
       };
       return { ...cgroup, remove };
@@ -202,10 +210,15 @@ async function makeIn({ version, controllers: handed, path }: Member, limits: Cg
   );
 }
 
-function cgroupAt(members: readonly Member[], kernelLog?: KernelLog): Cgroup {
+interface MemoryWatch {
+  readonly killedIn: KilledIn;
+  readonly kernelLog: KernelLog | undefined;
+}
+
+function cgroupAt(members: readonly Member[], watch?: MemoryWatch): Cgroup {
   const [first] = members;
   const counted = members.find(({ controllers: handed }) => handed.includes("memory"));
-  const memory = counted && new CgroupMemory({ ...counted, kernelLog });
+  const memory = counted && watch && new CgroupMemory({ ...counted, ...watch });
   const paths = members.map(({ path }) => path);
   return {
     prefix: prefixOf(members),

@@ -7,7 +7,15 @@ export interface KilledProcess {
   /** At most 15 characters of its program, unless it has called itself otherwise. */
   readonly name: string;
   readonly residentBytes: number;
-  readonly constraint: (typeof constraints)[keyof typeof constraints];
+  /** Absent where the kernel has kept it to itself. */
+  readonly constraint?: (typeof constraints)[keyof typeof constraints];
+}
+
+/** Whose kills are asked for. */
+export interface KilledIn {
+  readonly cgroup: string;
+  /** The uid that no other process of the machine has; null where the cgroup has none. */
+  readonly uid: number | null;
 }
 
 /** Whose memory had run out (`oom_constraint_text` in Linux's mm/oom_kill.c). */
@@ -23,18 +31,23 @@ const device = "/dev/kmsg";
 const recordBytes = 8192;
 /** Read in one look, so that a log that grows quickly holds nobody up; the rest is for the next. */
 const mostRecords = 5000;
-/** Cgroups of which something is kept that nobody has asked for yet. */
+/** Cgroups and uids of which something is kept that nobody has asked for yet. */
 const mostCgroups = 1000;
 const mostOfCgroup = 100;
 
-/** The line before that of the kill, which says whose process it is. */
+/**
+ * The line before that of the kill, which says whose process it is. The kernel leaves it out beyond ten kills
+ * of the whole machine in five seconds, and where it ends all of a cgroup together (`oom_kill_process` in
+ * Linux's mm/oom_kill.c); that of the kill is always there.
+ */
 const choice = /;oom-kill:constraint=CONSTRAINT_([A-Z_]+),.*?,task_memcg=([^,]*),task=.*,pid=(\d+),uid=\d+$/;
 const kill =
-  / of memory: Killed process (\d+) \((.*)\) total-vm:\d+kB, anon-rss:(\d+)kB, file-rss:(\d+)kB, shmem-rss:(\d+)kB/;
+  /;(Memory cgroup out|Out) of memory: Killed process (\d+) \((.*)\) total-vm:\d+kB, anon-rss:(\d+)kB, file-rss:(\d+)kB, shmem-rss:(\d+)kB(?:, UID:(\d+))?/;
 
 interface Chosen {
   readonly pid: number;
-  readonly cgroup: string;
+  /** Undefined where it is none of the daemon's. */
+  readonly cgroup: string | undefined;
   readonly constraint: KilledProcess["constraint"];
 }
 
@@ -45,6 +58,7 @@ interface Chosen {
 export class KernelLog {
   readonly #killed = new Map<string, KilledProcess[]>();
   readonly #buffer = Buffer.alloc(recordBytes);
+  readonly #uids = new Set<number>();
   #chosen: Chosen | undefined;
   #isClosed = false;
 
@@ -66,12 +80,26 @@ export class KernelLog {
     }
   }
 
-  /** Those of a cgroup since it was last asked about, in the order of their ends. */
-  take(cgroup: string): readonly KilledProcess[] {
+  /** Begins with a cgroup. What was killed under its uid before was of another browser, and is forgotten. */
+  begin({ uid }: KilledIn): void {
+    if (uid === null) return;
     this.#readOn(mostRecords);
-    const found = this.#killed.get(cgroup) ?? [];
-    this.#killed.delete(cgroup);
+    this.#killed.delete(keyOfUid(uid));
+    this.#uids.add(uid);
+  }
+
+  /** Those of a cgroup since it was last asked about, first those that the log names the cgroup of. */
+  take({ cgroup, uid }: KilledIn): readonly KilledProcess[] {
+    this.#readOn(mostRecords);
+    const keys = [cgroup, ...(uid === null ? [] : [keyOfUid(uid)])];
+    const found = keys.flatMap((key) => this.#killed.get(key) ?? []);
+    for (const key of keys) this.#killed.delete(key);
     return found;
+  }
+
+  /** Nothing is kept for a uid that no browser has. */
+  end({ uid }: KilledIn): void {
+    if (uid !== null) this.#uids.delete(uid);
   }
 
   close(): void {
@@ -99,31 +127,39 @@ export class KernelLog {
   }
 
   #note(line: string): void {
-    const [, constraint, path = "", chosen] = choice.exec(line) ?? [];
-    if (constraint !== undefined) {
-      const [top, cgroup] = path.split("/").slice(-2);
-      this.#chosen =
-        top === this.top && cgroup !== undefined && constraint in constraints
-          ? { pid: Number(chosen), cgroup, constraint: constraints[constraint as keyof typeof constraints] }
-          : undefined;
-    }
-    const [, pid, name = "", ...resident] = kill.exec(line) ?? [];
-    if (!this.#chosen || Number(pid) !== this.#chosen.pid) return;
-    const residentBytes = resident.reduce((sum, kilobytes) => sum + Number(kilobytes) * 1024, 0);
-    this.#keep(this.#chosen.cgroup, {
-      pid: Number(pid),
-      name,
-      residentBytes,
-      constraint: this.#chosen.constraint,
-    });
+    this.#chosen = this.#chosenIn(line) ?? this.#chosen;
+    const [, beginning, pid, name = "", anonymous, file, shared, uid] = kill.exec(line) ?? [];
+    if (beginning === undefined) return;
+    const resident = [anonymous, file, shared];
+    const chosen = this.#chosen?.pid === Number(pid) ? this.#chosen : undefined;
     this.#chosen = undefined;
+    const key = chosen ? chosen.cgroup : this.#uids.has(Number(uid)) ? keyOfUid(Number(uid)) : undefined;
+    if (key === undefined) return;
+    const residentBytes = resident.reduce((sum, kilobytes) => sum + Number(kilobytes) * 1024, 0);
+    const constraint = chosen?.constraint ?? (beginning.startsWith("Memory") ? "memcg" : undefined);
+    this.#keep(key, { pid: Number(pid), name, residentBytes, ...(constraint && { constraint }) });
   }
 
-  #keep(cgroup: string, killed: KilledProcess): void {
-    const known = this.#killed.get(cgroup) ?? [];
+  #chosenIn(line: string): Chosen | undefined {
+    const [, word, path = "", pid] = choice.exec(line) ?? [];
+    if (word === undefined) return undefined;
+    const [top, cgroup] = path.split("/").slice(-2);
+    const isOwn = top === this.top && word in constraints;
+    return {
+      pid: Number(pid),
+      cgroup: isOwn ? cgroup : undefined,
+      constraint: constraints[word as keyof typeof constraints],
+    };
+  }
+
+  #keep(key: string, killed: KilledProcess): void {
+    const known = this.#killed.get(key) ?? [];
     if (known.length < mostOfCgroup) known.push(killed);
-    this.#killed.set(cgroup, known);
+    this.#killed.set(key, known);
     const [oldest] = this.#killed.keys();
     if (this.#killed.size > mostCgroups && oldest !== undefined) this.#killed.delete(oldest);
   }
 }
+
+/** No browser's cgroup is called so. */
+const keyOfUid = (uid: number): string => `uid ${uid}`;

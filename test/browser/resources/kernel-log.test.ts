@@ -15,26 +15,33 @@ afterEach(() => rm(directory, { recursive: true }));
 
 /** What Linux 6.18 writes of one kill, as records of /dev/kmsg. */
 function recordsOf({ pid = 7, cgroup = "/a/own/b-1", name = "chrome", constraint = "MEMCG" }): string {
+  const memory = constraint === "MEMCG" ? "Memory cgroup out of memory" : "Out of memory";
   const chosen = `oom-kill:constraint=CONSTRAINT_${constraint},nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=${cgroup},task_memcg=${cgroup},task=${name},pid=${pid},uid=201000`;
-  const killed = `Memory cgroup out of memory: Killed process ${pid} (${name}) total-vm:1518175424kB, anon-rss:1000kB, file-rss:200kB, shmem-rss:30kB, UID:201000 pgtables:3044kB oom_score_adj:300`;
+  const killed = `${memory}: Killed process ${pid} (${name}) total-vm:1518175424kB, anon-rss:1000kB, file-rss:200kB, shmem-rss:30kB, UID:201000 pgtables:3044kB oom_score_adj:300`;
   return `4,901,69533976956,-;${name} invoked oom-killer: order=0\n SUBSYSTEM=none\n6,902,69533976957,-;${chosen}\n3,903,69533976987,-;${killed}\n`;
 }
 
+/** What is left of them where the kernel has written too much already. */
+const shortRecordsOf = (kill: Parameters<typeof recordsOf>[0]): string =>
+  recordsOf(kill).replace(/^.*;oom-kill:.*\n/m, "");
+
+const inFirst = { cgroup: "b-1", uid: null };
+const inSecond = { cgroup: "b-2", uid: null };
 const known = { pid: 7, name: "chrome", residentBytes: 1230 * 1024, constraint: "memcg" };
 
 test("each kill is told once to whoever asks about its cgroup, with what the kernel says of it", async () => {
   await appendFile(file, recordsOf({ pid: 6 }));
   const log = KernelLog.open("own", file);
-  expect(log?.take("b-1")).toEqual([]);
+  expect(log?.take(inFirst)).toEqual([]);
   await appendFile(file, recordsOf({}) + recordsOf({ pid: 8, cgroup: "/a/own/b-2" }) + recordsOf({ pid: 9 }));
-  expect(log?.take("b-1")).toEqual([known, { ...known, pid: 9 }]);
-  expect(log?.take("b-1")).toEqual([]);
-  expect(log?.take("b-2")).toEqual([{ ...known, pid: 8 }]);
+  expect(log?.take(inFirst)).toEqual([known, { ...known, pid: 9 }]);
+  expect(log?.take(inFirst)).toEqual([]);
+  expect(log?.take(inSecond)).toEqual([{ ...known, pid: 8 }]);
   await appendFile(file, recordsOf({ constraint: "NONE" }));
-  expect(log?.take("b-1")).toEqual([{ ...known, constraint: "none" }]);
+  expect(log?.take(inFirst)).toEqual([{ ...known, constraint: "none" }]);
   log?.close();
   await appendFile(file, recordsOf({}));
-  expect(log?.take("b-1")).toEqual([]);
+  expect(log?.take(inFirst)).toEqual([]);
 });
 
 test("what is not of the daemon's cgroups is passed over, whatever a process calls itself", async () => {
@@ -43,10 +50,47 @@ test("what is not of the daemon's cgroups is passed over, whatever a process cal
   await appendFile(file, recordsOf({ cgroup: "/a/other/b-1", name: "task_memcg=/own/b-1" }));
   await appendFile(file, recordsOf({ cgroup: "/a/other/b-1", name: ",task_memcg=/own/b-1,task=x" }));
   await appendFile(file, recordsOf({ constraint: "OTHER" }));
-  expect(log?.take("b-1")).toEqual([]);
+  expect(log?.take(inFirst)).toEqual([]);
   const name = ") (x, pid=1";
   await appendFile(file, recordsOf({ name }));
-  expect(log?.take("b-1")).toEqual([{ ...known, name }]);
+  expect(log?.take(inFirst)).toEqual([{ ...known, name }]);
+  log?.close();
+});
+
+test("a kill of which the log names no cgroup is known by the uid that one browser has", async () => {
+  const log = KernelLog.open("own", file);
+  const [first, second] = [
+    { cgroup: "b-1", uid: 201000 },
+    { cgroup: "b-2", uid: 201001 },
+  ];
+  log?.begin(first);
+  log?.begin(second);
+  await appendFile(file, shortRecordsOf({}) + shortRecordsOf({ pid: 8, constraint: "NONE" }));
+  expect(log?.take(second)).toEqual([]);
+  const { constraint, ...unknown } = known;
+  expect(log?.take(first)).toEqual([known, { ...unknown, pid: 8 }]);
+  expect(constraint).toBe("memcg");
+  // A line that names another's cgroup goes before the uid, which that one may have too.
+  await appendFile(file, recordsOf({ cgroup: "/a/other/b-1" }) + recordsOf({ pid: 9 }));
+  expect(log?.take(first)).toEqual([{ ...known, pid: 9 }]);
+  log?.close();
+});
+
+test("what was killed under a uid is nothing of the browser that has it next", async () => {
+  const log = KernelLog.open("own", file);
+  const [former, next] = [
+    { cgroup: "b-1", uid: 201000 },
+    { cgroup: "b-2", uid: 201000 },
+  ];
+  log?.begin(former);
+  await appendFile(file, shortRecordsOf({}));
+  log?.end(former);
+  log?.begin(next);
+  expect(log?.take(next)).toEqual([]);
+  log?.end(next);
+  await appendFile(file, shortRecordsOf({ pid: 8 }));
+  expect(log?.take(inFirst)).toEqual([]);
+  expect(log?.take(next)).toEqual([]);
   log?.close();
 });
 
