@@ -96,15 +96,18 @@ export class Connections {
   closed(client: Client, end: keyof typeof reasons): void {
     const { id, lease, protocol, openedAt } = client;
     const { messages, dropped, excluded, lostBefore } = this.#countsOf(client);
-    const data = {
+    const duration_ms = Math.round(this.clock.monotonic() - openedAt);
+    const recount = (lostInStore: number): SeenEvent["data"] => ({
       connection_id: id,
-      duration_ms: Math.round(this.clock.monotonic() - openedAt),
+      duration_ms,
       message_count: messages,
       reason: reasons[end],
-      telemetry_dropped: dropped + this.#lostInStore(lease) - lostBefore,
+      telemetry_dropped: dropped + lostInStore - lostBefore,
       telemetry_excluded: excluded,
-    };
-    this.#emit(lease, { type: "cdp_disconnect", category: "connection", source: sources[protocol], data });
+    });
+    const data = recount(this.#lostInStore(lease));
+    const told = { type: "cdp_disconnect", category: "connection", source: sources[protocol] } as const;
+    this.#emit(lease, { ...told, data, recount });
   }
 
   requested({ lease, request, operation, status, durationMs }: AnsweredRequest): void {

@@ -31,6 +31,8 @@ export type SeenEvent = Omit<TelemetryEvent, "ts" | "truncated"> & {
   readonly ts?: number;
   readonly truncated?: boolean;
   readonly navigation?: NavigationFacts | undefined;
+  /** Makes its data anew when it is stored; of the arguments it counts what the sink says then. */
+  readonly recount?: ((lostInStore: number) => TelemetryEvent["data"]) | undefined;
 };
 
 /** What is known of a navigation beside its event, for its span. */

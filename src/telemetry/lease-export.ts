@@ -4,9 +4,14 @@ import type { ExportStream, WrittenEvent } from "./ports.js";
 import type { Span } from "./traces/span.js";
 
 export interface WaitingEvent extends WrittenEvent {
-  /** Sends it on to the lease's destination, with its number if it got one. */
-  readonly pass: ((seq?: number) => void) | undefined;
+  /** Sends its text on to the lease's destination, with its number if it got one. */
+  readonly pass: ((text: string, seq?: number) => void) | undefined;
+  /** Its text, where that tells how many events of its lease the store has lost. */
+  readonly recount: ((lostInStore: number) => string) | undefined;
 }
+
+export const recounted = (event: WaitingEvent, lostInStore: number): WaitingEvent =>
+  event.recount ? { ...event, text: event.recount(lostInStore) } : event;
 
 /**
  * Exports the events of one lease. An event is sent once the store has numbered it, so the export ends after
@@ -22,9 +27,9 @@ export class LeaseExport {
   ) {}
 
   /** What is returned is to be called once: with the event's number, or without one where it gets none. */
-  expect(text: string, trace: TraceContext | undefined): (seq?: number) => void {
+  expect(trace: TraceContext | undefined): (text: string, seq?: number) => void {
     this.#expected += 1;
-    return (seq) => {
+    return (text, seq) => {
       this.stream.add(text, { seq, trace });
       this.#expected -= 1;
       this.#closeIfOver();

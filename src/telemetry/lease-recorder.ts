@@ -3,9 +3,17 @@ import { type LeaseId, newRequestId, type OtlpDestinationId } from "../base/ids.
 import { type Log, textOf } from "../base/log.js";
 import type { TraceContext } from "../base/trace-context.js";
 import type { EventCategory, LeaseSink, SeenEvent, TelemetryEvent } from "./event.js";
-import type { AppendResult, EventLoss, EventMeter, EventStore, Exports, StreamRef } from "./ports.js";
+import type {
+  AppendResult,
+  EventBatch,
+  EventLoss,
+  EventMeter,
+  EventStore,
+  Exports,
+  StreamRef,
+} from "./ports.js";
 import type { CaptureSettings } from "./settings.js";
-import { LeaseExport, type WaitingEvent } from "./lease-export.js";
+import { LeaseExport, recounted, type WaitingEvent } from "./lease-export.js";
 import { truncateData } from "./truncate.js";
 
 export interface RecorderLimits {
@@ -36,6 +44,8 @@ const firstRetryMs: Millis = 100;
 const lastRetryMs: Millis = 2000;
 /** What a lease has left at its end waits so long for a store that is away. */
 const closeLimitMs: Millis = 10_000;
+/** A store that loses more each time it is asked is away. */
+const mostRecounts = 5;
 /** What an event costs beside its text. */
 const eventOverhead = 100;
 
@@ -51,6 +61,13 @@ export interface RecorderShared extends RecorderParts {
   /** Its lease's next recorder waits for it. */
   closing(lease: LeaseId, ending: Promise<void>): void;
   closed(recorder: LeaseRecorder, ending: Promise<void> | undefined): void;
+}
+
+/** A batch on its way, and how many events its lease has lost in the store as far as that has said. */
+interface Sending {
+  readonly batch: Omit<EventBatch, "events" | "countedLost">;
+  readonly events: readonly WaitingEvent[];
+  lost: number;
 }
 
 interface LeaseShared extends RecorderShared {
@@ -106,17 +123,20 @@ export class LeaseRecorder implements LeaseSink {
 
   emit(seen: SeenEvent): boolean {
     if (!this.wants(seen.category)) return true;
-    const text = this.#textOf(seen);
+    const ts = seen.ts ?? Math.round(this.shared.clock.now() * 1000);
+    const text = this.#textOf(seen, ts);
     const bytes = bytesOf(text);
     const { limits, hold } = this.shared;
     // A picture is no record of a log, and longer than collectors take.
-    const pass = seen.category === "screenshot" ? undefined : this.#exported?.expect(text, this.trace);
+    const pass = seen.category === "screenshot" ? undefined : this.#exported?.expect(this.trace);
     if (this.#waitingBytes + bytes > limits.queueBytes || !hold(bytes)) {
-      pass?.();
+      pass?.(text);
       this.#lose("too_many", 1);
       return false;
     }
-    this.#waiting.push({ type: seen.type, category: seen.category, text, pass });
+    const { type, category, recount: dataOf } = seen;
+    const recount = dataOf && ((lost: number) => this.#textOf({ ...seen, data: dataOf(lost) }, ts));
+    this.#waiting.push({ type, category, text, pass, recount });
     this.#waitingBytes += bytes;
     this.#storeSoon();
     return true;
@@ -151,9 +171,9 @@ export class LeaseRecorder implements LeaseSink {
     this.#exported = to && stream && new LeaseExport(to, stream);
   }
 
-  #textOf(seen: SeenEvent): string {
-    const { limits, clock } = this.shared;
-    const { ts = Math.round(clock.now() * 1000), type, category, source, data, truncated = false } = seen;
+  #textOf(seen: SeenEvent, ts: number): string {
+    const { limits } = this.shared;
+    const { type, category, source, data, truncated = false } = seen;
     const event: TelemetryEvent = { ts, type, category, source, data, truncated };
     const text = JSON.stringify(event);
     const most = category === "screenshot" ? limits.screenshotBytes : limits.eventBytes;
@@ -200,9 +220,12 @@ export class LeaseRecorder implements LeaseSink {
   /** The store is away, and the lease over: what waits beside these is not tried either. */
   #loseAll(events: readonly WaitingEvent[]): void {
     const rest = this.#waiting.splice(0);
-    for (const { pass } of [...events, ...rest]) pass?.();
+    const { losses } = this.shared;
+    for (const event of [...events, ...rest]) {
+      event.pass?.(recounted(event, losses.count).text);
+      losses.count += 1;
+    }
     this.#lose("store_away", events.length + rest.length);
-    this.shared.losses.count += events.length + rest.length;
     this.#release(rest);
   }
 
@@ -223,14 +246,14 @@ export class LeaseRecorder implements LeaseSink {
 
   /** False where the store was away for longer than the lease lasted. */
   async #store(events: readonly WaitingEvent[]): Promise<boolean> {
-    const { store, clock, log } = this.shared;
+    const { clock, log } = this.shared;
     const { stream, settings } = this;
     this.#batches += 1;
     const numbers = { writer: this.#writer, number: this.#batches, after: this.#last };
+    const sending = { batch: { stream, ...numbers, isStored: settings.isStored }, events, lost: 0 };
     for (let waitMs = firstRetryMs; ; waitMs = Math.min(waitMs * 2, lastRetryMs)) {
       try {
-        const appended = await store.append({ stream, ...numbers, events, isStored: settings.isStored });
-        this.#appended(appended, events);
+        await this.#send(sending);
         return true;
       } catch (error) {
         const { browser } = stream;
@@ -241,9 +264,26 @@ export class LeaseRecorder implements LeaseSink {
     }
   }
 
+  /** Where the store has lost what an event is to count, it says so before it takes that event. */
+  async #send(sending: Sending): Promise<void> {
+    const { store, losses } = this.shared;
+    const { batch, events } = sending;
+    if (!events.some(({ recount }) => recount))
+      return this.#appended(await store.append({ ...batch, events }), events);
+    for (let tries = 0; tries < mostRecounts; tries += 1) {
+      const { lost } = sending;
+      const told = events.map((event) => recounted(event, losses.count + lost));
+      const appended = await store.append({ ...batch, events: told, countedLost: lost });
+      // A batch that comes again is told of nothing that was lost before it came first.
+      if (!appended.isMiscounted) return this.#appended({ ...appended, lost }, told);
+      sending.lost = appended.lost;
+    }
+    throw new Error("more was lost each time that it was counted");
+  }
+
   #appended({ last, lost }: AppendResult, events: readonly WaitingEvent[]): void {
     this.#last = last;
-    for (const [at, { pass }] of events.entries()) pass?.(last - events.length + 1 + at);
+    for (const [at, { pass, text }] of events.entries()) pass?.(text, last - events.length + 1 + at);
     if (lost === 0) return;
     this.shared.losses.count += lost;
     this.shared.meter.lost("store_lost", lost);

@@ -28,6 +28,8 @@ export interface EventBatch {
   readonly after: number;
   readonly events: readonly WrittenEvent[];
   readonly isStored: boolean;
+  /** How many that were stored and are lost its events tell of; absent where none of them does. */
+  readonly countedLost?: number;
 }
 
 /** What came of a batch. */
@@ -36,6 +38,8 @@ export interface AppendResult {
   readonly last: number;
   /** So many events had been stored before, and the store has lost them. */
   readonly lost: number;
+  /** True where the batch tells of another number than `lost`: nothing of it was stored. */
+  readonly isMiscounted?: boolean;
 }
 
 /** An event as it was stored; `seq` counts those of its stream from 1. */

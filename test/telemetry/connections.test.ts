@@ -79,6 +79,7 @@ test("a client is told when it comes, by its commands in order, and when it goes
         telemetry_dropped: 0,
         telemetry_excluded: 0,
       },
+      recount: expect.any(Function),
     },
   ]);
 });

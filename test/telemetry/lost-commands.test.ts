@@ -51,12 +51,48 @@ function openClient() {
       connections.command(client, { method: "Page.close", data: { method: "Page.close", command_id: id } }),
     stored: (last: number) => until(`event ${last}`, async () => (await events.last(stream)) === last),
     /** The store's own word of it, which comes after another connection can read what it has stored. */
+    lostInStore: () => capture?.sink.lostInStore,
     knowsOfLost: (count: number) => until(`${count} lost`, () => capture?.sink.lostInStore === count),
     read: async () =>
       (await events.read(stream, all)).events.map(({ seq, text }) => ({ seq, ...JSON.parse(text) })),
     end: () => telemetry.over(stream.lease),
   };
 }
+
+test("what Redis has lost and says only when it is told of the client's end is counted there, too", async () => {
+  const client = openClient();
+  client.configure(1, on);
+  client.open();
+  for (const id of [1, 2, 3]) client.send(id);
+  await client.stored(4);
+  await bed.redis.flushall();
+  client.send(4);
+  client.close();
+  await client.stored(6);
+  expect(await client.read()).toMatchObject([
+    { seq: 5, data: { command_id: 4 } },
+    { seq: 6, type: "cdp_disconnect", data: { telemetry_dropped: 4 } },
+  ]);
+  expect(client.lostInStore()).toBe(4);
+  await client.end();
+});
+
+test("while Redis stands still nothing is lost, and the end of a client who went meanwhile says so", async () => {
+  const client = openClient();
+  client.configure(1, on);
+  client.open();
+  await client.stored(1);
+  server.signal("SIGSTOP");
+  try {
+    for (const id of [1, 2, 3]) client.send(id);
+    client.close();
+  } finally {
+    server.signal("SIGCONT");
+  }
+  await client.stored(5);
+  expect((await client.read()).at(-1)).toMatchObject({ data: { telemetry_dropped: 0 } });
+  await client.end();
+});
 
 test("what Redis has lost while a client was there is counted at its end, also where capture was off meanwhile", async () => {
   const client = openClient();

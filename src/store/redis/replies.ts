@@ -75,7 +75,7 @@ export const replyWords = {
   "settle-project": ["settled", "kept"],
   "settle-reservation": ["settled", "kept"],
   "take-request": ["taken", "refused"],
-  "append-events": ["appended"],
+  "append-events": ["appended", "miscounted"],
   "clear-stream": ["cleared"],
   "forget-stream": ["forgotten"],
   "note-stream": ["noted"],

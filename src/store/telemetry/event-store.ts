@@ -52,22 +52,25 @@ export class RedisEventStore implements EventStore {
     private readonly at: { readonly unnamed: ProjectId; readonly limits: StreamLimits },
   ) {}
 
-  async append({ stream, writer, number, after, events, isStored }: EventBatch): Promise<AppendResult> {
+  async append(batch: EventBatch): Promise<AppendResult> {
+    const { stream, writer, number, after, countedLost, events, isStored } = batch;
     await this.#note(stream);
     const { maxBytes, maxAgeMs, keepMs } = this.at.limits;
     const lines = events.map(({ type, category, text }) => `${type} ${category} ${text}`);
     const keyOf = this.#keysOf(stream);
     const writerKey = this.#writerKeyOf(stream, writer);
     const keyIn = (key: string): string => (key === "streamWriter" ? writerKey : keyOf(key));
-    const { payload } = await this.store.run("append-events", keyIn, {
+    const { kind, payload } = await this.store.run("append-events", keyIn, {
       number,
       after,
+      countedLost: countedLost ?? "",
       events: lines.join("\n"),
       maxBytes,
       maxAgeMs: isStored ? maxAgeMs : passingMs,
       keepMs: isStored ? keepMs : passingMs,
       numbersMs: keepMs,
     });
+    if (kind === "miscounted") return { last: after, lost: Number(payload), isMiscounted: true };
     const [last = 0, lost = 0] = payload.split(" ").map(Number);
     if (lost > 0) await this.#noteAgain(stream);
     return { last, lost };

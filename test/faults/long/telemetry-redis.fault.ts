@@ -114,9 +114,10 @@ fault("telemetry: Redis fails over and has lost the last events it acknowledged"
   await until("events after it", () => (follower.lastSeq > before ? true : undefined), 30_000);
   const recoveryMs = watch.since();
   await driver.client.close();
-  await goneOf(follower);
+  const dropped = await goneOf(follower);
   const { store_lost: lost = 0 } = await lostIn(daemon);
   expect(lost).toBeGreaterThan(10);
+  expect(dropped).toBe(lost);
   // Its reader has had what is lost, and hears all that came afterwards.
   expect([wrongNumbers(follower.told), gapsIn(follower.told)]).toEqual([[], 0]);
   expect(commandsIn(follower.told)).toHaveLength(driver.sent);
@@ -125,6 +126,28 @@ fault("telemetry: Redis fails over and has lost the last events it acknowledged"
     recoveryMs,
   });
 });
+
+fault(
+  "telemetry: Redis fails over, and the first that it is told of is that the client has gone",
+  async (tell) => {
+    const redis = await startRedisFailover();
+    onTestFinished(() => redis.stop());
+    const daemon = await bed.start("all", patient, { redisUrl: redis.url });
+    const { follower, driver } = await openHeld(daemon);
+    await redis.detach();
+    await driver.drive(500);
+    await until("all told", () => (commandsIn(follower.told).length === driver.sent ? true : undefined));
+    const watch = startWatch();
+    await redis.failOver();
+    await driver.client.close();
+    const dropped = await goneOf(follower);
+    const recoveryMs = watch.since();
+    const { store_lost: lost = 0 } = await lostIn(daemon);
+    expect(lost).toBeGreaterThan(10);
+    expect(dropped).toBe(lost);
+    tell({ saw: `${lost} events lost and counted at the end of the client whose they were`, recoveryMs });
+  },
+);
 
 fault("telemetry: Redis is full (OOM), and has room again", async (tell) => {
   const daemon = await bed.start("all", patient);

@@ -215,21 +215,6 @@ onBoth("events of leases", ({ bed }) => {
     expect([await seqs(events, ref), await events.last(ref)]).toEqual([[2], 2]);
   });
 
-  test("a Redis that has lost events is told which numbers were given, and is swept of what comes", async () => {
-    const [events, ref] = [open(), stream()];
-    const first = await events.append(batchOf(ref, 1, [at(1), at(2), at(3)]));
-    expect(first).toEqual({ last: 3, lost: 0 });
-    for (const key of await bed().redis.keys("*")) await bed().redis.unlink(key);
-    const next = { ...batchOf(ref, 2, [at(4)]), after: first.last };
-    expect(await events.append(next)).toEqual({ last: 4, lost: 3 });
-    expect(await seqs(events, ref)).toEqual([4]);
-    expect(await seqs(events, ref, { cursor: first.last })).toEqual([4]);
-    expect([await events.has(ref), (await events.streams(0, 10)).length]).toEqual([true, 1]);
-    // Once it is known, it is no longer lost.
-    expect(await events.append(next)).toEqual({ last: 4, lost: 0 });
-    expect(await events.append({ ...batchOf(ref, 3, [at(5)]), after: 4 })).toEqual({ last: 5, lost: 0 });
-  });
-
   test("where all have too many bytes those that began first lose theirs, and their numbers go on", async () => {
     const events = open();
     const refs = [stream(), stream(), stream()];

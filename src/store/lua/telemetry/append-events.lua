@@ -1,13 +1,14 @@
 -- append-events: put a batch of events at the end of a lease's stream; a batch that was taken before changes
 -- nothing.
 -- KEYS  streamEvents streamState streamWriter
--- ARGV  number after events maxBytes maxAgeMs keepMs numbersMs
--- REPLY appended (the number of the batch's last event, a space, and how many that had been stored are lost)
+-- ARGV  number after countedLost events maxBytes maxAgeMs keepMs numbersMs
+-- REPLY appended (the number of the batch's last event, a space, and how many that had been stored are lost),
+--       miscounted (how many are lost; nothing is stored)
 -- `events`: a line for each, with its type, its category and its JSON, a space between each. Beyond
 -- `maxBytes` and `maxAgeMs` the oldest go, of this batch too. What is left is kept for `keepMs` after the
 -- last batch. `after`: the last number that the writer was told. A failover or a restart may have lost what
 -- was acknowledged, and then numbers go on after it: none is given twice. They are remembered for
--- `numbersMs`.
+-- `numbersMs`. `countedLost`: how many of those the batch itself tells of, or empty where it tells of none.
 --- @include base
 
 -- What Redis keeps of an event beside its JSON, roughly.
@@ -22,6 +23,7 @@ if tonumber(taken) >= tonumber(A.number) then
   return plain("appended", (tonumber(lastOfTaken) or seq) .. " 0")
 end
 local lost = math.max(0, tonumber(A.after) - seq)
+if A.countedLost ~= "" and tonumber(A.countedLost) ~= lost then return plain("miscounted", lost) end
 seq = seq + lost
 if redis.call("EXISTS", K.streamEvents) == 0 then
   bytes, oldestAt = 0, now
