@@ -65,3 +65,12 @@ test("an event without a field that is required, or of another category, is told
   ]);
   expect(lackedBy([{ ...event, data: { ...event.data, rss_kb: 1 } }])).toEqual([]);
 });
+
+test("a field of another type than the official client says is told apart, and one that is our own is not", () => {
+  const data = { pid: "1", process_name: "a", rss_kb: 1, constraint: "memcg", kills: 2 };
+  const event = { type: "system_oom_kill", category: "system", data } as const;
+  expect(lackedBy([event])).toEqual(['system_oom_kill has pid "1"']);
+  expect(lackedBy([{ ...event, data: { ...data, pid: 1, constraint: "other" } }])).toEqual([
+    'system_oom_kill has constraint "other"',
+  ]);
+});

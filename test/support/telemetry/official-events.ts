@@ -9,6 +9,8 @@ export interface OfficialEvent {
   readonly category: string;
   /** The fields that its `data` always has. */
   readonly required: readonly string[];
+  /** Whether a value is of the type that a field of its `data` has; fields that are not known are of none. */
+  fits(field: string, value: unknown): boolean;
 }
 
 /** As much of a node of the syntax tree (ESTree with TypeScript, by oxc) as is read here. */
@@ -32,6 +34,9 @@ interface Node {
 }
 
 const union = "BrowserTelemetryEvent";
+
+/** Words that the official client's types do not know yet; the public service says them, too. */
+const additions: Readonly<Record<string, readonly unknown[]>> = { target_type: ["iframe", "worker"] };
 
 /**
  * The events of the installed `@onkernel/sdk`, read from its declarations: the members of its union, by their
@@ -59,9 +64,13 @@ export function lackedBy(
     const known = official.get(type);
     if (!known) return [];
     const fields = known.required.filter((field) => data[field] === undefined);
+    const others = Object.entries(data).filter(
+      ([field, value]) => !known.fits(field, value) && !additions[field]?.includes(value),
+    );
     const isOther = known.category !== category;
     return [
       ...fields.map((field) => `${type} without ${field}`),
+      ...others.map(([field, value]) => `${type} has ${field} ${JSON.stringify(value)}`),
       ...(isOther ? [`${type} is ${category}`] : []),
     ];
   });
@@ -98,12 +107,36 @@ function eventOf(name: string, declared: ReadonlyMap<string, Node>): OfficialEve
   const members = new Map(membersOf(name, declared).map((member) => [member.key?.name, member]));
   const word = (key: string): string => String(typeOf(members.get(key))?.literal?.value);
   const data = typeOf(members.get("data"));
-  const required = data ? membersOf(nameOf(data), declared).filter(({ optional }) => !optional) : [];
+  const fields = data ? membersOf(nameOf(data), declared) : [];
+  const types = new Map(fields.map((field) => [field.key?.name, typeOf(field)]));
   return {
     type: word("type"),
     category: word("category"),
-    required: required.map(({ key }) => key?.name ?? ""),
+    required: fields.filter(({ optional }) => !optional).map(({ key }) => key?.name ?? ""),
+    fits: (field, value) => isOf(types.get(field), value, declared),
   };
+}
+
+const primitives: Readonly<Record<string, string>> = {
+  TSStringKeyword: "string",
+  TSNumberKeyword: "number",
+  TSBooleanKeyword: "boolean",
+};
+
+/** Whether a value is of a type, as far as types of events go. */
+function isOf(node: Node | undefined, value: unknown, declared: ReadonlyMap<string, Node>): boolean {
+  if (!node || value === undefined) return true;
+  const { type, types = [], literal } = node;
+  if (type in primitives) return typeof value === primitives[type];
+  if (type === "TSLiteralType") return literal?.value === value;
+  if (type === "TSUnionType") return types.some((each) => isOf(each, value, declared));
+  if (type !== "TSTypeReference") return true;
+  const name = nameOf(node);
+  if (name === "Array") return Array.isArray(value);
+  const found = declared.get(name);
+  return found?.type === "TSTypeAliasDeclaration"
+    ? isOf(found.typeAnnotation, value, declared)
+    : typeof value === "object";
 }
 
 /** A property's type. */
