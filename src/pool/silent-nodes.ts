@@ -42,6 +42,8 @@ export class SilentNodes {
   readonly #heardAt = new Map<NodeId, Millis>();
   /** The nodes, by id or by place, that have become suspected since the last look began. */
   #suspects = new Set<string>();
+  /** Those that the look under way is at: what it hears of them is news to whoever suspects them meanwhile. */
+  #examined: ReadonlySet<string> = new Set();
   #looking: Promise<void> = Promise.resolve();
   /** The living nodes that the last look found. */
   #living: ReadonlyMap<NodeId, LivingNode> = new Map();
@@ -70,6 +72,7 @@ export class SilentNodes {
    * node, which says nothing where it is gone.
    */
   suspectUnused(node: NodeId): void {
+    if (this.#examined.has(node)) return;
     const heardAt = this.#heardAt.get(node);
     if (heardAt === undefined || this.ports.clock.monotonic() - heardAt >= trustedMs) this.#suspect(node);
   }
@@ -93,6 +96,7 @@ export class SilentNodes {
     this.#looking = this.#next ?? Promise.resolve();
     this.#next = undefined;
     this.#suspects = new Set();
+    this.#examined = suspects;
     try {
       await this.#lookAt(
         (node) =>
@@ -100,6 +104,8 @@ export class SilentNodes {
       );
     } catch (error) {
       this.ports.log.warn({ error: textOf(error) }, "silent nodes could not be looked for");
+    } finally {
+      this.#examined = new Set();
     }
   }
 

@@ -84,6 +84,24 @@ onBoth("silent nodes", ({ bed }) => {
     expect((await pool.ask()).reply.kind).toBe("waiting");
   });
 
+  test("a node is asked once, however many leases on it end unused while it is asked", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await bed().nodes.beat(nodeFacts(nodeA, address));
+    const asked: string[] = [];
+    const silentNodes = silentNodesOf(pool, {
+      answers: ({ id }) => {
+        asked.push(id);
+        silentNodes.suspectUnused(nodeA);
+        return Promise.resolve(true);
+      },
+    });
+    silentNodes.suspectUnused(nodeA);
+    silentNodes.suspectUnused(nodeA);
+    await silentNodes.look();
+    await silentNodes.look();
+    expect(asked).toEqual([nodeA]);
+  });
+
   test("a node that could not be asked stays what it was, and where it is stays known without Redis", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await bed().nodes.beat(nodeFacts(nodeA, address));
