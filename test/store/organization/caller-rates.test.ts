@@ -59,7 +59,16 @@ onBoth("the rate of a caller", ({ bed, server }) => {
     expect(await rateOf(store, another)).toEqual({ perMinute: 2, remaining: 1 });
     await pass(one.digest, 30_000);
     expect(await rateOf(store, one)).toEqual({ perMinute: 2, remaining: 0 });
-    expect(await bed().redis.pttl(callerRateKey(one.digest))).toBeGreaterThan(0);
+    const keptMs = await bed().redis.pttl(callerRateKey(one.digest));
+    expect(keptMs).toBeGreaterThan(0);
+    expect(keptMs).toBeLessThanOrEqual(60_000);
+  });
+
+  test("a bucket from which little is taken is kept until the next request", async () => {
+    const key = await make();
+    await rateOf(keysIn(bed().store, 1_000_000), key);
+    // It is full again after 60 µs.
+    expect(await bed().redis.pttl(callerRateKey(key.digest))).toBeGreaterThan(1000);
   });
 
   test("what is refused for another reason is counted where the key is good, and only there", async () => {

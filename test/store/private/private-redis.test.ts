@@ -73,6 +73,15 @@ test("it listens on a socket only its owner may use, and on no port", async () =
   expect(config.join(" ")).toContain("appendonly yes");
 });
 
+test("it does not note how long each kind of command took, where it could", async () => {
+  const redis = await start();
+  const found = await withClient(
+    redis,
+    (client) => client.config("GET", "latency-tracking") as Promise<string[]>,
+  );
+  expect([[], ["latency-tracking", "no"]]).toContainEqual(found);
+});
+
 test("after the stop nothing of it is left but its data", async () => {
   const redis = await start();
   await redis.stop();

@@ -25,7 +25,7 @@ local id, name, state, unsupported, timeoutSeconds, network, closed, replication
     "networkGeneration", "closed", "replicationId", "serverCheckedAt"))
 local isMeant = state == "open" and id == A.pool and (A.name == "" or name == A.name)
 if not isMeant or unsupported ~= "" or closed then return plain("other") end
-local first = redis.call("ZRANGE", K.idle, 0, 0)[1]
+local first = redis.call("ZRANGE", K.idle, "0", "0")[1]
 local browser = first and read(first)
 if not browser or browser.networkGeneration ~= tonumber(network) then return plain("other") end
 if not isServerKnown(replicationId, checkedAt) then return plain("other") end

@@ -2,6 +2,9 @@
 -- is kept is one number: the instant, in microseconds, at which it is full again.
 
 local minute = 60000000
+-- By then every bucket is full, as one that is not there. Kept no longer than it takes to be full, most would
+-- be deleted and made anew with each request.
+local keepMs = "60000"
 
 -- Takes so many requests out of the bucket, or as many as it holds. Gives how many it took, how many are left
 -- then, and in how many ms the next one is there.
@@ -13,7 +16,7 @@ local function takeFrom(bucket, perMinute, count)
   local taken = math.min(count, held)
   if taken > 0 then
     full = full + taken * minute / perMinute
-    redis.call("SET", bucket, string.format("%.0f", full), "PX", math.ceil((full - at) / 1000))
+    redis.call("SET", bucket, string.format("%.0f", full), "PX", keepMs)
   end
   return taken, held - taken, math.max(0, math.ceil((full + minute / perMinute - at - minute) / 1000))
 end
