@@ -42,7 +42,7 @@ export class SilentNodes {
   readonly #heardAt = new Map<NodeId, Millis>();
   /** The nodes, by id or by place, that have become suspected since the last look began. */
   #suspects = new Set<string>();
-  /** Those that the look under way is at: what it hears of them is news to whoever suspects them meanwhile. */
+  /** Those that the look under way is at: it hears of them what whoever suspects them meanwhile would. */
   #examined: ReadonlySet<string> = new Set();
   #looking: Promise<void> = Promise.resolve();
   /** The living nodes that the last look found. */
