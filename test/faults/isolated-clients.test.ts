@@ -82,12 +82,15 @@ fault(
     const control = await bed.start("control", patient, { redisUrl: bed.redis.url });
     const node = await bed.start("node", patient);
     const urlOf = ({ cdp_ws_url }: Lease): string => straight(cdp_ws_url, control, node);
-    await control.makePool({ name: "herd" });
+    await control.makePool({ name: "herd", size: 2 });
     const used = await openedLease(control, urlOf);
+    const unopened = await acquire(control);
     bed.proxy.freeze();
     const watch = startWatch();
     expect(await tryClient(urlOf(used))).toBe("open");
     tell({ saw: `let in after ${(watch.since() / 1000).toFixed(1)} s` });
+    // Only a node that has Redis again can give its name back when it stops.
+    await until("the other's turn", async () => (await tryClient(urlOf(unopened))) === "open");
   },
 );
 

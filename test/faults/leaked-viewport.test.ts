@@ -15,11 +15,13 @@ async function acquire(at: DaemonProcess): Promise<Lease> {
   if (status !== 200) throw new Error(`acquire: ${status} ${text}`);
   return body as Lease;
 }
-async function sizeSeenIn({ cdp_ws_url }: Lease): Promise<string> {
+/** A page learns of its window's new size a moment after Chromium has said that the window has it. */
+async function whenSizeIs(wanted: string, { cdp_ws_url }: Lease): Promise<void> {
   const client = await connectRaw(cdp_ws_url);
-  const size = await client.evaluate("[innerWidth, innerHeight].join()", await client.attach());
+  const page = await client.attach();
+  const size = (): Promise<unknown> => client.evaluate("[innerWidth, innerHeight].join()", page);
+  await expect.poll(size, { timeout: 10_000 }).toBe(wanted);
   await client.close();
-  return String(size);
 }
 
 /** The moves of a browser since it was first lent. */
@@ -62,7 +64,7 @@ fault(
     expect((await control.call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
     const next = await acquire(control);
     expect(next).toMatchObject({ viewport });
-    expect(await sizeSeenIn(next)).toBe("1000,700");
+    await whenSizeIs("1000,700", next);
     // A node that is told of a lease which it has not heard to be over puts its browser right as well. The
     // mark has it put right before anybody is given it.
     expect(await movesOf(next.session_id)).toEqual([

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { readFile, readlink } from "node:fs/promises";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
+import { pause, systemClock } from "../../../src/base/clock.js";
 import { factOf, pidsNow } from "../isolation/programs.js";
 import type { Deployed } from "./overlay.js";
 import type { Sites } from "./sites.js";
@@ -51,10 +52,24 @@ async function call({ url, key }: Deployed, operation: string, body?: object): P
   return text;
 }
 
+/**
+ * A node that has just started serves sockets a moment before it is registered, and until then no node has
+ * room (529): asked again, as callers are told to.
+ */
+async function createSession(deployed: Deployed): Promise<Session> {
+  const asked = { headless: true, memory: "1GiB", timeout_seconds: 600 };
+  const until = systemClock.monotonic() + limitMs;
+  for (;;) {
+    const made = await call(deployed, "POST /browsers", asked).catch((error: Error) => error);
+    if (typeof made === "string") return JSON.parse(made) as Session;
+    if (!made.message.startsWith("POST /browsers: 529") || systemClock.monotonic() > until) throw made;
+    await pause(systemClock, 200);
+  }
+}
+
 /** Creates a session by the control, drives a page of it over CDP, and looks at its processes meanwhile. */
 export async function drive(deployed: Deployed, { reached, denied }: Sites): Promise<Driven> {
-  const asked = { headless: true, memory: "1GiB", timeout_seconds: 600 };
-  const session = JSON.parse(await call(deployed, "POST /browsers", asked)) as Session;
+  const session = await createSession(deployed);
   const browser = await chromium.connectOverCDP(session.cdp_ws_url, { timeout: limitMs });
   try {
     const page = browser.contexts()[0]?.pages()[0];

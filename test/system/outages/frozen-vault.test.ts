@@ -115,6 +115,8 @@ test("what is deleted meanwhile does not come back with a creation that arrives 
   expect((await other.call(`DELETE ${path}`)).status).toBe(204);
   await proxy.thaw();
   expect((await other.call(`GET ${path}`)).status).toBe(404);
+  // What it has in place of the frozen connection is there, and is not frozen amid being opened.
+  expect((await frozen.call(`GET ${path}`)).status).toBe(404);
 
   const again = proxy.freezeAt("vaultNames");
   const vault = frozen.call("POST /vaults", { name: "late" });
