@@ -35,8 +35,11 @@ interface HelperAnswer {
 interface Helper {
   readonly child: ChildProcess;
   readonly ended: Promise<unknown>;
+  hasEnded: boolean;
   /** Takes the helper's next answer. */
   onAnswer: ((answer: HelperAnswer, server: unknown) => void) | undefined;
+  /** Is called instead where it ends before that. */
+  onEnd: (() => void) | undefined;
   /** Why it ended, or could not be started. */
   why(): string;
 }
@@ -83,7 +86,7 @@ export class NamespaceMaker {
       await this.#endHelper();
       throw error;
     } finally {
-      helper.onAnswer = undefined;
+      helper.onAnswer = helper.onEnd = undefined;
     }
   }
 
@@ -115,7 +118,11 @@ export class NamespaceMaker {
     child.on("error", (error) => void (errors += error.message));
     const ended = Promise.race([once(child, "close"), once(child, "error")]).catch(() => {});
     const why = (): string => errors.trim() || "the helper that makes network namespaces ended";
-    const helper: Helper = { child, ended, why, onAnswer: undefined };
+    const helper: Helper = { child, ended, hasEnded: false, why, onAnswer: undefined, onEnd: undefined };
+    void ended.then(() => {
+      helper.hasEnded = true;
+      helper.onEnd?.();
+    });
     child.on("message", (answer, server) => {
       if (helper.onAnswer) helper.onAnswer(answer as HelperAnswer, server);
       // A socket that nobody waits for any more would hold its namespace for ever.
@@ -129,11 +136,12 @@ export class NamespaceMaker {
   }
 
   async #ask(helper: Helper): Promise<MadeNamespace> {
-    const { child, ended } = helper;
+    const { child } = helper;
     const { network: messages, port } = this.parts;
     child.channel?.ref();
     try {
-      const answer = new Promise<MadeNamespace>((resolve, reject) => {
+      // Not a race with `ended`: a promise that lives as long as the helper would keep every answer as long.
+      return await new Promise<MadeNamespace>((resolve, reject) => {
         helper.onAnswer = (made, server) => {
           try {
             resolve(this.#accept(child, made, server));
@@ -141,9 +149,10 @@ export class NamespaceMaker {
             reject(error as Error);
           }
         };
+        helper.onEnd = () => reject(new Error(helper.why()));
+        if (helper.hasEnded) helper.onEnd();
+        else child.send({ port, messages }, () => {});
       });
-      child.send({ port, messages }, () => {});
-      return await Promise.race([answer, ended.then(() => Promise.reject(new Error(helper.why())))]);
     } finally {
       child.channel?.unref();
     }

@@ -1,5 +1,8 @@
 import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import {
@@ -57,6 +60,29 @@ describe("namespaces made ahead", () => {
     await found.close();
     await refused;
     expect(helpers()).toEqual([]);
+  });
+
+  test("are not kept by the helper that made them, nor is what listened in them", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const found = await findOnes();
+    const listened = async (): Promise<WeakRef<Server>> => {
+      const opened = await found.openNamespace();
+      const server = createServer();
+      await opened.listen(server);
+      const closed = once(server, "close");
+      server.close();
+      opened.close();
+      await closed;
+      return new WeakRef(server);
+    };
+    const ended = [await listened(), await listened(), await listened()];
+    const kept = (): number => {
+      collect();
+      return ended.filter((each) => each.deref() !== undefined).length;
+    };
+    await expect.poll(kept, { timeout: 10_000 }).toBe(0);
+    await found.close();
   });
 
   test("are made by a helper that knows nothing of its daemon", async () => {
