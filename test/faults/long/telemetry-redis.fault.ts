@@ -99,7 +99,8 @@ fault(
   },
 );
 
-fault("telemetry: Redis fails over and has lost the last events it acknowledged", async (tell) => {
+/** A client and the reader of its lease, when a follower that takes over lacks their last 500 commands. */
+async function openDetached() {
   const redis = await startRedisFailover();
   onTestFinished(() => redis.stop());
   const daemon = await bed.start("all", patient, { redisUrl: redis.url });
@@ -107,6 +108,20 @@ fault("telemetry: Redis fails over and has lost the last events it acknowledged"
   await redis.detach();
   await driver.drive(500);
   await until("all told", () => (commandsIn(follower.told).length === driver.sent ? true : undefined));
+  return { redis, daemon, follower, driver };
+}
+
+/** How many events were lost, as the end of the client says and the metrics do. */
+async function lostAsToldOf(follower: StreamFollower, daemon: DaemonClient): Promise<number> {
+  const dropped = await goneOf(follower);
+  const { store_lost: lost = 0 } = await lostIn(daemon);
+  expect(lost).toBeGreaterThan(10);
+  expect(dropped).toBe(lost);
+  return lost;
+}
+
+fault("telemetry: Redis fails over and has lost the last events it acknowledged", async (tell) => {
+  const { redis, daemon, follower, driver } = await openDetached();
   const watch = startWatch();
   await redis.failOver();
   const before = follower.lastSeq;
@@ -114,10 +129,7 @@ fault("telemetry: Redis fails over and has lost the last events it acknowledged"
   await until("events after it", () => (follower.lastSeq > before ? true : undefined), 30_000);
   const recoveryMs = watch.since();
   await driver.client.close();
-  const dropped = await goneOf(follower);
-  const { store_lost: lost = 0 } = await lostIn(daemon);
-  expect(lost).toBeGreaterThan(10);
-  expect(dropped).toBe(lost);
+  const lost = await lostAsToldOf(follower, daemon);
   // Its reader has had what is lost, and hears all that came afterwards.
   expect([wrongNumbers(follower.told), gapsIn(follower.told)]).toEqual([[], 0]);
   expect(commandsIn(follower.told)).toHaveLength(driver.sent);
@@ -130,21 +142,12 @@ fault("telemetry: Redis fails over and has lost the last events it acknowledged"
 fault(
   "telemetry: Redis fails over, and the first that it is told of is that the client has gone",
   async (tell) => {
-    const redis = await startRedisFailover();
-    onTestFinished(() => redis.stop());
-    const daemon = await bed.start("all", patient, { redisUrl: redis.url });
-    const { follower, driver } = await openHeld(daemon);
-    await redis.detach();
-    await driver.drive(500);
-    await until("all told", () => (commandsIn(follower.told).length === driver.sent ? true : undefined));
+    const { redis, daemon, follower, driver } = await openDetached();
     const watch = startWatch();
     await redis.failOver();
     await driver.client.close();
-    const dropped = await goneOf(follower);
+    const lost = await lostAsToldOf(follower, daemon);
     const recoveryMs = watch.since();
-    const { store_lost: lost = 0 } = await lostIn(daemon);
-    expect(lost).toBeGreaterThan(10);
-    expect(dropped).toBe(lost);
     tell({ saw: `${lost} events lost and counted at the end of the client whose they were`, recoveryMs });
   },
 );

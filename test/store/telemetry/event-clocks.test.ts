@@ -1,33 +1,22 @@
 import { expect, test } from "vitest";
-import { newBrowserId, newLeaseId, onDemandPartition } from "../../../src/base/ids.js";
 import { RedisEventStore } from "../../../src/store/telemetry/event-store.js";
-import type { EventBatch, EventQuery, StreamRef } from "../../../src/telemetry/ports.js";
+import type { EventBatch, StreamRef } from "../../../src/telemetry/ports.js";
 import { onBoth } from "../../support/store/on-both.js";
-
-const limits = { maxBytes: 100_000, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
-const all: EventQuery = { filter: { types: [], categories: [] }, order: "asc", limit: 100 };
+import { at, batchOf, limits, seqs, stream } from "../../support/telemetry/event-batches.js";
 
 /** One event, of an instant in ms by the clock of its node. */
-const batchOf = (stream: StreamRef, number: number, time: number): EventBatch => ({
-  stream,
-  writer: stream.lease,
-  number,
-  after: 0,
-  events: [{ type: "api_call", category: "control", text: JSON.stringify({ ts: time * 1000, data: {} }) }],
-  isStored: true,
-});
+const batchAt = (ref: StreamRef, number: number, time: number): EventBatch =>
+  batchOf(ref, number, [at(time * 1000)]);
 
 onBoth("events by clocks that differ", ({ bed }) => {
   const open = (): RedisEventStore => new RedisEventStore(bed().store, { unnamed: bed().project, limits });
-  const seqs = async (events: RedisEventStore, ref: StreamRef, query: Partial<EventQuery> = {}) =>
-    (await events.read(ref, { ...all, ...query })).events.map(({ seq }) => seq);
 
   test("what is asked for since an instant is found wherever the clocks of Redis and of nodes stand", async () => {
-    const [events, ref] = [open(), { browser: newBrowserId(onDemandPartition), lease: newLeaseId() }];
+    const [events, ref] = [open(), stream()];
     // Redis is an hour ahead of the first node, and an hour behind the second, whose clock is then put back.
     const [now, hour] = [await bed().store.now(), 3_600_000];
     const times = [now - hour, now - hour, now + hour, now + hour, now, now - hour, now];
-    for (const [index, time] of times.entries()) await events.append(batchOf(ref, index + 1, time));
+    for (const [index, time] of times.entries()) await events.append(batchAt(ref, index + 1, time));
     expect(await seqs(events, ref, { since: now + hour })).toEqual([3, 4]);
     expect(await seqs(events, ref, { since: now })).toEqual([3, 4, 5, 7]);
     expect(await seqs(events, ref, { since: now - hour })).toEqual([1, 2, 3, 4, 5, 6, 7]);
@@ -39,9 +28,9 @@ onBoth("events by clocks that differ", ({ bed }) => {
     "what is asked for since so long ago is found wherever the caller's clock stands, with a node %d ms ahead",
     async (nodeAhead) => {
       const now = await bed().store.now();
-      const [events, ref] = [open(), { browser: newBrowserId(onDemandPartition), lease: newLeaseId() }];
+      const [events, ref] = [open(), stream()];
       for (const [index, agoMs] of [2 * hour, 3 * minute, 0].entries())
-        await events.append(batchOf(ref, index + 1, now + nodeAhead - agoMs));
+        await events.append(batchAt(ref, index + 1, now + nodeAhead - agoMs));
       for (const callerAhead of [-hour, 0, hour]) {
         const query = { since: now + callerAhead - 5 * minute, sinceAgoMs: 5 * minute };
         const found = await seqs(events, ref, query);
@@ -53,7 +42,7 @@ onBoth("events by clocks that differ", ({ bed }) => {
   );
 
   test("nothing is so long ago in a stream without events", async () => {
-    const ref = { browser: newBrowserId(onDemandPartition), lease: newLeaseId() };
+    const ref = stream();
     const now = await bed().store.now();
     expect(await seqs(open(), ref, { since: now, sinceAgoMs: 1000 })).toEqual([]);
   });

@@ -12,24 +12,7 @@ import { readHistory } from "../../../src/telemetry/read-events.js";
 import { eraseEvents, makeSweepEvents } from "../../../src/telemetry/sweep-events.js";
 import { DrivenClock } from "../../support/driven-clock.js";
 import { onBoth } from "../../support/store/on-both.js";
-
-const limits: StreamLimits = { maxBytes: 100_000, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
-const all: EventQuery = { filter: { types: [], categories: [] }, order: "asc", limit: 100 };
-const stream = (): StreamRef => ({ browser: newBrowserId(onDemandPartition), lease: newLeaseId() });
-
-const at = (ts: number, type = "api_call", category: WrittenEvent["category"] = "control"): WrittenEvent => ({
-  type,
-  category,
-  text: JSON.stringify({ ts, type, category, data: {} }),
-});
-const batchOf = (ref: StreamRef, number: number, events: readonly WrittenEvent[]) => ({
-  stream: ref,
-  writer: ref.lease,
-  number,
-  after: 0,
-  events,
-  isStored: true,
-});
+import { all, at, batchOf, limits, seqs, stream } from "../../support/telemetry/event-batches.js";
 
 const bound = (events: RedisEventStore) => ({
   streams: events.streams.bind(events),
@@ -43,8 +26,6 @@ const sweep = (events: Parameters<typeof makeSweepEvents>[0], maxBytes: number):
 onBoth("events of leases", ({ bed }) => {
   const open = (over: Partial<StreamLimits> = {}): RedisEventStore =>
     new RedisEventStore(bed().store, { unnamed: bed().project, limits: { ...limits, ...over } });
-  const seqs = async (events: RedisEventStore, ref: StreamRef, query: Partial<EventQuery> = {}) =>
-    (await events.read(ref, { ...all, ...query })).events.map(({ seq }) => seq);
 
   test("are numbered from 1, and a batch that comes twice is stored once", async () => {
     const [events, ref] = [open(), stream()];

@@ -1,31 +1,10 @@
 import { expect, test } from "vitest";
-import { newBrowserId, newLeaseId, onDemandPartition } from "../../../src/base/ids.js";
 import { RedisEventStore } from "../../../src/store/telemetry/event-store.js";
-import type { EventQuery, StreamRef, WrittenEvent } from "../../../src/telemetry/ports.js";
 import { onBoth } from "../../support/store/on-both.js";
-
-const limits = { maxBytes: 100_000, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
-const all: EventQuery = { filter: { types: [], categories: [] }, order: "asc", limit: 100 };
-const stream = (): StreamRef => ({ browser: newBrowserId(onDemandPartition), lease: newLeaseId() });
-
-const at = (ts: number): WrittenEvent => ({
-  type: "api_call",
-  category: "control",
-  text: JSON.stringify({ ts, data: {} }),
-});
-const batchOf = (ref: StreamRef, number: number, events: readonly WrittenEvent[]) => ({
-  stream: ref,
-  writer: ref.lease,
-  number,
-  after: 0,
-  events,
-  isStored: true,
-});
+import { at, batchOf, limits, seqs, stream } from "../../support/telemetry/event-batches.js";
 
 onBoth("events that Redis has lost", ({ bed }) => {
   const open = (): RedisEventStore => new RedisEventStore(bed().store, { unnamed: bed().project, limits });
-  const seqs = async (events: RedisEventStore, ref: StreamRef, query: Partial<EventQuery> = {}) =>
-    (await events.read(ref, { ...all, ...query })).events.map(({ seq }) => seq);
 
   test("a Redis that has lost events is told which numbers were given, and is swept of what comes", async () => {
     const [events, ref] = [open(), stream()];
