@@ -172,6 +172,11 @@ export const errors = {
     retry: true,
     message: "The audit log takes nothing now, and this may not be done unrecorded",
   },
+  audit_unconfirmed: {
+    status: 503,
+    retry: false,
+    message: "This was done, but the audit log did not confirm its entry in time: look before you ask again",
+  },
   store_unavailable: { status: 503, retry: true, message: "The store cannot be reached" },
   draining: { status: 503, retry: true, message: "This daemon is stopping" },
   node_silent: { status: 503, retry: true, message: "The browser's node did not answer in time" },

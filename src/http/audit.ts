@@ -75,10 +75,6 @@ declare module "node:http" {
  */
 const longAnswerMs: Millis = 1_800_000;
 
-/** The change was made, but its entry is not confirmed. A refusal would make the caller do it once more. */
-const doneUnconfirmed =
-  "This was done, but the audit log did not confirm its entry in time: look before you ask again";
-
 /** Leaves one entry in the audit log for each request that is made to the API. */
 export class AuditTrail {
   readonly #open = new Places<Observed>();
@@ -170,7 +166,8 @@ export class AuditTrail {
     try {
       await this.recorder.recordNow(this.#entryOf(observed, status));
     } catch (cause) {
-      throw status < 400 ? new RemudaError("audit_unavailable", { message: doneUnconfirmed, cause }) : cause;
+      // A change that was made is not to be made once more by a client that repeats what has failed.
+      throw status < 400 ? new RemudaError("audit_unconfirmed", { cause }) : cause;
     }
   }
 

@@ -33,7 +33,7 @@ function boundedDetails(details: readonly Detail[]): readonly Detail[] {
 export function errorHeaders(refused: Refusal): Record<string, string> {
   const { status, retry } = errors[refused.code];
   const headers: Record<string, string> = {};
-  Object.assign(headers, retryHeaders(refused, status));
+  Object.assign(headers, retryHeaders(refused));
   // The headers are like those of a rate: nothing is left of what was asked for. More would tell what others
   // have.
   if (refused.reached)
@@ -53,7 +53,7 @@ export function errorHeaders(refused: Refusal): Record<string, string> {
  * `retry-after-ms` is the official client's own header, which it prefers (docs/api.md#clients). It is spread,
  * since all who are refused at once would else come back at once, and all but one in vain.
  */
-function retryHeaders({ retryAfterMs, retryAfterSeconds }: Refusal, status: number): Record<string, string> {
+function retryHeaders({ code, retryAfterMs, retryAfterSeconds }: Refusal): Record<string, string> {
   if (retryAfterMs !== undefined) {
     const spreadMs = Math.random() * Math.max(retryAfterMs, leastSpreadMs);
     return {
@@ -61,7 +61,8 @@ function retryHeaders({ retryAfterMs, retryAfterSeconds }: Refusal, status: numb
       "retry-after-ms": String(Math.ceil(retryAfterMs + spreadMs)),
     };
   }
-  const seconds = retryAfterSeconds ?? (asksForRetryAfter.has(status) ? 1 : undefined);
+  const { status, retry } = errors[code];
+  const seconds = retryAfterSeconds ?? (retry && asksForRetryAfter.has(status) ? 1 : undefined);
   return seconds === undefined ? {} : { "retry-after": String(Math.ceil(seconds)) };
 }
 const leastSpreadMs = 1000;

@@ -9,6 +9,7 @@ import { Secret } from "../../src/base/crypto/secret.js";
 import { done, RemudaError, refusal } from "../../src/base/errors.js";
 import { AuditTrail } from "../../src/http/audit.js";
 import type { App } from "../../src/http/bare-app.js";
+import { refusalOfError, sendRefusal } from "../../src/http/errors.js";
 import { makeClientAddress } from "../../src/base/net/client-address.js";
 import { systemClock } from "../../src/base/clock.js";
 import { refuseOnSocket } from "../../src/http/raw-reply.js";
@@ -210,9 +211,7 @@ async function firstRecorded({ room, now, body = "{}" }: Recording) {
       }),
   });
   trail.watch(app as unknown as App);
-  app.setErrorHandler((error, _request, reply) =>
-    reply.code(error instanceof RemudaError ? 503 : 400).send({ message: String(error) }),
-  );
+  app.setErrorHandler((error, _request, reply) => sendRefusal(reply, refusalOfError(error)));
   app.post("/keys", { config: { audit: "first" } }, async () => {
     seen.push("changed");
     return "made";
@@ -222,21 +221,25 @@ async function firstRecorded({ room, now, body = "{}" }: Recording) {
   const headers = { "content-type": "application/json" };
   const reply = await fetch(`http://127.0.0.1:${port}/keys`, { method: "POST", headers, body });
   seen.push(String(reply.status));
-  if (reply.status === 503) seen.push(((await reply.json()) as { message: string }).message);
+  if (reply.status === 503) {
+    const { code, message } = (await reply.json()) as { code: string; message: string };
+    const mayRepeat = reply.headers.get("x-should-retry") ?? `after ${reply.headers.get("retry-after")}`;
+    seen.push(message, code, mayRepeat);
+  }
   await app.close();
   return seen;
 }
 
 test("a change that has to be on record is recorded before it is answered, and not made where it cannot be", async () => {
   expect(await firstRecorded({ room: true, now: true })).toEqual(["changed", "recorded", "200"]);
-  // Who is told that it could not be done would do it again.
-  const told = expect.stringContaining("This was done");
-  expect(await firstRecorded({ room: true, now: false })).toEqual(["changed", "503", told]);
+  // Who is told that it could not be done would do it again, the official client by itself.
+  const told = [expect.stringContaining("This was done"), "audit_unconfirmed", "false"];
+  expect(await firstRecorded({ room: true, now: false })).toEqual(["changed", "503", ...told]);
 });
 
 test("what is refused before it changes anything is answered as ever, though nothing can be recorded", async () => {
-  const told = expect.stringContaining("may not be done unrecorded");
+  const told = [expect.stringContaining("may not be done unrecorded"), "audit_unavailable", "after 1"];
   for (const now of [true, false])
-    expect(await firstRecorded({ room: false, now })).toEqual(["recorded later", "503", told]);
+    expect(await firstRecorded({ room: false, now })).toEqual(["recorded later", "503", ...told]);
   expect(await firstRecorded({ room: true, now: false, body: "{" })).toEqual(["recorded later", "400"]);
 });

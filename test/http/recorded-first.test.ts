@@ -84,11 +84,12 @@ test("where the log takes nothing more each of them is refused, by its older pat
   }
 });
 
-test("the document tells of each of them that it may be refused so, and of no other operation", async () => {
+const ofTheLog = ["audit_unavailable", "audit_unconfirmed"];
+test.each(ofTheLog)("the document tells of %s at each of them, and at no other operation", async (code) => {
   const { paths } = await readDocument<{ paths: Record<string, Record<string, object>> }>(server().url);
   const told = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
-      .filter(([, operation]) => JSON.stringify(operation).includes("audit_unavailable"))
+      .filter(([, operation]) => JSON.stringify(operation).includes(code))
       .map(([method]) => `${method.toUpperCase()} ${path}`),
   );
   const first = (await listRoutes()).filter(({ audit, isHidden }) => audit === "first" && !isHidden);

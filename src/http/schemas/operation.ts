@@ -68,6 +68,8 @@ const codesOf = ({ isOpen, takesBody, takesParts, failures = [] }: Operation): r
   ...(takesBody ? ofBodies : []),
   ...(takesParts ? ofParts : []),
   ...failures,
+  // What is refused where it cannot be recorded may also be done before that is known.
+  ...(failures.includes("audit_unavailable") ? (["audit_unconfirmed"] as const) : []),
 ];
 const common: readonly ErrorCode[] = ["bad_request", "internal", "draining"];
 const ofCredentials: readonly ErrorCode[] = [

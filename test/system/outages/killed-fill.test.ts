@@ -146,8 +146,9 @@ test("Redis frozen amid a fill: each field is written once, and its caller is to
   // The values are in the page, and only the entry of it is not in the audit log in time.
   expect(filled, filled.text).toMatchObject({
     status: 503,
-    body: { code: "audit_unavailable", message: expect.stringContaining("This was done") },
+    body: { code: "audit_unconfirmed", message: expect.stringContaining("This was done") },
   });
+  expect(filled.headers.get("x-should-retry")).toBe("false");
   expect(filled.text).not.toContain("secret of");
   expect(wrote).toEqual(["user", "password"]);
   const { body: events } = await until("Redis back", async () => {
