@@ -90,7 +90,7 @@ export class BrowserTelemetry {
     const isOld = present !== undefined && present.revision >= revision;
     this.#present = {
       lease,
-      losses: present?.losses ?? { count: 0 },
+      losses: present?.losses ?? { count: 0, last: 0 },
       revision: isOld ? present.revision : revision,
       trace: present?.trace ?? trace,
     };

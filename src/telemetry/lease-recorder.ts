@@ -49,9 +49,11 @@ const mostRecounts = 5;
 /** What an event costs beside its text. */
 const eventOverhead = 100;
 
-/** What the store has lost of one lease, whatever was switched off and on again meanwhile. */
+/** What the store has said of one lease's events, whatever was switched off and on again meanwhile. */
 export interface StoreLosses {
   count: number;
+  /** The `seq` of the newest event that was stored. */
+  last: number;
 }
 
 /** What all recorders of a daemon share. */
@@ -84,8 +86,6 @@ export class LeaseRecorder implements LeaseSink {
   #waiting: WaitingEvent[] = [];
   #waitingBytes = 0;
   #batches = 0;
-  /** The `seq` of the last event that was stored. */
-  #last = 0;
   #lost = 0;
   #isClosed = false;
   /** The instant from which a store that is away is tried no more. */
@@ -249,7 +249,7 @@ export class LeaseRecorder implements LeaseSink {
     const { clock, log } = this.shared;
     const { stream, settings } = this;
     this.#batches += 1;
-    const numbers = { writer: this.#writer, number: this.#batches, after: this.#last };
+    const numbers = { writer: this.#writer, number: this.#batches, after: this.shared.losses.last };
     const sending = { batch: { stream, ...numbers, isStored: settings.isStored }, events, lost: 0 };
     for (let waitMs = firstRetryMs; ; waitMs = Math.min(waitMs * 2, lastRetryMs)) {
       try {
@@ -282,11 +282,12 @@ export class LeaseRecorder implements LeaseSink {
   }
 
   #appended({ last, lost }: AppendResult, events: readonly WaitingEvent[]): void {
-    this.#last = last;
+    const { losses, meter } = this.shared;
+    losses.last = Math.max(losses.last, last);
     for (const [at, { pass, text }] of events.entries()) pass?.(text, last - events.length + 1 + at);
     if (lost === 0) return;
-    this.shared.losses.count += lost;
-    this.shared.meter.lost("store_lost", lost);
+    losses.count += lost;
+    meter.lost("store_lost", lost);
   }
 
   #lose(why: EventLoss, count: number): void {

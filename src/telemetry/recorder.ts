@@ -16,7 +16,7 @@ interface OpenedRecorder {
 
 /** Takes events off the path of whoever sees them and stores them in batches; one for each daemon. */
 export class Recorder {
-  readonly #open = new Set<LeaseRecorder>();
+  readonly #open = new Map<LeaseRecorder, StoreLosses>();
   /** Leases whose last recorder still stores what it had. */
   readonly #endings = new Map<LeaseId, Promise<void>>();
   #heldBytes = 0;
@@ -39,19 +39,25 @@ export class Recorder {
   open(
     stream: StreamRef,
     settings: CaptureSettings,
-    { trace, losses = { count: 0 } }: OpenedRecorder = {},
+    { trace, losses = this.#lossesOf(stream.lease) }: OpenedRecorder = {},
   ): LeaseRecorder {
     // Where a PATCH switches off and on again, what was before is stored before what comes.
     const before = this.#endings.get(stream.lease);
     const recorder = new LeaseRecorder(stream, settings, { ...this.#shared, before, losses });
     recorder.trace = trace;
-    this.#open.add(recorder);
+    this.#open.set(recorder, losses);
     return recorder;
+  }
+
+  /** Whoever tells of a single event goes on from the numbers of those who tell of the same lease here. */
+  #lossesOf(lease: LeaseId): StoreLosses {
+    for (const [{ stream }, losses] of this.#open) if (stream.lease === lease) return losses;
+    return { count: 0, last: 0 };
   }
 
   /** Stores what waits, within a limit. */
   async close(): Promise<void> {
-    await Promise.all([...this.#open].map((recorder) => recorder.close()));
+    await Promise.all([...this.#open.keys()].map((recorder) => recorder.close()));
   }
 
   #closed(recorder: LeaseRecorder, ending: Promise<void> | undefined): void {

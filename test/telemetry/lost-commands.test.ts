@@ -4,10 +4,11 @@ import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.
 import { RedisEventStore } from "../../src/store/telemetry/event-store.js";
 import { BrowserTelemetry, type Capture } from "../../src/telemetry/browser-telemetry.js";
 import { Connections } from "../../src/telemetry/connections.js";
+import { makeTellHolder } from "../../src/telemetry/tell-holder.js";
 import { until } from "../support/browser/chromium-until.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
-import { makeRecorder } from "../support/telemetry/recorder.js";
+import { LossCounts, makeRecorder } from "../support/telemetry/recorder.js";
 
 let server: TestRedis;
 let bed: StoreBed;
@@ -29,11 +30,9 @@ function openClient() {
   const limits = { maxBytes: 2 ** 24, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
   const events = new RedisEventStore(bed.store, { unnamed: bed.project, limits });
   const stream = { browser: newBrowserId(onDemandPartition), lease: newLeaseId() };
-  const telemetry = new BrowserTelemetry({
-    browser: stream.browser,
-    launched: undefined,
-    recorder: makeRecorder(events),
-  });
+  const meter = new LossCounts();
+  const recorder = makeRecorder(events, { meter });
+  const telemetry = new BrowserTelemetry({ browser: stream.browser, launched: undefined, recorder });
   const connections = new Connections(systemClock);
   let capture: Capture | undefined;
   telemetry.watch((now) => {
@@ -42,7 +41,16 @@ function openClient() {
   });
   const at = systemClock.monotonic();
   const client = { id: "c1", lease: stream.lease, protocol: "cdp", arrivedAt: at, openedAt: at } as const;
+  const told = { ...stream, telemetry: { browser: { captcha: { enabled: true } } }, trace: undefined };
   return {
+    meter,
+    tellOfCaptcha: () =>
+      makeTellHolder(recorder)(told, {
+        type: "captcha_solve_result",
+        category: "captcha",
+        source: { kind: "kernel_api" },
+        data: {},
+      }),
     configure: (revision: number, text: string) =>
       telemetry.told(stream.lease, { revision, telemetry: text }),
     open: () => connections.opened(client),
@@ -115,4 +123,43 @@ test("what Redis has lost while a client was there is counted at its end, also w
     // The client's beginning and three commands: which they were, Redis does not say.
     { seq: 7, type: "cdp_disconnect", data: { telemetry_dropped: 4, telemetry_excluded: 0 } },
   ]);
+});
+
+test("what Redis has lost while capture was off is counted once it is on again, and no number is given twice", async () => {
+  const client = openClient();
+  client.configure(1, on);
+  client.open();
+  for (const id of [1, 2, 3]) client.send(id);
+  await client.stored(4);
+  client.configure(2, off);
+  await bed.redis.flushall();
+  client.configure(3, on);
+  client.send(4);
+  client.close();
+  await client.end();
+  await client.stored(6);
+  expect(await client.read()).toMatchObject([
+    { seq: 5, data: { command_id: 4 } },
+    { seq: 6, type: "cdp_disconnect", data: { telemetry_dropped: 4 } },
+  ]);
+  expect(client.meter.lostBy).toEqual({ store_lost: 4 });
+});
+
+test("a single event that the same daemon tells of a lease has no number of one that Redis has lost", async () => {
+  const client = openClient();
+  client.configure(1, on);
+  client.open();
+  for (const id of [1, 2, 3]) client.send(id);
+  await client.stored(4);
+  await bed.redis.flushall();
+  client.tellOfCaptcha();
+  await client.stored(5);
+  await client.knowsOfLost(4);
+  client.close();
+  await client.stored(6);
+  expect(await client.read()).toMatchObject([
+    { seq: 5, type: "captcha_solve_result" },
+    { seq: 6, type: "cdp_disconnect", data: { telemetry_dropped: 4 } },
+  ]);
+  await client.end();
 });
