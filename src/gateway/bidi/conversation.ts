@@ -60,6 +60,7 @@ const mostPending = 10_000;
  */
 export class Conversation implements Pick<MapperEnds, "toClient"> {
   #state: "none" | "starting" | "started" = "none";
+  /** What was sent while the session started, in its order. */
   readonly #early: BidiCommand[] = [];
   #pending = 0;
   #onStarted: (message: Readonly<Record<string, unknown>>) => void = () => {};
@@ -103,7 +104,7 @@ export class Conversation implements Pick<MapperEnds, "toClient"> {
     if (this.#pending >= mostPending)
       return this.#refuse(id, "unknown error", `More than ${mostPending} commands wait for their answers`);
     this.#pending += 1;
-    if (this.#state === "starting") this.#early.push(command);
+    if (this.#state === "starting" || this.#early.length > 0) this.#early.push(command);
     else this.parts.mapper.fromClient(command);
   }
 
@@ -136,9 +137,10 @@ export class Conversation implements Pick<MapperEnds, "toClient"> {
     });
     if (told["type"] === "error") throw new Error(String(told["message"]));
     this.#state = "started";
-    // After whoever waits for the start has answered.
+    // After whoever waits for the start has answered. What comes until then waits behind the others.
     setImmediate(() => {
-      for (const command of this.#early.splice(0)) this.parts.mapper.fromClient(command);
+      for (const command of this.#early) this.parts.mapper.fromClient(command);
+      this.#early.length = 0;
     });
   }
 
