@@ -163,6 +163,7 @@ export class CdpClient implements BridgeClient {
     this.#flow.sent();
   }
 
+  readonly sent = (command: Command): void => this.parts.observed.command(command);
   readonly detached = (session: string): void => this.parts.observed.detached(session);
 
   ended(reason: BridgeEndReason): void {

@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import { newRequestId } from "../../src/base/ids.js";
 import type { ClientObserver } from "../../src/gateway/ports.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
-import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import { connectRaw, type RawCdp, type RawReply } from "../support/gateway/raw-cdp.js";
 import { until } from "../support/browser/chromium-until.js";
 
 let browser: GatewayBrowser;
@@ -56,6 +56,10 @@ const closed = (number: number): Promise<unknown> =>
   until(`client ${number} was told to be gone`, async () =>
     heard.some((line) => line.startsWith(`closed ${number} `)),
   );
+const leave = async (client: RawCdp): Promise<void> => {
+  await client.close();
+  await closed(1);
+};
 const evaluate = (client: RawCdp, session: string): Promise<unknown> => client.evaluate("1", session);
 
 test("commands of several clients are told in their order, each with its session, and no other commands", async () => {
@@ -88,8 +92,7 @@ test("a command within a message is told as itself", async () => {
   const sessionId = String(result?.sessionId);
   const message = JSON.stringify({ id: 77, method: "Input.insertText", params: { text: "xy" } });
   await client.send("Target.sendMessageToTarget", { sessionId, message });
-  await client.close();
-  await closed(1);
+  await leave(client);
   expect(heard.slice(1, -1)).toEqual(['Input.insertText 1 77 session {"text_length":2}']);
 });
 
@@ -109,8 +112,7 @@ test("a long command, which a thread judges, keeps its place among short ones an
     client.send("Page.stopLoading", {}, session),
     client.send("Runtime.evaluate", { expression: `"${text}"` }, session),
   ]);
-  await client.close();
-  await closed(1);
+  await leave(client);
   expect(heard.slice(1, -1)).toEqual([
     "Page.bringToFront 1 3 session {}",
     'Input.insertText 1 4 session {"text_length":100000}',
@@ -128,9 +130,74 @@ test("what does not reach the browser is not told: invalid JSON, refused command
   await client.send("Page.navigate", { url: "file:///etc/passwd" }, session);
   await client.send("DOM.setFileInputFiles", { files: ["/etc/passwd"] }, session);
   await client.send("Target.openDevTools", { targetId: "x" });
-  await client.close();
-  await closed(1);
+  await leave(client);
   expect(heard).toEqual(["opened 1", "closed 1 left"]);
+});
+
+/** Holds the first page, as while a vault writes into it. */
+async function openHeldPage() {
+  const client = await connectRaw(browser.url());
+  const page = await firstPage(client);
+  const session = await client.attach(page);
+  const { bridge } = browser.bed.local(browser.chromium.id);
+  const release = bridge.holds.hold([page]);
+  /** Its answer, and that it has come this far. */
+  const say = async (method: string): Promise<{ readonly answer: Promise<RawReply> }> => {
+    const before = messages;
+    const answer = client.send(method, {}, session);
+    await until("the message has come", async () => messages > before);
+    await new Promise(setImmediate);
+    return { answer };
+  };
+  return { client, page, bridge, release, say };
+}
+
+test("a command that waited for a vault's fill is told when it goes to the browser", async () => {
+  const { client, release, say } = await openHeldPage();
+  const { answer } = await say("Page.bringToFront");
+  expect(heard).toEqual(["opened 1"]);
+  release();
+  expect(heard.slice(1)).toEqual(["Page.bringToFront 1 3 session {}"]);
+  await answer;
+  await leave(client);
+});
+
+test("a command that waited for a vault's fill and is then refused is not told", async () => {
+  const { client, page, bridge, release, say } = await openHeldPage();
+  bridge.filled.add(page, [page], {});
+  const { answer } = await say("Page.captureScreenshot");
+  release();
+  expect((await answer).error?.message).toMatch(/is refused until the page's next navigation/);
+  bridge.filled.remove(page);
+  await leave(client);
+  expect(heard).toEqual(["opened 1", "closed 1 left"]);
+});
+
+test("a command that waited for a vault's fill is not told where its client was cut meanwhile", async () => {
+  const { client, release, say } = await openHeldPage();
+  const { answer } = await say("Page.reload");
+  answer.catch(() => {});
+  await browser.bed.local(browser.chromium.id).activity.cutLease(presentLease(), "released");
+  release();
+  expect(heard).toEqual(["opened 1", "closed 1 cut"]);
+  await client.closed;
+});
+
+test("a command to a page is not told where the page has closed while it waited", async () => {
+  const other = await connectRaw(browser.url());
+  const { result } = await other.send("Target.createTarget", { url: "about:blank" });
+  const page = String(result?.targetId);
+  const client = await connectRaw(browser.url(`/devtools/page/${page}`));
+  const release = browser.bed.local(browser.chromium.id).bridge.holds.hold([page]);
+  const before = messages;
+  client.send("Page.reload").catch(() => {});
+  await until("the message has come", async () => messages > before);
+  await other.send("Target.closeTarget", { targetId: page });
+  await client.closed;
+  release();
+  await leave(other);
+  expect(heard).not.toContain("Page.reload 2 1 root {}");
+  expect(heard).toContain("closed 2 browser");
 });
 
 test("arguments that do not decode reach the browser, and only their method is told", async () => {
@@ -141,8 +208,7 @@ test("arguments that do not decode reach the browser, and only their method is t
     await client.attach(),
   );
   expect(error).toBeDefined();
-  await client.close();
-  await closed(1);
+  await leave(client);
   expect(heard[1]).toMatch(/^Page\.handleJavaScriptDialog 1 /);
 });
 
@@ -158,8 +224,7 @@ test("messages are counted in both directions", async () => {
   await client.send("Browser.getVersion");
   await client.send("Browser.getVersion");
   expect(messages).toBe(4);
-  await client.close();
-  await closed(1);
+  await leave(client);
 });
 
 test("a binary frame ends its client, and is told so", async () => {
@@ -171,8 +236,7 @@ test("a binary frame ends its client, and is told so", async () => {
 
 test("a client whose lease is over is told of before the fence is done", async () => {
   const client = await connectRaw(browser.url());
-  const { activity } = browser.bed.local(browser.chromium.id);
-  await activity.cutLease(browser.bed.lease(browser.chromium.id), "released");
+  await browser.bed.local(browser.chromium.id).activity.cutLease(presentLease(), "released");
   expect(heard).toEqual(["opened 1", "closed 1 cut"]);
   await client.closed;
 });
@@ -192,8 +256,7 @@ test("a client of one page is told when the page is gone", async () => {
   await page.closed;
   await closed(2);
   expect(heard.at(-1)).toBe("closed 2 browser");
-  await client.close();
-  await closed(1);
+  await leave(client);
 });
 
 test("a client that was never let in is not told of", async () => {
@@ -212,8 +275,7 @@ test("who begins to listen while a client is connected hears it from then on", a
   browser.bed.observer = undefined;
   await client.send("Page.stopLoading", {}, session);
   browser.bed.observer = observer;
-  await client.close();
-  await closed(1);
+  await leave(client);
   expect(heard).toEqual(["Page.bringToFront 1 4 session {}", "closed 1 left"]);
 });
 

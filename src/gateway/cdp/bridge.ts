@@ -116,12 +116,12 @@ export class Bridge {
   }
 
   async #detach(root: CdpSession<BridgeClient>): Promise<void> {
+    this.holds.forget(root.owner);
     if (this.#sessions.find(root.id) !== root) return;
     const gone = this.#sessions.remove(root);
     for (const { calls } of gone) for (const id of calls.keys()) this.#calls.take(id);
     this.#shares.forget(root.owner);
     this.#writer.forget(root.owner);
-    this.holds.forget(root.owner);
     await this.#left.end(root, gone);
   }
 
@@ -133,7 +133,8 @@ export class Bridge {
       );
       return false;
     }
-    if (this.holds.keeps(session, command.method, () => void this.#send(root, command))) return true;
+    const sendLater = (): void => void (this.#send(root, command) && root.owner.sent(command));
+    if (this.holds.keeps(session, command.method, sendLater)) return false;
     const body = command.written ?? written(command);
     const refused =
       this.#closed.whyRefused(this.#sessions, session, command) ??

@@ -7,6 +7,8 @@ export type BridgeEndReason = "target_closed" | "browser_gone" | "too_many_sessi
 /** A client, as the bridge sees it. */
 export interface BridgeClient {
   deliver(frame: Frame | string): void;
+  /** A command that had to wait has gone to Chromium after all. */
+  sent(command: Command): void;
   /** A session of the client is over. */
   detached(session: string): void;
   /** The client's root session is over, or has to be; nothing more will come. */
@@ -21,7 +23,7 @@ export type RootTarget = { readonly kind: "browser" } | { readonly kind: "target
 
 /** One client's attachment to the bridge. */
 export interface BridgeConnection {
-  /** False where it did not go to Chromium; the client was told why. */
+  /** False where it has not gone to Chromium: the client was told why, or it waits, and `sent` may follow. */
   send(command: Command): boolean;
   /**
    * Detaches the root session, whereupon Chromium ends what the client attached and disposes its contexts.
