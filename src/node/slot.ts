@@ -12,7 +12,7 @@ import type { ClientObserver, LocalBrowser } from "../gateway/ports.js";
 import type { FlightRecorder } from "../telemetry/flight/flight-recorder.js";
 import type { BrowserTelemetry } from "../telemetry/browser-telemetry.js";
 import { Connections } from "../telemetry/connections.js";
-import { tellOomKills } from "./system-events.js";
+import { lookForLastOomKills, passOverOomKills, tellOomKills } from "./system-events.js";
 import { LeaseUsageCount } from "./usage/lease-usage.js";
 
 interface SlotParts {
@@ -127,10 +127,12 @@ export class Slot implements LocalBrowser {
       (lease) => {
         leaseUsage.begin(lease);
         flight.begins(lease);
+        void passOverOomKills(this);
       },
-      (lease) => {
+      async (lease) => {
         flight.ends(lease);
-        return telemetry.over(lease);
+        await lookForLastOomKills(this);
+        await telemetry.over(lease);
       },
     );
     const { profile_id: id, profile } = template;

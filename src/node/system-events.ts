@@ -78,17 +78,32 @@ function guess(
   return { pid, rss_kb: Math.max(0, Math.round((peakBytes - bytes) / 1024)) };
 }
 
+type Counted = Watched & { readonly chromium: Pick<Chromium, "pid" | "memory"> };
+
 /**
  * Looks for what the kernel has killed in every browser, also where nobody wants to know: a holder who asks
  * later is told of none that was killed before, and of all since.
  */
-export async function lookForOomKills(
-  slots: readonly (Watched & { readonly chromium: Pick<Chromium, "pid" | "memory"> })[],
-): Promise<void> {
+export async function lookForOomKills(slots: readonly Counted[]): Promise<void> {
   for (const slot of slots) {
-    const { chromium: running } = slot;
-    const memory = await running.memory();
-    if (slot.chromium === running) tellOomKills(slot, memory);
+    await lookForLastOomKills(slot);
     await yieldTurn();
   }
+}
+
+/**
+ * The same in one browser, whose lease ends: what was killed by now is told to its holder, and not to the
+ * next. The kernel counts a process before it ends it, so that who has seen a page crash finds it counted.
+ */
+export async function lookForLastOomKills(slot: Counted): Promise<void> {
+  const { chromium: running } = slot;
+  const memory = await running.memory();
+  if (slot.chromium === running) tellOomKills(slot, memory);
+}
+
+/** A lease begins: what was killed before that is told to nobody. */
+export async function passOverOomKills(slot: Counted): Promise<void> {
+  const { chromium: running } = slot;
+  const { outOfMemoryKills: kills = 0 } = (await running.memory()) ?? {};
+  if (slot.chromium === running) slot.oomKills = Math.max(slot.oomKills, kills);
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
+import { type LeaseId, newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { lookForOomKills, tellOomKills } from "../../src/node/system-events.js";
 import { BrowserTelemetry } from "../../src/telemetry/browser-telemetry.js";
 import type { MemoryUse } from "../../src/browser/resources/cgroup-memory.js";
@@ -126,6 +126,70 @@ test("what is killed between the beginning of a lease and the first look after i
   tellOomKills(slot, kill(2));
   await recorder.close();
   expect(killsOf(all())).toEqual([unknownKill(), unknownKill()]);
+});
+
+/** An idle browser of a node, and what its cgroup is said to have counted. */
+async function killedBrowser() {
+  const texts = new Map<string, unknown[]>();
+  const append = async ({ stream: { lease }, events }: EventBatch) => {
+    const told = texts.get(lease) ?? [];
+    texts.set(lease, told);
+    return { last: told.push(...events.map(({ text }) => JSON.parse(text) as unknown)), lost: 0 };
+  };
+  const recorder = makeRecorder({ append });
+  node = await openNodeBed("systemoom", { makeTelemetry: telemetryInto(recorder) });
+  const { slot } = await oneSlot(node);
+  let kills = 0;
+  Object.assign(slot.chromium, { memory: async () => ({ ...held, outOfMemoryKills: kills }) });
+  const begin = (telemetry?: string): LeaseId => {
+    const lease = newLeaseId();
+    slot.activity.begin(lease);
+    if (telemetry !== undefined) slot.captures(lease, { telemetry });
+    return lease;
+  };
+  return {
+    slot,
+    begin,
+    end: (lease: LeaseId) => slot.activity.cutLease(lease, "released"),
+    kill: () => void (kills += 1),
+    /** How many each lease was told of. */
+    told: async (...leases: LeaseId[]) => {
+      await recorder.close();
+      return leases.map((lease) => (texts.get(lease) ?? []).length);
+    },
+  };
+}
+
+test("what is killed just before a lease ends is told to its holder, and not to the next", async () => {
+  const { slot, begin, end, kill, told } = await killedBrowser();
+  const first = begin(system.telemetry);
+  kill();
+  await end(first);
+  const second = begin(system.telemetry);
+  await lookForOomKills([slot]);
+  expect(await told(first, second)).toEqual([1, 0]);
+});
+
+test("what is killed under a holder who does not want to know is not told to the next", async () => {
+  const { slot, begin, end, kill, told } = await killedBrowser();
+  const first = begin();
+  kill();
+  await end(first);
+  const second = begin(system.telemetry);
+  await lookForOomKills([slot]);
+  kill();
+  await lookForOomKills([slot]);
+  expect(await told(first, second)).toEqual([0, 1]);
+});
+
+test("what is killed between two leases is told to neither", async () => {
+  const { slot, begin, end, kill, told } = await killedBrowser();
+  const first = begin(system.telemetry);
+  await end(first);
+  kill();
+  const second = begin(system.telemetry);
+  await lookForOomKills([slot]);
+  expect(await told(first, second)).toEqual([0, 0]);
 });
 
 test("of a killed process it is told what the kernel's log says, also where that lacks one", async () => {
