@@ -20,6 +20,8 @@ interface WatchParts {
   categories(): ReadonlySet<EventCategory>;
   hasClients(): boolean;
   emit(event: SeenEvent): void;
+  /** A target has gone, or is left alone for a while. */
+  left(targetId: string): void;
   onClosed(): void;
 }
 
@@ -250,6 +252,7 @@ export class BrowserWatch {
     for (const target of forgotten) {
       target.gone();
       this.#targets.delete(target.session);
+      this.parts.left(target.targetId);
     }
     return forgotten.map((target) => target.session);
   }

@@ -21,11 +21,17 @@ interface MonitorParts {
   readonly rates?: Rates;
 }
 
+/** Takes what happens in a browser's targets. */
+export interface WatchSink extends EventSink {
+  /** Nothing more is seen of a target, until it is seen anew. */
+  left(targetId: string): void;
+}
+
 /** What is watched, for whom. */
 interface Watched {
   readonly pipe: Pipe;
   readonly lease: LeaseId;
-  readonly sink: EventSink;
+  readonly sink: WatchSink;
   readonly categories: ReadonlySet<EventCategory>;
 }
 
@@ -93,6 +99,7 @@ export class Monitor {
       categories: () => this.#watched?.categories ?? none,
       hasClients: () => this.parts.hasClients(),
       emit: (event) => this.#emit(event),
+      left: (targetId) => this.#watched?.sink.left(targetId),
       onClosed: () => this.#closed(watch),
     });
     this.#watch = watch;

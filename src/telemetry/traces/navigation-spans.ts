@@ -1,6 +1,7 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { childOf } from "../../base/trace-context.js";
-import type { EventCategory, EventSink, LeaseSink, SeenEvent } from "../event.js";
+import type { EventCategory, LeaseSink, SeenEvent } from "../event.js";
+import type { WatchSink } from "../monitor/monitor.js";
 import { wallShift } from "./span.js";
 
 interface Navigation {
@@ -22,7 +23,7 @@ const mostPages = 256;
  * asked for, where that was seen, until it is loaded. So a span says no more than the events of the category
  * `page` do, and is there where they are.
  */
-export class NavigationSpans implements EventSink {
+export class NavigationSpans implements WatchSink {
   readonly #open = new Map<unknown, Navigation>();
   #shift: Millis;
 
@@ -40,6 +41,10 @@ export class NavigationSpans implements EventSink {
   emit(event: SeenEvent): boolean {
     if (event.category === "page" && this.sink.trace && this.sink.wants("page")) this.#see(event);
     return this.sink.emit(event);
+  }
+
+  left(target: string): void {
+    this.#end(target, "left");
   }
 
   /** Nothing more is seen of what is open. */

@@ -40,6 +40,8 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     return send(response, "text/plain", "x".repeat(Number(searchParams.get("bytes"))));
   if (pathname === "/moved") return void response.writeHead(302, { location: "/json" }).end();
   if (pathname === "/denied") return void response.writeHead(403, { "x-remuda-egress": "denied" }).end("no");
+  if (pathname === "/endless")
+    return void response.writeHead(200, { "content-type": "text/html" }).write(page("begun"));
   if (pathname === "/broken") return void request.socket.destroy();
   response.writeHead(404).end();
 }

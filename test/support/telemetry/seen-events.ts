@@ -1,11 +1,14 @@
-import type { EventCategory, EventSink, SeenEvent } from "../../../src/telemetry/event.js";
+import type { EventCategory, SeenEvent } from "../../../src/telemetry/event.js";
+import type { WatchSink } from "../../../src/telemetry/monitor/monitor.js";
 import { until } from "../browser/chromium-until.js";
 
 type Data = SeenEvent["data"];
 
 /** Keeps what it is told, in order. */
-export class SeenEvents implements EventSink {
+export class SeenEvents implements WatchSink {
   readonly all: SeenEvent[] = [];
+  /** Targets that are watched no more. */
+  readonly leftTargets: string[] = [];
 
   wants(_category: EventCategory): boolean {
     return true;
@@ -14,6 +17,10 @@ export class SeenEvents implements EventSink {
   emit(event: SeenEvent): boolean {
     this.all.push(event);
     return true;
+  }
+
+  left(targetId: string): void {
+    this.leftTargets.push(targetId);
   }
 
   of(type: string, holds: (data: Data) => boolean = () => true): SeenEvent[] {

@@ -42,7 +42,7 @@ test("a restart within a session is told: when the watch ended, and when it went
   const next = await launch({});
   await monitor.stop();
   // A new sink is made for it, and what it takes goes to the same lease.
-  const again = { wants: () => true, emit: (event: SeenEvent) => events.emit(event) };
+  const again = { wants: () => true, emit: (event: SeenEvent) => events.emit(event), left() {} };
   await monitor.start({ pipe: next.pipe, lease, sink: again, categories: watched });
   expect(types(events)).toEqual(["monitor_disconnected", "monitor_reconnected"]);
   const [, reconnected] = events.all;

@@ -60,6 +60,18 @@ test("what happens in a page whose address was cut says so", async () => {
   await browser.client.send("Target.closeTarget", { targetId: target });
 });
 
+test("a page that goes before it has loaded is told as left", async () => {
+  await browser.start(["page"]);
+  const { target } = await browser.open(`${site.url}/endless`);
+  const isOf = (data: Readonly<Record<string, unknown>>): boolean =>
+    data["target_id"] === target && String(data["url"]).endsWith("/endless");
+  await events.find("page_navigation", isOf);
+  expect(events.leftTargets).not.toContain(target);
+  await browser.client.send("Target.closeTarget", { targetId: target });
+  await until("its end is told", () => events.leftTargets.includes(target));
+  expect(events.of("page_load", isOf)).toEqual([]);
+});
+
 test("only the categories that are on are told, and they change while it runs", async () => {
   await browser.start(["console"]);
   const { session } = await browser.open(`${site.url}/`);

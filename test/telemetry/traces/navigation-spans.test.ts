@@ -72,6 +72,19 @@ test("a navigation lasts from its document until that is loaded, superseded, cra
   expect(passed).toHaveLength(7);
 });
 
+test("pages that go before they have loaded end their navigations, and keep no span from those that come", () => {
+  for (let number = 1; number <= 256; number += 1) {
+    page("page_navigation", `gone ${number}`, { url: `http://gone/${number}` });
+    watched.left(`gone ${number}`);
+  }
+  watched.left("never seen");
+  page("page_navigation", "t1", { url: "http://a/" });
+  page("page_load", "t1");
+  expect(told()).toHaveLength(257);
+  expect(told()[0]).toEqual(["http://gone/1", "left", 0]);
+  expect(told().at(-1)).toEqual(["http://a/", "loaded", 0]);
+});
+
 test("a navigation begins when its document was asked for, where that was seen, and fails where an error is shown", async () => {
   const startedAt = clock.monotonic();
   await clock.advance(40);
