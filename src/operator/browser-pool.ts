@@ -30,6 +30,8 @@ export const PoolStatus = Type.Object({
   observedGeneration: Count,
   /** The generation whose configuration the pool has. */
   appliedGeneration: Count,
+  /** Stands for what the pool had then in the fields that the resource names. */
+  appliedDigest: Type.Optional(Type.String()),
   poolId: Type.Optional(Type.String()),
   replicas: Count,
   idle: Count,
@@ -59,3 +61,15 @@ export const BrowserPool = Type.Object({
   status: Type.Optional(PoolStatus),
 });
 export type BrowserPool = Readonly<Static<typeof BrowserPool>>;
+
+/** What a watch tells of a resource. */
+export type SeenMetadata = Pick<BrowserPool["metadata"], "name"> & Partial<BrowserPool["metadata"]>;
+
+/**
+ * Two readings of a resource with the same stamp ask for the same. The status is not in it, which operators
+ * write themselves; the annotation is, since it raises no generation.
+ */
+export const stampOf = (seen: SeenMetadata): string => {
+  const { uid, generation, deletionTimestamp, finalizers, annotations } = seen;
+  return JSON.stringify([uid, generation, deletionTimestamp, finalizers, annotations?.[forceAnnotation]]);
+};

@@ -12,7 +12,7 @@ import {
 import { Type } from "typebox";
 import type { Clock, Millis } from "../base/clock.js";
 import { parserOf } from "../base/parser.js";
-import { BrowserPool, browserPools, type PoolStatus } from "./browser-pool.js";
+import { BrowserPool, browserPools, type PoolStatus, type SeenMetadata } from "./browser-pool.js";
 
 /** A node's pod. `cost` is what its annotation says now. */
 export interface NodePod {
@@ -95,17 +95,18 @@ export class Cluster {
   }
 
   /**
-   * Tells the names of resources that change, from that version on. It ends with the connection, in whatever
+   * Tells of resources that change, from that version on. It ends with the connection, in whatever
    * way that ends, and where the server has neither begun nor ended it in time: one that is stopped, or a
    * load balancer before one that is gone, may keep a connection open for ever.
    */
-  async watch(version: string, onChange: (name: string) => void): Promise<void> {
+  async watch(version: string, onChange: (seen: SeenMetadata) => void): Promise<void> {
     const { group, version: apiVersion, plural, namespace } = this.#where;
     const path = `/apis/${group}/${apiVersion}/namespaces/${namespace}/${plural}`;
     const query = { resourceVersion: version, timeoutSeconds: watchMs / 1000, allowWatchBookmarks: true };
     const { stopping, clock, limitMs } = this.options;
-    const told = (_phase: string, object: { metadata?: { name?: string } } | undefined): void => {
-      if (object?.metadata?.name) onChange(object.metadata.name);
+    const told = (_phase: string, object: { metadata?: Partial<SeenMetadata> } | undefined): void => {
+      const { name, ...rest } = object?.metadata ?? {};
+      if (name) onChange({ ...rest, name });
     };
     let end = (): void => {};
     const over = new AbortController();

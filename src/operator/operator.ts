@@ -1,7 +1,7 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { type Log, textOf } from "../base/log.js";
-import type { BrowserPool } from "./browser-pool.js";
+import { type BrowserPool, type SeenMetadata, stampOf } from "./browser-pool.js";
 import { type Cluster, clusterCodeOf } from "./cluster.js";
 
 interface OperatorParts {
@@ -26,6 +26,8 @@ export class Operator {
   readonly #stopping = new AbortController();
   /** Set to true where a resource has changed again meanwhile. */
   readonly #underWay = new Map<string, boolean>();
+  /** What was last seen of each resource, by its name; one that is gone is forgotten with the next list. */
+  #stamps = new Map<string, string>();
   #lastListedAt: Millis | undefined;
   #version = "";
 
@@ -64,7 +66,13 @@ export class Operator {
     this.#lastListedAt = clock.monotonic();
     this.#version = version;
     for (const fault of faults) log.warn({ fault }, "a BrowserPool is not as it has to be");
-    await forEachConcurrently(pools, width, (resource) => this.#reconcile(resource.metadata.name, resource));
+    this.#stamps = new Map(pools.map(({ metadata }) => [metadata.name, stampOf(metadata)]));
+    await forEachConcurrently(pools, width, async (resource) => {
+      const { metadata } = resource;
+      // What the watch has told of since it was listed is seen to already, and by what it is now.
+      if (this.#stamps.get(metadata.name) === stampOf(metadata))
+        await this.#reconcile(metadata.name, resource);
+    });
   }
 
   async #watch(): Promise<void> {
@@ -73,7 +81,7 @@ export class Operator {
     while (!this.#stopping.signal.aborted) {
       const startedAt = clock.monotonic();
       try {
-        await cluster.watch(this.#version, (name) => void this.#reconcile(name));
+        await cluster.watch(this.#version, (seen) => this.#hear(seen));
       } catch (error) {
         log.debug({ error: textOf(error) }, "watch of BrowserPools ended");
       }
@@ -81,6 +89,17 @@ export class Operator {
       await pause(clock, waitMs * (0.5 + random()), this.#stopping.signal);
       waitMs = Math.min(2 * waitMs, backoffMs.most);
     }
+  }
+
+  /**
+   * A status is told of as well, and each look at a busy pool gives it another: it would be the next look's
+   * reason, without end.
+   */
+  #hear(seen: SeenMetadata): void {
+    const stamp = stampOf(seen);
+    if (this.#stamps.get(seen.name) === stamp) return;
+    this.#stamps.set(seen.name, stamp);
+    void this.#reconcile(seen.name);
   }
 
   /** What was read is used once; a repeat, and whoever was only told a name, reads it anew. */

@@ -13,6 +13,8 @@ export interface RemotePool {
   readonly waiting: number;
   /** All that count towards its size. */
   readonly existing: number;
+  /** All that the API shows of it. */
+  readonly configuration: Readonly<Record<string, unknown>>;
   readonly fill?: { readonly reason: string; readonly lastError?: string };
 }
 
@@ -86,6 +88,7 @@ function remotePool(given: unknown): RemotePool {
     launching,
     waiting: pool.waiting_count,
     existing: idle + leased + pool.resetting_count,
+    configuration: pool.browser_pool_config,
     ...(fill && {
       fill: { reason: fill.reason, ...(fill.last_error !== undefined && { lastError: fill.last_error }) },
     }),

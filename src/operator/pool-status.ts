@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { timestampOf, type Millis } from "../base/clock.js";
 import type { BrowserPool, Condition, PoolStatus } from "./browser-pool.js";
@@ -94,14 +95,51 @@ const poolFields = (pool: RemotePool | undefined): PoolStatus =>
       }
     : {};
 
+const sorted = (_key: string, value: unknown): unknown =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)))
+    : value;
+
+/** Stands for what a pool has in the fields that the resource names, in whatever order the API gives them. */
+function digestOf({ spec: { pool: named = {} } }: BrowserPool, { configuration }: RemotePool): string {
+  const had = Object.entries(configuration).filter(([field]) => Object.hasOwn(named, field));
+  return createHash("sha256")
+    .update(JSON.stringify(Object.fromEntries(had), sorted))
+    .digest("base64url");
+}
+
+/**
+ * Whether a pool is what was made of this generation, and has kept it: somebody may have made another in its
+ * place or changed it, and a Redis that has failed over may have an earlier configuration of it.
+ */
+export const isApplied = (resource: BrowserPool, pool: RemotePool): boolean =>
+  resource.status?.appliedGeneration === resource.metadata.generation &&
+  resource.status.poolId === pool.id &&
+  resource.status.appliedDigest === digestOf(resource, pool) &&
+  pool.size === resource.spec.replicas;
+
+/** A generation that the API refuses is no longer what the pool has, even if it was. */
+function appliedFields(resource: BrowserPool, outcome: Outcome): PoolStatus {
+  const { status: before = {}, metadata } = resource;
+  if (outcome.kind === "there")
+    return { appliedGeneration: metadata.generation, appliedDigest: digestOf(resource, outcome.pool) };
+  const { appliedGeneration, appliedDigest } = before;
+  if (outcome.kind === "refused" && appliedGeneration === metadata.generation) return {};
+  return {
+    ...(appliedGeneration !== undefined && { appliedGeneration }),
+    ...(appliedDigest !== undefined && { appliedDigest }),
+  };
+}
+
 /** The status that a resource is to have, or undefined where it has it already. */
 export function nextStatus(resource: BrowserPool, outcome: Outcome, now: Millis): PoolStatus | undefined {
   const { status: before = {}, metadata } = resource;
+  const { appliedGeneration: _generation, appliedDigest: _digest, ...kept } = before;
   const next: PoolStatus = {
-    ...before,
+    ...kept,
+    ...appliedFields(resource, outcome),
     ...poolFields("pool" in outcome ? outcome.pool : undefined),
     observedGeneration: metadata.generation,
-    ...(outcome.kind === "there" && { appliedGeneration: metadata.generation }),
     replicas: ("pool" in outcome ? outcome.pool?.existing : before.replicas) ?? 0,
     selector: selectorOf(resource),
     conditions: conditionsOf(resource, truthsOf(outcome), now),

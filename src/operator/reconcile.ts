@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.js";
 import { type BrowserPool, finalizer, forceAnnotation } from "./browser-pool.js";
 import type { Cluster } from "./cluster.js";
 import { ApiRefusal, ApiUnavailable, type PoolApi, type RemotePool } from "./pool-api.js";
-import { nextStatus, type Outcome } from "./pool-status.js";
+import { isApplied, nextStatus, type Outcome } from "./pool-status.js";
 
 interface ReconcileParts {
   readonly cluster: Pick<Cluster, "find" | "setFinalizers" | "applyStatus">;
@@ -52,11 +52,10 @@ async function outcomeOf<Result>(work: () => Promise<Result>): Promise<Result | 
  * Creates what is absent and changes what differs; a pool of that name that was there before is taken over.
  */
 async function settle(parts: ReconcileParts, resource: BrowserPool): Promise<Outcome | undefined> {
-  const { name, generation } = resource.metadata;
-  const { spec, status } = resource;
+  const { metadata, spec } = resource;
+  const { name } = metadata;
   const found = await parts.api.find(name);
-  if (found && status?.appliedGeneration === generation && found.size === spec.replicas)
-    return { kind: "there", pool: found };
+  if (found && isApplied(resource, found)) return { kind: "there", pool: found };
   if (!(await isUnchanged(parts, resource))) return undefined;
   const wanted = { ...spec.pool, size: spec.replicas };
   return found ? await change(parts.api, { name, wanted, found }) : await create(parts, resource, wanted);

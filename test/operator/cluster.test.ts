@@ -66,7 +66,7 @@ test("a watch that its server neither ends nor tells anything by is given up, an
   });
   let tell = (_name: string): void => {};
   const told = new Promise<string>((resolve) => (tell = resolve));
-  const watch = cluster.watch("1", (name) => tell(name));
+  const watch = cluster.watch("1", ({ name }) => tell(name));
   const given = expect(watch).rejects.toThrow("not ended in 245000 ms");
   const closed = once(await asked, "close");
   expect(await told).toBe("agents");

@@ -61,6 +61,17 @@ async function begin(replicas: number) {
 const acquire = async (control: DaemonProcess): Promise<Lease> =>
   (await control.call("POST /browser_pools/agents/acquire", { acquire_timeout_seconds: 60 })).body as Lease;
 
+/** How often the pool was changed, or its change was refused. */
+async function changesOf(control: DaemonProcess): Promise<number> {
+  const day = 86_400_000;
+  const range = [Date.now() - day, Date.now() + day].map((at) => new Date(at).toISOString());
+  const { status, body } = await control.call(
+    `GET /audit-logs?start=${range[0]}&end=${range[1]}&method=PATCH&limit=100`,
+  );
+  expect(status).toBe(200);
+  return (body as readonly object[]).length;
+}
+
 test("a pool of a control and a node is made, scaled, refused a change, changed and lent from, and its status and the pod's cost say so", async () => {
   const { control, poolId } = await begin(1);
   expect(await control.call("GET /browser_pools/agents")).toMatchObject({ body: { id: poolId } });
@@ -83,6 +94,13 @@ test("a pool of a control and a node is made, scaled, refused a change, changed 
     body: { id: poolId, browser_pool_config: { timeout_seconds: 900, viewport } },
   });
 
+  expect((await control.call("PATCH /browser_pools/agents", { timeout_seconds: 300 })).status).toBe(200);
+  await eventually(async () =>
+    expect(await control.call("GET /browser_pools/agents")).toMatchObject({
+      body: { browser_pool_config: { timeout_seconds: 900, viewport } },
+    }),
+  );
+
   const lease = await acquire(control);
   const client = await connectRaw(lease.cdp_ws_url);
   expect(await client.evaluate("6 * 7", await client.attach())).toBe(42);
@@ -90,12 +108,15 @@ test("a pool of a control and a node is made, scaled, refused a change, changed 
     expect(statusOf()).toMatchObject({ replicas: 2, idle: 1, leased: 1 });
     expect(cost()).toBe("1000010");
   });
+  const changed = await changesOf(control);
   await client.close();
   await control.call("POST /browser_pools/agents/release", { session_id: lease.session_id });
   await eventually(() => {
     expect(statusOf()).toMatchObject({ replicas: 2, idle: 2, leased: 0 });
     expect(cost()).toBe("0");
   });
+  // What each of these rounds read of the pool was what it had been given.
+  expect(await changesOf(control)).toBe(changed);
 });
 
 test("a pool outlives its control, is made again where somebody deletes it, and goes with its resource and last lease", async () => {

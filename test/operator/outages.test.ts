@@ -42,6 +42,8 @@ async function operate(settings: object = {}, place: Place = { cluster, pools })
 const eventually = (what: () => void | Promise<void>): Promise<void> =>
   vi.waitFor(what, { timeout: 60_000, interval: 20 });
 const statusOf = (name: string) => cluster.resources.get(name)?.status;
+const conditionOf = (name: string, type: string) =>
+  (statusOf(name)?.["conditions"] as { type: string }[] | undefined)?.find((each) => each.type === type);
 const deletions = (): readonly string[] => pools.asked.filter((each) => each.startsWith("DELETE"));
 const isReady = (operator: RunningOperator, status: number): Promise<void> =>
   eventually(async () => expect(await operator.readiness()).toBe(status));
@@ -134,6 +136,15 @@ describe("an API server of Kubernetes", () => {
   );
 });
 
+test("a resource is Unknown while the API is away", async () => {
+  pools.refuse = { status: 503, code: "store_unavailable", message: "Redis does not answer" };
+  cluster.put("agents", { replicas: 3 });
+  await operate();
+  await eventually(() =>
+    expect(conditionOf("agents", "Ready")).toMatchObject({ status: "Unknown", reason: "ApiUnavailable" }),
+  );
+});
+
 describe("an operator that is late", () => {
   /** Holds up what the operator asks of Remuda's API until the result is called. */
   function holdUp(what: (asked: string) => boolean): { reached: Promise<void>; goOn: () => void } {
@@ -165,6 +176,35 @@ describe("an operator that is late", () => {
     expect(pools.sizes).not.toContain(3);
   });
 
+  test("with a resource as it was listed does not tell of what that was since it has told of what it is", async () => {
+    const others = [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `other-${number}`);
+    for (const name of [...others, "agents"]) cluster.put(name, { replicas: 3 });
+    await operate(unhurried);
+    for (const name of [...others, "agents"])
+      await eventually(() => expect(statusOf(name)).toMatchObject({ appliedGeneration: 1 }));
+    await eventually(() => expect(cluster.watching).toBe(1));
+    let goOn = (): void => {};
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const waiting = new Set<string>();
+    pools.before = (asked) => {
+      if (!asked.startsWith("GET /browser_pools/other-")) return undefined;
+      waiting.add(asked);
+      return held;
+    };
+    // So many are reconciled at once: the last one of the list waits.
+    await eventually(() => expect(waiting.size).toBe(8));
+    cluster.put("agents", { replicas: 3, pool: { headless: true } });
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ appliedGeneration: 2 }));
+    const lent = pools.pools.get("agents");
+    if (lent) lent.leased = 1;
+    goOn();
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ observedGeneration: 2, leased: 1 }));
+    const told = cluster.asked.filter(({ path }) => path.endsWith("/agents/status"));
+    expect(told.map(({ body }) => body?.["status"])).toMatchObject(
+      [1, 2, 2].map((observedGeneration) => ({ observedGeneration })),
+    );
+  });
+
   test("with a deletion leaves a pool of the same name that has been made for another resource since", async () => {
     await operate(unhurried);
     await makeTwo();
@@ -192,5 +232,48 @@ describe("an operator that is late", () => {
     goOn();
     await eventually(() => expect(deletions()).toEqual(["DELETE /browser_pools/id-of-agents"]));
     await eventually(() => expect(pools.pools.size).toBe(0));
+  });
+});
+
+describe("a resource whose pool is not as it was made", () => {
+  test("gives its configuration to a pool that somebody has made in the place of its own", async () => {
+    cluster.put("agents", { replicas: 3, pool: { headless: true } });
+    await operate();
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ poolId: "id-of-agents" }));
+    const body = { name: "agents", size: 3, timeout_seconds: 60 };
+    pools.pools.set("agents", { id: "id-of-another", size: 3, leased: 0, body });
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ poolId: "id-of-another" }));
+    expect(pools.pools.get("agents")?.body).toEqual({ ...body, headless: true });
+  });
+
+  test("gives its pool back the configuration that a failover of Redis, or somebody, has taken from it", async () => {
+    cluster.put("agents", { replicas: 3, pool: { headless: true, viewport: { width: 800, height: 600 } } });
+    await operate();
+    await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));
+    const pool = pools.pools.get("agents");
+    if (pool) pool.body = { ...pool.body, viewport: { width: 1024, height: 768 } };
+    await eventually(() =>
+      expect(pools.pools.get("agents")?.body["viewport"]).toEqual({ width: 800, height: 600 }),
+    );
+    // What the resource does not name is left to others.
+    const changes = (): number => pools.sizes.length;
+    const before = changes();
+    const asked = pools.asked.length;
+    if (pool) pool.body = { ...pool.body, timeout_seconds: 60, viewport: { height: 600, width: 800 } };
+    await eventually(() => expect(pools.asked.length).toBeGreaterThan(asked + 6));
+    expect(changes()).toBe(before);
+  });
+
+  test("says nothing of a generation that the API no longer takes for its pool", async () => {
+    cluster.put("agents", { replicas: 3, pool: { headless: true } });
+    await operate();
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ appliedGeneration: 1 }));
+    pools.refuseChanges = { status: 400, code: "bad_request", message: "There is no proxy p" };
+    pools.pools.set("agents", { id: "id-of-another", size: 3, leased: 0, body: { name: "agents", size: 3 } });
+    await eventually(() => expect(conditionOf("agents", "Degraded")).toMatchObject({ reason: "Refused" }));
+    expect(statusOf("agents")).not.toHaveProperty("appliedGeneration");
+    pools.refuseChanges = undefined;
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ appliedGeneration: 1 }));
+    expect(pools.pools.get("agents")?.body).toMatchObject({ headless: true });
   });
 });

@@ -33,6 +33,8 @@ export class TestPools {
   readonly #keys = new Map<string, string>();
   /** Answers instead of it. */
   refuse: { status: number; code: string; message: string } | undefined;
+  /** Answers what would change a pool. */
+  refuseChanges: { status: number; code: string; message: string } | undefined;
 
   private constructor(private readonly server: ReturnType<typeof createServer>) {}
 
@@ -74,6 +76,7 @@ export class TestPools {
     if (method === "POST") return this.#create(String(body["name"]), body, key);
     const name = this.#nameOf(url.split("/")[2] ?? "");
     const found = this.pools.get(name);
+    if (method === "PATCH" && this.refuseChanges) return [this.refuseChanges.status, this.refuseChanges];
     if (method === "PATCH" && found) {
       found.size = Number(body["size"]);
       this.sizes.push(found.size);
@@ -126,7 +129,7 @@ export class TestPools {
         launching_count: 0,
         resetting_count: 0,
         waiting_count: 0,
-        browser_pool_config: { size: pool.size },
+        browser_pool_config: { ...pool.body, size: pool.size },
       },
     ];
   }
