@@ -1,14 +1,14 @@
 import type { Millis } from "../base/clock.js";
 import type { Seal } from "../base/crypto/seal.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import type { BrowserId, LeaseId } from "../base/ids.js";
+import { type BrowserId, type LeaseId, newRequestId, partitionOf } from "../base/ids.js";
 import type { LeasedBrowser } from "../pool/browser.js";
 import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import { fillOwner, type PageFillOutcome, pageFillOutcomeParser } from "../spec/page-fill.js";
 
 interface Ports {
-  readonly poolStore: Pick<PoolStore, "findBrowser">;
+  readonly poolStore: Pick<PoolStore, "touch">;
   /** Whoever can put messages into Redis has nothing filled by that. */
   readonly seal: Pick<Seal, "close">;
   askNode(browser: LeasedBrowser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
@@ -66,16 +66,22 @@ export const makeChangePasskey =
     }
   };
 
-/** Asks the node of a browser that the lease still has, once, with the order sealed for both. */
+/**
+ * Asks the node of a browser that the lease still has, once, with the order sealed for both. The lease says
+ * before that the browser is touched: its release then cuts what is under way, and resets the browser, also
+ * where no client has ever come.
+ */
 async function askNodeOf(
   { poolStore, seal, askNode }: Ports,
-  { browser: id, lease, order }: PasskeyQuestion,
+  { browser, lease, order }: PasskeyQuestion,
   { kind, limitMs }: { readonly kind: "fill" | "passkey"; readonly limitMs: Millis },
 ): Promise<Exclude<NodeReply, { kind: "failed" }> | Refusal> {
-  const browser = (await poolStore.findBrowser(id))?.browser;
-  if (browser?.state !== "leased" || browser.lease.id !== lease) return refusal("browser_not_found");
-  const sealed = seal.close(order, fillOwner(id, lease));
-  const reply = await askNode(browser, { kind, sealed }, limitMs);
+  const change = { set: {}, clear: [], touched: true };
+  const ask = { browser, lease, change, request: newRequestId() };
+  const found = await poolStore.touch(partitionOf(browser), ask);
+  if (found.kind !== "touched") return refusal("browser_not_found");
+  const sealed = seal.close(order, fillOwner(browser, lease));
+  const reply = await askNode(found.browser, { kind, sealed }, limitMs);
   if (reply.kind !== "failed") return reply;
   return refusal(reply.code ?? "browser_gone", reply.text === undefined ? {} : { message: reply.text });
 }

@@ -6,6 +6,7 @@ import { type Log, textOf } from "../base/log.js";
 import type { PasskeyCredential } from "../browser/passkeys/page-authenticators.js";
 import { failed, succeeded, type CommandResult } from "../gateway/relay/command-result.js";
 import { fillOwner } from "../spec/page-fill.js";
+import { runExclusively } from "./exclusive.js";
 import type { Slot } from "./slot.js";
 
 /** What a browser is to have from now on; without a passkey it has none, or the first that a page makes. */
@@ -42,7 +43,7 @@ export class ArmedPasskeys {
     const opened = await this.ports.openPasskey(order.text.reveal());
     if (opened.kind === "refused") return failed(opened.message, opened.code);
     const added = (made: PasskeyCredential): void => void this.#keep(slot, order.text.reveal(), made);
-    return await slot.inTurn(() => this.#change(slot, lease, { ...opened.value, added }));
+    return await runExclusively(slot, lease, () => this.#change(slot, lease, { ...opened.value, added }));
   }
 
   async #keep(slot: Slot, order: string, made: PasskeyCredential): Promise<void> {
@@ -61,26 +62,29 @@ export class ArmedPasskeys {
   ): Promise<CommandResult> {
     await this.#armed.get(slot)?.();
     if (!credential && !isRegistering) return succeeded;
-    let disarm = async (): Promise<void> => {};
-    const cut = (): Promise<void> => disarm();
-    const visit = slot.activity.enter(lease, { cut, interrupt: cut });
-    if (!visit) return failed("The lease is over", "browser_gone");
     const { bridge, chromium } = slot;
-    let take = async (): Promise<void> => {};
+    let end = async (): Promise<void> => {};
+    let ended: Promise<void> | undefined;
+    const disarm = (): Promise<void> => (ended ??= end());
+    const visit = slot.activity.enter(lease, { cut: disarm, interrupt: disarm });
+    if (!visit) return failed("The lease is over", "browser_gone");
+    let arming: Promise<() => Promise<void>> | undefined;
     const cancel = this.ports.clock.after(forMs, () => void disarm());
-    disarm = async () => {
-      disarm = async () => {};
+    end = async () => {
       cancel();
-      this.#armed.delete(slot);
-      await take();
+      // It may end while its pages are being given it: then it is taken from them once they have it.
+      const take = await arming?.catch(() => {});
+      await take?.();
       bridge.filled.isArmed = false;
+      this.#armed.delete(slot);
       visit.end();
     };
-    this.#armed.set(slot, () => disarm());
+    this.#armed.set(slot, disarm);
     // Nobody may add an authenticator of its own beside it, nor read the key.
     bridge.filled.isArmed = true;
     try {
-      take = await chromium.armPasskey(credential, { added, usedUp: () => void disarm() });
+      arming = chromium.armPasskey(credential, { added, usedUp: () => void disarm() });
+      await arming;
       return succeeded;
     } catch (error) {
       this.ports.log.info({ browser: slot.id, lease, error: textOf(error) }, "passkey not armed");

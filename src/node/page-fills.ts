@@ -24,7 +24,8 @@ export class PageFills {
       return failed("The order was sealed with another key, or for another lease", "secret_unreadable");
     const opened = await this.ports.openFill(order.text.reveal());
     if (opened.kind === "refused") return failed(opened.message, opened.code);
-    const outcome = await runAsVisitor(slot, lease, async (signal) => {
+    const outcome = await runAsVisitor(slot, lease, async (signal, visit) => {
+      if (!visit.confirm()) return undefined;
       await slot.restarting;
       const around = opened.value.protect_filled ? protecting(slot) : holding(slot);
       try {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { Seal } from "../../src/base/crypto/seal.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { newLeaseId } from "../../src/base/ids.js";
-import { type FillPage, makeFillPage } from "../../src/lease/fill-page.js";
+import { type FillPage, makeChangePasskey, makeFillPage } from "../../src/lease/fill-page.js";
 import type { NodeReply, NodeRequest } from "../../src/pool/ports/messages.js";
 import { fillOwner } from "../../src/spec/page-fill.js";
 import { type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
@@ -27,10 +27,10 @@ const answering = (reply: NodeReply): FillPage =>
     },
   });
 
-async function question(): Promise<Parameters<FillPage>[0] & { lent: Held }> {
+async function question(): Promise<Parameters<FillPage>[0] & { lent: Held; pool: PoolBed }> {
   const pool = await PoolBed.filled(control.bed, { size: 1 });
   const lent = await pool.lend();
-  return { browser: lent.id, lease: lent.lease, order: "an order", fields: 2, timeoutMs: 1000, lent };
+  return { browser: lent.id, lease: lent.lease, order: "an order", fields: 2, timeoutMs: 1000, lent, pool };
 }
 
 test("the node is sent the order sealed for its lease, and what it answers is the outcome", async () => {
@@ -78,3 +78,23 @@ test("what the node refuses is refused with its code, and another lease's browse
   });
   expect(asked.length).toBe(before);
 });
+
+test.each(["fill", "passkey"])(
+  "a browser that was asked for a %s is reset at its release, though no client has come and no answer",
+  async (kind) => {
+    const { pool, lent, ...given } = await question();
+    const states: string[] = [];
+    const ports = {
+      poolStore: control.bed.poolStore,
+      seal,
+      async askNode(): Promise<NodeReply> {
+        // The lease may be released while its node is being asked.
+        expect(await pool.release(lent)).toBe("released");
+        states.push(await pool.state(lent.id));
+        return { kind: "silent" };
+      },
+    };
+    await (kind === "fill" ? makeFillPage(ports)(given) : makeChangePasskey(ports)(given));
+    expect(states).toEqual(["resetting"]);
+  },
+);

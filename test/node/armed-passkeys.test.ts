@@ -90,3 +90,22 @@ test("it goes with its lease, and is given for no other", async () => {
   await slot.activity.cutLease(lease, "released");
   expect(isArmed(slot)).toBe(false);
 });
+
+test("one whose lease ends while its pages are being given it is taken from them all the same", async () => {
+  const { bed, slot, lease } = await lent();
+  const { chromium } = slot;
+  const arm = chromium.armPasskey.bind(chromium);
+  let cut: Promise<void> | undefined;
+  let taken = 0;
+  chromium.armPasskey = async (...given) => {
+    const take = await arm(...given);
+    cut = slot.activity.cutLease(lease, "released");
+    return async () => {
+      await take();
+      taken += 1;
+    };
+  };
+  await ask({ bed, slot, lease }, { credential: credential(), forMs: 60_000 });
+  await cut;
+  expect([taken, isArmed(slot)]).toEqual([1, false]);
+});

@@ -118,10 +118,10 @@ test("with protect_filled the page is filled and not read back, until it shows a
 });
 
 test("an acquire may ask for protect_filled of a pool that has it not, for its lease alone", async () => {
-  const pool = { name: "logins", size: 1, headless: true, vaults: [{ name: "logins" }] };
-  expect((await daemon.call("POST /browser_pools", pool)).status).toBe(201);
+  await daemon.makePool({ name: "logins", vaults: [{ name: "logins" }] });
   const acquired = async (body: object): Promise<unknown> => {
-    const lease = await daemon.call("POST /browser_pools/logins/acquire", body);
+    const asked = { acquire_timeout_seconds: 30, ...body };
+    const lease = await daemon.call("POST /browser_pools/logins/acquire", asked);
     expect(lease).toMatchObject({ status: 200 });
     const connected = await playwright.connectOverCDP(String(lease.body.cdp_ws_url));
     const page = connected.contexts()[0]?.pages()[0];
@@ -138,4 +138,28 @@ test("an acquire may ask for protect_filled of a pool that has it not, for its l
     told: true,
   });
   expect(await acquired({})).toEqual({ read: "secret-2", told: undefined });
+});
+
+test("what a fill has left is reset for the next holder, though no client came under its lease", async () => {
+  const name = "unopened";
+  const start_url = `${site.here}/`;
+  const pool = { name, start_url, reset_on_release: "state", vaults: [{ name: "logins" }] };
+  await daemon.makePool(pool);
+  const acquire = async () => {
+    const { body } = await daemon.call(`POST /browser_pools/${name}/acquire`, {
+      acquire_timeout_seconds: 30,
+    });
+    return body;
+  };
+  const { session_id, lease_id } = await acquire();
+  expect(await fill(String(session_id))).toMatchObject({ body: { status: "completed" } });
+  await daemon.call(`POST /browser_pools/${name}/release`, { session_id, lease_id });
+  const next = await acquire();
+  expect(next.session_id).toBe(session_id);
+  const connected = await playwright.connectOverCDP(String(next.cdp_ws_url));
+  const pages = connected.contexts()[0]?.pages() ?? [];
+  expect(pages).toHaveLength(1);
+  await pages[0]?.waitForURL(start_url);
+  expect(await pages[0]?.inputValue("#password")).toBe("");
+  await connected.close();
 });
