@@ -59,7 +59,8 @@ export const searchedTexts = (entry: Entry): readonly string[] => [
  * The most time between the receipt of a request and the position of its entry; what waits longer for the
  * store is lost. A request is answered within little more than an hour, which is the most that settings let
  * it wait for a browser or take for an upload; a slow reader of the answer does not put off its entry
- * (http/audit.ts).
+ * (http/audit.ts). Only the entry of a change whose control has died may come later, and readers are told by
+ * how much (`aheadMs`).
  */
 export const longestMs: Millis = 7_200_000;
 

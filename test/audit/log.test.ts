@@ -112,6 +112,22 @@ onBoth("the audit log", ({ bed: stores }) => {
       { segmentEntries: 100 },
     ));
 
+  test("the entry of a killed control's change is in the range of its request, however late it is made, sealed too", () =>
+    withLog(async (bed) => {
+      const hours = (count: number): number => (count * longestMs) / 2;
+      const entry = newEntry({ path: "/org/api_keys", method: "POST", status: 0, receivedAt: 0 });
+      await bed.audit.noteIntent({ id: "killed", entry, sentAt: hours(3) });
+      await bed.appendPaths(["/now"]);
+      expect(await bed.audit.settleIntents(0)).toBe(1);
+      const now = Date.now();
+      const then = { start: now - hours(4), end: now - hours(2.5) };
+      expect(pathsOf(await bed.all(then))).toEqual(["/org/api_keys"]);
+      await bed.seal();
+      expect((await bed.audit.size()).entries).toBe(0);
+      expect(pathsOf(await bed.all(then))).toEqual(["/org/api_keys"]);
+      expect(pathsOf(await bed.all({ start: now - hours(2.5), end: now - hours(1) }))).toEqual([]);
+    }));
+
   test("ranges before and after all that can be recorded are empty", () =>
     withLog(async (bed) => {
       await bed.appendPaths(paths(2));

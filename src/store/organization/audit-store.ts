@@ -2,6 +2,7 @@ import type { AuditStore, EntryBatch, Intent, LogManifest } from "../../audit/au
 import {
   type Entry,
   instantOf,
+  longestMs,
   type NewEntry,
   type Position,
   positionAt,
@@ -32,7 +33,7 @@ export class RedisAuditStore implements AuditStore {
       return `${ageOf(entry, sentAt)} ${rowOf(entry)}`;
     });
     const intents = entries.flatMap(({ intent }) => intent ?? []).join(" ");
-    const args = { number, entries: lines.join("\n"), intents, mostBytes: this.mostBytes };
+    const args = { number, entries: lines.join("\n"), intents, mostBytes: this.mostBytes, longestMs };
     const keyOf = (key: string): string => (key === "auditWriter" ? auditWriterKey(writer) : keyOfPart(key));
     return (await this.store.run("append-entries", keyOf, args)).kind;
   }
@@ -44,7 +45,8 @@ export class RedisAuditStore implements AuditStore {
   }
 
   async settleIntents(silentMs: Millis): Promise<number> {
-    return Number((await this.store.run("settle-intents", keyOfPart, { silentMs })).payload);
+    const args = { silentMs, longestMs };
+    return Number((await this.store.run("settle-intents", keyOfPart, args)).payload);
   }
 
   async newest(before: Position, since: Millis, most: number): Promise<readonly Entry[]> {

@@ -1,7 +1,7 @@
 -- append-entries: put a batch of entries at the end of the audit log, in their order; a batch that was taken
 -- before changes nothing.
 -- KEYS  auditStream auditState auditWriter auditIntents
--- ARGV  number entries intents mostBytes
+-- ARGV  number entries intents mostBytes longestMs
 -- REPLY appended, full (nothing of it was taken)
 -- `entries`: a line for each, with the request's age in ms, a space, and the row that is kept as it is.
 -- `intents`: ids of those that are carried out with these entries, with spaces between.
@@ -14,7 +14,7 @@ if tonumber(redis.call("GET", K.auditWriter) or 0) >= tonumber(A.number) then re
 if isFull(A.mostBytes) then return plain("full") end
 local entries = {}
 for age, row in A.entries:gmatch("(%d+) ([^\n]+)") do table.insert(entries, { at = now - age, row = row }) end
-addEntries(entries)
+addEntries(entries, A.longestMs)
 for id in A.intents:gmatch("%S+") do redis.call("HDEL", K.auditIntents, id) end
 redis.call("SET", K.auditWriter, A.number, "PX", writerMs)
 return plain("appended")

@@ -1,6 +1,6 @@
 -- settle-intents: make entries of intents of which nothing was heard for long, also where the log is full.
 -- KEYS  auditStream auditState auditIntents
--- ARGV  silentMs
+-- ARGV  silentMs longestMs
 -- REPLY settled (how many)
 --- @include base
 --- @include organization/audit-stream
@@ -13,6 +13,6 @@ for index = 1, #intents, 2 do
   end
 end
 table.sort(entries, function(one, other) return one.at < other.at end)
-addEntries(entries)
+addEntries(entries, A.longestMs)
 for _, entry in ipairs(entries) do redis.call("HDEL", K.auditIntents, entry.id) end
 return plain("settled", tostring(#entries))
