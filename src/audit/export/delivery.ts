@@ -81,7 +81,6 @@ class Run {
     const { clock } = this.ports;
     const until = clock.monotonic() + runMs;
     try {
-      await this.#skipForgotten();
       let isMore = true;
       while (isMore && !this.stopping.aborted && clock.monotonic() < until)
         isMore = await this.#deliverNext(newest);
@@ -93,6 +92,9 @@ class Run {
   /** Whether there may be more to do. */
   async #deliverNext(newest: Position): Promise<boolean> {
     const chunk = await this.#chunk(newest);
+    // Retention takes entries at any time. After the chunk, which may begin beyond what it has taken.
+    const { forgotten } = await this.ports.entries.store.manifest();
+    if (forgotten !== undefined && forgotten > this.#cursor) return await this.#skip(forgotten);
     const { last } = chunk;
     if (last === undefined) {
       if (this.#cursor < newest) await this.#move(newest, "nothing");
@@ -126,17 +128,17 @@ class Run {
     return true;
   }
 
-  async #skipForgotten(): Promise<void> {
-    const { entries, meter, log } = this.ports;
-    const { forgotten } = await entries.store.manifest();
-    if (forgotten === undefined || this.#cursor >= forgotten) return;
+  /** False where it is not to be delivered to any more, or is another one now. */
+  async #skip(forgotten: Position): Promise<boolean> {
+    const { meter, log } = this.ports;
     const { id } = this.destination;
-    if (!(await this.#move(forgotten, { lost: tooLate }))) return;
+    if (!(await this.#move(forgotten, { lost: tooLate }))) return false;
     meter.gap();
     log.warn(
       { destination: id, through: forgotten },
       "audit entries were forgotten before they were exported",
     );
+    return true;
   }
 
   async #move(to: Position, how: Parameters<DestinationStore["move"]>[2]): Promise<boolean> {

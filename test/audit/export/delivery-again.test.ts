@@ -123,3 +123,30 @@ test("what retention has taken before it was delivered is told as lost, and the 
     },
     { logOf: { keepMs: 3 * hourMs, hotMs: 0 } },
   ));
+
+test("what retention takes while a delivery is under way is told as lost, and the rest is delivered", () =>
+  inWorld(
+    async ({ log, cloud, exports }) => {
+      await log.oldEntries(paths(5, "first"), 5 * hourMs);
+      await log.oldEntries(paths(5, "gone"), 4 * hourMs);
+      await log.oldEntries(paths(5, "last"), 3 * hourMs);
+      const { id } = await exports.trusting();
+      await exports.activate(id, 6 * hourMs);
+      await log.seal();
+      const [, second] = await log.audit.segments(1, 3);
+      if (!second) throw new Error("there are three segments");
+      cloud.aroundPuts(async (_put, put) => {
+        if (cloud.puts.length === 0) await log.audit.drop(second);
+        await put();
+      });
+      const { deliver, counted } = deliveryOf({ exports, log }, { bounds: { entries: 5, bytes: 10_000 } });
+      await deliver(id);
+      expect(cloud.lines().map(({ path }) => path)).toEqual([...paths(5, "first"), ...paths(5, "last")]);
+      expect(counted).toEqual({ entries: 10, failed: [], gaps: 1 });
+      expect(valueOf(await exports.operations.get(id))).toMatchObject({
+        failures: 0,
+        lastError: expect.stringMatching(/they are lost to this destination$/),
+      });
+    },
+    { logOf: { hotMs: 0 } },
+  ));
