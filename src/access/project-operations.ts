@@ -128,7 +128,7 @@ async function whyNotEmpty(ports: ProjectPorts, id: ProjectId): Promise<Refusal 
   const running = await whyRunning(ports, id);
   if (running) return running;
   return (await ports.contents.hasRegistered(id))
-    ? notEmpty("The project has extensions, profiles, proxies or OTLP destinations")
+    ? notEmpty("The project has extensions, profiles, proxies, OTLP destinations or vaults")
     : undefined;
 }
 

@@ -156,7 +156,7 @@ export function openStores(config: Config, context: DaemonContext): { stores: St
     apiKeys: new RedisApiKeyStore(store, { ...config.access, idempotencyMs, requestsPerMinute }),
     callers: new RedisCallerStore(store, requestsPerMinute),
     removals: new RedisRemovalNotes(store, limits.retryWindowMs),
-    limits: new RedisLimitStore(store),
+    limits: new RedisLimitStore(store, projects),
     creations: limiterOf(store, creationRatePerMinute),
     queues,
     queueOptions,

@@ -9,9 +9,17 @@ import type { ScriptStore } from "../redis/redis.js";
 const ofEachProject = "default";
 const ownOf = (project: ProjectId): string => `project ${project}`;
 
+/** Whoever keeps for a while what was looked up of limits. */
+interface LimitReaders {
+  forgetLimits(): void;
+}
+
 /** What the API has set as limits of the organization and of projects. */
 export class RedisLimitStore implements LimitStore, ProjectLimitStore {
-  constructor(private readonly store: ScriptStore) {}
+  constructor(
+    private readonly store: ScriptStore,
+    private readonly readers: LimitReaders,
+  ) {}
 
   async read(): ReturnType<LimitStore["read"]> {
     const limit = await this.store.ask((redis) => redis.hget(organizationKey("limits"), ofEachProject));
@@ -25,12 +33,9 @@ export class RedisLimitStore implements LimitStore, ProjectLimitStore {
   }
 
   async setOfEachProject(before: number | null, after: number | null): Promise<"set" | "changed"> {
-    const reply = await this.store.run("set-limit", (key) => organizationKey(key as OrganizationPart), {
-      field: ofEachProject,
-      before: before ?? "",
-      after: after ?? "",
-    });
-    return reply.kind;
+    const args = { field: ofEachProject, before: before ?? "", after: after ?? "" };
+    const keyOf = (key: string): string => organizationKey(key as OrganizationPart);
+    return (await this.#changed(this.store.run("set-limit", keyOf, args))).kind;
   }
 
   async ofProject(project: ProjectId): Promise<number | null> {
@@ -40,9 +45,14 @@ export class RedisLimitStore implements LimitStore, ProjectLimitStore {
 
   async setOfProject(project: ProjectId, limit: number | null): Promise<void> {
     const [key, field] = [organizationKey("limits"), ownOf(project)];
-    await this.store.ask((redis) =>
-      limit === null ? redis.hdel(key, field) : redis.hset(key, field, limit),
+    await this.#changed(
+      this.store.ask((redis) => (limit === null ? redis.hdel(key, field) : redis.hset(key, field, limit))),
     );
+  }
+
+  /** Readers forget what they had before the caller is answered, also where it is not known what was done. */
+  #changed<Reply>(change: Promise<Reply>): Promise<Reply> {
+    return change.finally(() => this.readers.forgetLimits());
   }
 }
 

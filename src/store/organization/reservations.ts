@@ -46,7 +46,7 @@ export async function readAccount(store: Pick<ScriptStore, "ask" | "now">): Prom
 
 /** A session is claimed right after it was reserved, in one or two more round trips. */
 const sessionGraceMs: Millis = 30_000;
-/** A limit that another daemon has set is heeded here after so long. */
+/** A first limit that another daemon has set is heeded here after so long. */
 const lookMs: Millis = 1000;
 
 const waiterParser = parserOf("a waiter", Type.Object({ lease: LeaseId }));
@@ -100,6 +100,11 @@ export class RedisReservations {
     });
     if (reply.kind === "reserved") return reply;
     return { kind: reply.kind === "ofProject" ? "ofProject" : "concurrent", most: reply.most };
+  }
+
+  /** Limits are looked up anew by whoever asks next. */
+  forgetLimits(): void {
+    this.#look = undefined;
   }
 
   freeSize = (pool: PoolId): Promise<void> => this.#free(pool);

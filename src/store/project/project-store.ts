@@ -64,6 +64,7 @@ export class RedisProjectStore implements ProjectStore {
 
   reserveSize: ProjectStore["reserveSize"] = (...given) => this.#reservations.reserveSize(...given);
   settleSize: ProjectStore["settleSize"] = (...given) => this.#reservations.settleSize(...given);
+  forgetLimits = (): void => this.#reservations.forgetLimits();
   reserveSession: ProjectStore["reserveSession"] = (lease) => this.#reservations.reserveSession(lease);
   freeSession: ProjectStore["freeSession"] = (lease) => this.#reservations.freeSession(lease);
   settleSession: ProjectStore["settleSession"] = (...given) => this.#reservations.settleSession(...given);

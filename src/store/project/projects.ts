@@ -104,6 +104,11 @@ export class RedisProjects implements Projects {
     await Promise.all(partitions.map((partition) => this.at(partition).cutEvents(partition, share)));
   }
 
+  /** What is known here of limits that the API sets. */
+  forgetLimits(): void {
+    for (const { projects } of this.#made.values()) projects.forgetLimits();
+  }
+
   /** Goes on past the failures of one. */
   async #each(work: (stores: ProjectStores) => Promise<void>): Promise<void> {
     await this.#eachOf(await this.all(), work);

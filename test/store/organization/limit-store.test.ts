@@ -9,7 +9,7 @@ const minute = 60_000_000;
 
 onBoth("limits that the API sets", ({ bed }) => {
   test("one is set where it is still what it was read as", async () => {
-    const limits = new RedisLimitStore(bed().store);
+    const limits = new RedisLimitStore(bed().store, bed().allProjects);
     expect(await limits.read()).toEqual({ ofEachProject: null, isAnySet: false, reserved: 0 });
     expect(await limits.setOfEachProject(null, 5)).toBe("set");
     expect(await limits.setOfEachProject(null, 6)).toBe("changed");
@@ -20,7 +20,7 @@ onBoth("limits that the API sets", ({ bed }) => {
   });
 
   test("a change that is asked for again, since its answer was lost, is answered the same", async () => {
-    const limits = new RedisLimitStore(bed().store);
+    const limits = new RedisLimitStore(bed().store, bed().allProjects);
     for (const [before, after] of [
       [null, 5],
       [5, null],
@@ -32,7 +32,7 @@ onBoth("limits that the API sets", ({ bed }) => {
 
   test("what is used is told where single projects have limits alone, too", async () => {
     const { project, redis, store } = bed();
-    const limits = new RedisLimitStore(store);
+    const limits = new RedisLimitStore(store, bed().allProjects);
     await limits.setOfProject(project, 3);
     await redis.hset(organizationKey("usage"), "session", 2);
     expect(await limits.read()).toEqual({ ofEachProject: null, isAnySet: true, reserved: 2 });

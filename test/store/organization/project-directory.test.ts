@@ -28,7 +28,7 @@ onBoth("which projects there are", ({ bed }) => {
     let looks = 0;
     const operations = makeProjectOperations({
       directory,
-      limits: new RedisLimitStore(store),
+      limits: new RedisLimitStore(store, bed().allProjects),
       maxProjects: 9,
       concurrentSessions: null,
       contents: {
@@ -49,7 +49,7 @@ onBoth("which projects there are", ({ bed }) => {
   test("a project whose control dies while it is being deleted is again what it was", async () => {
     const { store, redis } = bed();
     const directory = new RedisProjectDirectory(store);
-    const limits = new RedisLimitStore(store);
+    const limits = new RedisLimitStore(store, bed().allProjects);
     const id = newProjectId();
     await directory.create({ id, name: "staying", most: 9 });
     let looks = 0;
@@ -95,7 +95,7 @@ onBoth("which projects there are", ({ bed }) => {
     let looks = 0;
     const operations = makeProjectOperations({
       directory,
-      limits: new RedisLimitStore(store),
+      limits: new RedisLimitStore(store, bed().allProjects),
       maxProjects: 9,
       concurrentSessions: null,
       contents: {

@@ -33,7 +33,7 @@ onBoth("limits of projects", ({ bed, server }) => {
       const random = new Random(seed);
       const ids = [newProjectId(), newProjectId(), newProjectId()];
       const own = new Map(ids.map((id, at) => [id, [5, 3, 7][at] ?? 0]));
-      const limits = new RedisLimitStore(bed().store);
+      const limits = new RedisLimitStore(bed().store, bed().allProjects);
       for (const [id, limit] of own) await limits.setOfProject(id, limit);
       const beds = await Promise.all(
         Array.from({ length: daemons }, () => openStoreBed(server(), { project: "other" })),

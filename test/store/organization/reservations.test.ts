@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { newLeaseId, newPoolId, newRequestId, onDemandPartition } from "../../../src/base/ids.js";
 import type { ProjectBounds } from "../../../src/pool/ports/project-store.js";
+import { RedisLimitStore } from "../../../src/store/organization/limit-store.js";
 import { organizationKey } from "../../../src/store/redis/keys.js";
 import { age } from "../../support/store/age.js";
 import { onBoth } from "../../support/store/on-both.js";
@@ -173,5 +174,20 @@ onBoth("without a limit of the organization", ({ bed }) => {
     await expect.poll(async () => (await projects.reserveSession(newLeaseId())).kind).toBe("reserved");
     expect((await projects.reserveSession(newLeaseId())).kind).toBe("ofProject");
     expect((await projects.reserveSize(newPoolId(), 1, upTo(null))).kind).toBe("ofProject");
+  });
+
+  test("the control that sets a first limit goes by it at once, one of a project too, and by its removal", async () => {
+    const { store, projects, allProjects, project } = bed();
+    const limits = new RedisLimitStore(store, allProjects);
+    const reserve = async (): Promise<string> => (await projects.reserveSession(newLeaseId())).kind;
+    expect(await reserve()).toBe("unlimited");
+    expect(await limits.setOfEachProject(null, 1)).toBe("set");
+    expect([await reserve(), await reserve()]).toEqual(["reserved", "ofProject"]);
+    expect(await limits.setOfEachProject(1, null)).toBe("set");
+    expect(await reserve()).toBe("unlimited");
+    await limits.setOfProject(project, 2);
+    expect([await reserve(), await reserve()]).toEqual(["reserved", "ofProject"]);
+    await limits.setOfProject(project, null);
+    expect(await reserve()).toBe("unlimited");
   });
 });
