@@ -122,6 +122,8 @@ const makeRotate =
     const found = await findKey(ports, ref, caller);
     if (found.kind === "refused") return found;
     const { id } = found.value;
+    const isOwnEnd = caller.principal.credentialId === id && body.expire_in_days === 0;
+    if (isOwnEnd && caller.idempotencyKey !== undefined) return unrepeatable;
     const how = repeatable(caller, `rotate API key ${id}`, body);
     const key = {
       ...draw(ports, how.salt, caller.principal),
@@ -130,17 +132,14 @@ const makeRotate =
     const graceMs = (body.expire_in_days ?? keyBounds.graceDays) * dayMs;
     const got = await ports.store.rotate({ id, graceMs }, key, how);
     if (got.kind === "missing") return notFound;
-    if (got.kind === "short")
-      return refusal("bad_request", {
-        details: [
-          {
-            code: "invalid_input",
-            message: "expire_in_days: must not be more than the days until the new key expires",
-          },
-        ],
-      });
-    return await issued(ports, got, how.salt);
+    return got.kind === "short" ? tooShort : await issued(ports, got, how.salt);
   };
+const invalidGrace = (why: string): Refusal =>
+  refusal("bad_request", { details: [{ code: "invalid_input", message: `expire_in_days: ${why}` }] });
+const tooShort = invalidGrace("must not be more than the days until the new key expires");
+const unrepeatable = invalidGrace(
+  "must be at least 1 where a key rotates itself with an Idempotency-Key, since a repeat by a key that has ended is not let in",
+);
 const dayMs: Millis = 24 * 60 * 60 * 1000;
 
 /** A key that nobody has yet; its text is in what it is made of, and is kept nowhere. */

@@ -186,6 +186,24 @@ test("a repeat under an idempotency key is told the same key again, and makes no
   expect((await bed.root.call(path, { expire_in_days: 0 }, once)).body).toEqual(rotated.body);
 });
 
+test("a key that would end itself at once has no repeat that could be answered, and is told so beforehand", async () => {
+  const { id, key } = await bed.make();
+  const own = bed.as(key);
+  const path = `POST /org/api_keys/${id}/rotate`;
+  const once = { "idempotency-key": "last-order" };
+  expect(await own.call(path, { expire_in_days: 0 }, once)).toMatchObject({
+    status: 400,
+    body: { code: "bad_request", details: [{ message: expect.stringMatching(/^expire_in_days: /) }] },
+  });
+  // Nothing was made, and the key goes on.
+  const rotated = await own.call(path, { expire_in_days: 1 }, once);
+  expect(rotated.status).toBe(201);
+  expect((await own.call(path, { expire_in_days: 1 }, once)).body).toEqual(rotated.body);
+  // Who counts on no repeat may end it.
+  expect(await own.call(path, { expire_in_days: 0 })).toMatchObject({ status: 201 });
+  expect(await own.call(path, { expire_in_days: 0 })).toMatchObject({ status: 401 });
+});
+
 test("a list takes every filter, sort and page", async () => {
   const tag = "Filter-É";
   for (const [name, days] of [
