@@ -90,14 +90,15 @@ export class UnknownCallers implements AuditRecorder {
 }
 
 const tooMany = errors.too_many_requests.status;
+const notLetIn = errors.unauthorized.status;
 
 /**
- * A browser's own URLs bring the token of its lease, and forms that of their link, which was not good where
- * they are refused.
+ * Whose an expired key was is known, though it is not let in. A browser's own URLs bring the token of its
+ * lease, and forms that of their link, which was not good where they are refused.
  */
 function boundedAs({ authStrategy, status }: NewEntry): Bounded | undefined {
   const isByToken = authStrategy === "lease" || authStrategy === "form";
-  if (authStrategy === "none" || (isByToken && status >= 400)) return "unknown";
+  if (authStrategy === "none" || status === notLetIn || (isByToken && status >= 400)) return "unknown";
   return status === tooMany ? "limited" : undefined;
 }
 

@@ -64,6 +64,18 @@ test("who is let in has an entry each, whatever comes beside; a lease's URL that
   expect(taken().map(([, status]) => status)).toEqual([401, 403, 403, 403, 101, 101, 101]);
 });
 
+test("a key that is no longer good is known, and not let in: what is refused to it has the bound too, and stays its user's", async () => {
+  const { clock, ask, taken, entries } = openLog(2, 100);
+  ask(5, { clientIp: one, authStrategy: "api_key", userId: "ada" });
+  expect(taken()).toEqual([
+    [one, 401, "/browsers"],
+    [one, 401, "/browsers"],
+  ]);
+  await clock.advance(60_000);
+  expect(entries.map(({ userId }) => userId)).toEqual(["ada"]);
+  expect(taken()).toEqual([[one, 401, "(3 requests)"]]);
+});
+
 test("a caller who is told 429 has as many entries as an unknown one, beside those; what was counted says whose they are", async () => {
   const { clock, ask, taken, entries } = openLog(2, 100);
   const known = { clientIp: one, authStrategy: "api_key", email: "" };
