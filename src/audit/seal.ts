@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import type { Log } from "../base/log.js";
+import { type Log, textOf } from "../base/log.js";
 import type { AuditStore } from "./audit-store.js";
 import { type Entry, instantOf } from "./entry.js";
 import type { SegmentFiles } from "./segment-files.js";
@@ -30,13 +30,20 @@ const silentMs: Millis = 600_000;
  * changed nothing.
  */
 export function makeSeal(ports: SealPorts): () => Promise<void> {
-  const { store, log } = ports;
+  const { log } = ports;
   return async () => {
-    const unheard = await store.settleIntents(silentMs);
-    if (unheard > 0) log.warn({ changes: unheard }, "audit entries made of changes whose end is not known");
+    // A full Redis takes no entry, and is to be relieved of others. The next time they are made.
+    await settleUnheard(ports).catch((error: unknown) =>
+      log.warn({ error: textOf(error) }, "audit entries of changes whose end is not known could not be made"),
+    );
     while ((await sealOne(ports)) === "committed");
     await dropOld(ports);
   };
+}
+
+async function settleUnheard({ store, log }: SealPorts): Promise<void> {
+  const unheard = await store.settleIntents(silentMs);
+  if (unheard > 0) log.warn({ changes: unheard }, "audit entries made of changes whose end is not known");
 }
 
 async function sealOne(ports: SealPorts): Promise<"committed" | "stale" | "none"> {

@@ -7,6 +7,8 @@ import { reconnectMs, type QueueOptions, stalled, type RunningWorker } from "./q
 export interface Tick {
   readonly name: string;
   readonly periodMs: Millis;
+  /** Leaves more room in Redis. Where that is full and takes no schedule every control runs it by itself. */
+  readonly freesMemory?: boolean;
   run(): Promise<void>;
 }
 
@@ -58,13 +60,15 @@ export async function startTicks(
 ): Promise<RunningWorker> {
   const { log } = options;
   const queue = openSchedule(options);
-  const worker = openWorker(options, ticks, record);
+  const run = makeRun(record);
+  const worker = openWorker(options, ticks, run);
   await Promise.all(ticks.map((tick) => armTick(queue, tick)));
   const watches = ticks.map((tick) =>
     watch(tick, {
       clock,
       record,
       arm: () => rearm(queue, tick),
+      run: () => run(tick),
       warn: (error) =>
         log.warn({ tick: tick.name, error: textOf(error) }, "schedule could not be looked after"),
     }),
@@ -84,28 +88,36 @@ function openSchedule({ connection, prefix, log }: QueueOptions): Queue {
   return queue;
 }
 
-/** Runs whichever tick is due, and notes that it ran. */
+/**
+ * Runs a tick and notes that it ran. One that waits, for a store of archives say, is not begun a second time:
+ * otherwise it would fill all places of the worker.
+ */
+function makeRun(record: TickRecord): (tick: Tick) => Promise<void> {
+  const running = new Set<Tick>();
+  return async (tick) => {
+    if (running.has(tick)) return;
+    running.add(tick);
+    try {
+      await tick.run();
+      await record.ran(tick.name);
+    } finally {
+      running.delete(tick);
+    }
+  };
+}
+
+/** Runs whichever tick is due. */
 function openWorker(
   { connection, prefix, log }: QueueOptions,
   ticks: readonly Tick[],
-  record: TickRecord,
+  run: (tick: Tick) => Promise<void>,
 ): Worker {
   const byName = new Map(ticks.map((tick) => [tick.name, tick]));
-  const running = new Set<Tick>();
   const worker = new Worker(
     scheduleName,
     async (job) => {
       const tick = byName.get(job.name);
-      // A tick that waits, for a store of archives say, is not begun a second time: otherwise it would fill
-      // all places of the worker.
-      if (!tick || running.has(tick)) return;
-      running.add(tick);
-      try {
-        await tick.run();
-        await record.ran(tick.name);
-      } finally {
-        running.delete(tick);
-      }
+      if (tick) await run(tick);
     },
     {
       connection,
@@ -137,12 +149,19 @@ interface Watching {
   readonly clock: Clock;
   readonly record: TickRecord;
   arm(): Promise<void>;
+  run(): Promise<void>;
   warn(error: unknown): void;
 }
 
-function watch(tick: Tick, { clock, record, arm, warn }: Watching): () => void {
+function watch(tick: Tick, { clock, record, arm, run, warn }: Watching): () => void {
   const look = async (): Promise<void> => {
-    if ((await record.ageMs(tick.name)) > patience * tick.periodMs) await arm();
+    if ((await record.ageMs(tick.name)) <= patience * tick.periodMs) return;
+    try {
+      await arm();
+    } catch (error) {
+      warn(error);
+      if (tick.freesMemory) await run();
+    }
   };
   return clock.every(patience * tick.periodMs, () => void look().catch(warn));
 }

@@ -10,6 +10,7 @@ import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 
 const streamKey = "remuda:{audit}:auditStream";
+const intentsKey = "remuda:{audit}:auditIntents";
 const minuteMs = 60_000;
 
 let server: TestRedis;
@@ -37,6 +38,10 @@ const storeWith = (over: Partial<typeof bed.audit>): typeof bed.audit =>
 
 test("a Redis that is full takes no entries, and lets those that it has be sealed", async () => {
   await bed.appendPaths(["/0", "/1", "/2"]);
+  // A change whose control has died becomes an entry, which takes memory.
+  const before = Date.now() - 700_000;
+  const row = JSON.stringify(["api_key", "root", "", 0, "POST", "/unheard", "", "", 1, "", ""]);
+  await stores.redis.hset(intentsKey, "one", `${before} ${before} ${row}`);
   await stores.redis.config("SET", "maxmemory-policy", "noeviction");
   await stores.redis.config("SET", "maxmemory", "1");
   try {
@@ -47,6 +52,8 @@ test("a Redis that is full takes no entries, and lets those that it has be seale
   }
   expect((await bed.audit.size()).entries).toBe(0);
   expect(await listed()).toEqual(["/2", "/1", "/0"]);
+  await bed.seal();
+  expect(await listed()).toEqual(["/unheard", "/2", "/1", "/0"]);
 });
 
 test("an entry of another form is in the log as one, and holds up neither lists nor sealing", async () => {

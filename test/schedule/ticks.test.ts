@@ -35,3 +35,52 @@ test("a tick that hangs, as where a disk does not answer, is begun once and keep
   await ticks.close();
   connection.disconnect();
 });
+
+test("a full Redis takes no schedule: what frees memory there runs all the same, one at a time, and by its schedule again later", async () => {
+  const limitMs = 20_000;
+  const connection = connectForQueues(
+    { url: server.url, isCluster: false, connectTimeoutMs: limitMs, commandTimeoutMs: limitMs },
+    silentLog,
+  );
+  const redis = server.client();
+  let [runs, looks, ranAt] = [0, 0, 0];
+  let hangs = Promise.resolve();
+  const record = {
+    async ran() {
+      await redis.set("ran", "now");
+      ranAt = performance.now();
+    },
+    async ageMs() {
+      looks += 1;
+      return performance.now() - ranAt;
+    },
+  };
+  const ticks = await startTicks(
+    { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs },
+    [{ name: "frees", periodMs: 20, freesMemory: true, run: () => ((runs += 1), hangs) }],
+    { clock: systemClock, record },
+  );
+  const more = async (count: () => number): Promise<void> => {
+    const before = count();
+    await expect.poll(() => count() - before, { timeout: limitMs }).toBeGreaterThan(3);
+  };
+  await more(() => runs);
+  await redis.config("SET", "maxmemory-policy", "noeviction");
+  await redis.config("SET", "maxmemory", "1");
+  await more(() => runs);
+  let goOn = (): void => {};
+  hangs = new Promise((resolve) => (goOn = resolve));
+  await more(() => looks);
+  const begun = runs;
+  await more(() => looks);
+  expect(runs).toBe(begun);
+  goOn();
+  await more(() => runs);
+  await redis.config("SET", "maxmemory", "0");
+  const fullUntil = performance.now();
+  await expect.poll(() => ranAt, { timeout: limitMs }).toBeGreaterThan(fullUntil);
+  await more(() => runs);
+  await ticks.close();
+  connection.disconnect();
+  redis.disconnect();
+});

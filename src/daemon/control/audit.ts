@@ -47,6 +47,6 @@ export function openAudit(shared: DaemonParts, stops: Stops): ControlAudit {
       destinations: exports.operations,
     },
     startExports: exports.start,
-    seal: { name: "audit", periodMs, run: makeSeal(sealing) },
+    seal: { name: "audit", periodMs, freesMemory: true, run: makeSeal(sealing) },
   };
 }
