@@ -50,8 +50,8 @@ export class UnknownCallers implements AuditRecorder {
     return this.parts.recorder.recordNow(entry);
   }
 
-  begin(entry: NewEntry): Promise<string> {
-    return this.parts.recorder.begin(entry);
+  begin(intent: string, entry: NewEntry): Promise<void> {
+    return this.parts.recorder.begin(intent, entry);
   }
 
   /** Records what was counted; the next request begins a minute of its own. */
@@ -96,7 +96,9 @@ const notLetIn = errors.unauthorized.status;
  * Whose an expired key was is known, though it is not let in. A browser's own URLs bring the token of its
  * lease, and forms that of their link, which was not good where they are refused.
  */
-function boundedAs({ authStrategy, status }: NewEntry): Bounded | undefined {
+function boundedAs({ authStrategy, status, intent }: NewEntry): Bounded | undefined {
+  // Each takes the place of its own intent, which would become an entry otherwise.
+  if (intent !== undefined) return undefined;
   const isByToken = authStrategy === "lease" || authStrategy === "form";
   if (authStrategy === "none" || status === notLetIn || (isByToken && status >= 400)) return "unknown";
   return status === tooMany ? "limited" : undefined;

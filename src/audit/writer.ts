@@ -1,7 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import { RemudaError } from "../base/errors.js";
-import { newRequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { AuditStore } from "./audit-store.js";
 import { longestMs, type NewEntry } from "./entry.js";
@@ -14,18 +13,14 @@ export interface AuditRecorder {
   recordNow(entry: NewEntry): Promise<void>;
   /**
    * Puts on record that a change is about to be made, as the entry that it leaves if nothing more is heard of
-   * it; gives the intent that its entry is to name. Throws `audit_unavailable` where the log takes nothing
-   * more.
+   * it. Its entry is to name the intent, also where this throws: it may be on record then, since an answer of
+   * Redis can be lost. Throws `audit_unavailable` where the log takes nothing more.
    */
-  begin(entry: NewEntry): Promise<string>;
+  begin(intent: string, entry: NewEntry): Promise<void>;
 }
 
 /** Stands in the place of the log where the configuration wants none. */
-export const noRecorder: AuditRecorder = {
-  record() {},
-  async recordNow() {},
-  begin: async () => newRequestId(),
-};
+export const noRecorder: AuditRecorder = { record() {}, async recordNow() {}, async begin() {} };
 
 /** Why entries are not in the log: too many at once, the log full, Redis away for too long. */
 type LossReason = "too_many" | "log_full" | "store_away";
@@ -90,12 +85,10 @@ export class AuditWriter implements AuditRecorder {
     });
   }
 
-  async begin(entry: NewEntry): Promise<string> {
+  async begin(intent: string, entry: NewEntry): Promise<void> {
     const { store, clock } = this.parts;
-    const id = newRequestId();
-    const noted = await store.noteIntent({ id, entry, sentAt: clock.monotonic() });
+    const noted = await store.noteIntent({ id: intent, entry, sentAt: clock.monotonic() });
     if (noted === "full") throw new RemudaError("audit_unavailable");
-    return id;
   }
 
   /** Writes what waits; what cannot be written by then is lost. */

@@ -3,6 +3,7 @@ import type { FastifyRequest } from "fastify";
 import { type NewEntry, unheardStatus } from "../audit/entry.js";
 import type { Clock } from "../base/clock.js";
 import { withoutKeys } from "../base/crypto/key-text.js";
+import { newRequestId } from "../base/ids.js";
 import type { FormEnd, OpenForm } from "../vault/collection-form.js";
 import type { FormApp, FormDeps } from "./app.js";
 
@@ -22,6 +23,7 @@ export class FormAudit {
   readonly #receivedAt = new WeakMap<FastifyRequest, number>();
   readonly #paths = new WeakMap<FastifyRequest, string>();
   readonly #changing = new WeakSet<FastifyRequest>();
+  readonly #intents = new WeakMap<FastifyRequest, string>();
 
   constructor(private readonly parts: RecordParts) {}
 
@@ -51,9 +53,11 @@ export class FormAudit {
    */
   async begin(request: FastifyRequest): Promise<(status: number) => Promise<void>> {
     const { audit } = this.parts;
-    const intent = await audit.begin(this.#entryOf(request, unheardStatus));
+    const intent = newRequestId();
+    this.#intents.set(request, intent);
+    await audit.begin(intent, this.#entryOf(request, unheardStatus));
     this.#changing.add(request);
-    return (status) => audit.recordNow({ ...this.#entryOf(request, status), intent });
+    return (status) => audit.recordNow(this.#entryOf(request, status));
   }
 
   #entryOf(request: FastifyRequest, status: number): NewEntry {
@@ -75,6 +79,7 @@ export class FormAudit {
       domain: (headers.host ?? "").replace(/:\d*$/, "").slice(0, longest.domain),
       clientIp: addressOf(raw),
       userAgent: withoutKeys(headers["user-agent"] ?? "").slice(0, longest.userAgent),
+      intent: this.#intents.get(request),
     };
   }
 }

@@ -5,6 +5,7 @@ import { type NewEntry, unheardStatus } from "../audit/entry.js";
 import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { withoutKeys } from "../base/crypto/key-text.js";
+import { newRequestId } from "../base/ids.js";
 import { Places } from "../base/places.js";
 import { errors, RemudaError, type Refusal } from "../base/errors.js";
 import type { App } from "./bare-app.js";
@@ -40,7 +41,7 @@ class Observed {
   isRecorded = false;
   /** Whether it is to make a change, which is made whether its caller waits for the answer or not. */
   isChange = false;
-  /** What is on record of that already. */
+  /** What is on record of that already, or may be. */
   intent: string | undefined = undefined;
 
   readonly path: string;
@@ -149,8 +150,10 @@ export class AuditTrail {
     const observed = raw[observation];
     if (!observed) return;
     observed.isChange = true;
+    const entry = this.#entryOf(observed, unheardStatus);
+    observed.intent = newRequestId();
     try {
-      observed.intent = await this.recorder.begin(this.#entryOf(observed, unheardStatus));
+      await this.recorder.begin(observed.intent, entry);
     } catch (error) {
       observed.isChange = false;
       throw error;

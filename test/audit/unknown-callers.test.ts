@@ -7,12 +7,13 @@ import { DrivenClock } from "../support/driven-clock.js";
 function openLog(mostOfEach: number, mostOfAll: number) {
   const clock = new DrivenClock();
   const entries: NewEntry[] = [];
+  const intents: string[] = [];
   let folded = 0;
   const log = new UnknownCallers({
     recorder: {
       record: (entry) => void entries.push(entry),
       recordNow: async (entry) => void entries.push(entry),
-      begin: async () => "intent",
+      begin: async (intent) => void intents.push(intent),
     },
     clock,
     meter: { folded: (count) => void (folded += count) },
@@ -25,7 +26,7 @@ function openLog(mostOfEach: number, mostOfAll: number) {
   };
   /** What was recorded since it was asked last. */
   const taken = () => entries.splice(0).map(({ clientIp, status, path }) => [clientIp, status, path]);
-  return { clock, log, entries, ask, taken, folded: () => folded };
+  return { clock, log, entries, intents, ask, taken, folded: () => folded };
 }
 const unknown = { authStrategy: "none", userId: "", email: "", status: 401, path: "/browsers" } as const;
 const [one, other] = ["203.0.113.1", "203.0.113.2"];
@@ -106,11 +107,14 @@ test("an IPv6 network is one address; however many there are, their entries have
 });
 
 test("what was counted is recorded when the daemon stops; changes wait for their entries as ever", async () => {
-  const { log, ask, taken } = openLog(1, 1);
+  const { log, intents, ask, taken } = openLog(1, 1);
   ask(4, { clientIp: one });
   await log.recordNow(newEntry({ path: "/org/api_keys" }));
-  expect(await log.begin(newEntry())).toBe("intent");
-  taken();
+  await log.begin("intent", newEntry());
+  expect(intents).toEqual(["intent"]);
+  // What was refused at its begin takes the place of its own intent, and of no other's.
+  for (const intent of ["a", "b"]) ask(1, { clientIp: one, authStrategy: "form", status: 503, intent });
+  expect(taken().filter(([, status]) => status === 503)).toHaveLength(2);
   log.flush();
   expect(taken()).toEqual([[one, 401, "(3 requests)"]]);
 });

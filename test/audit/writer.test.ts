@@ -122,9 +122,9 @@ test("however many entries wait, what a change leaves is taken, since it was mad
 
 test("a full log takes nothing more, counts what is lost, and says so before anything is done", async () => {
   const { lost, writer, record, written } = openWriter(500);
-  await writer.begin(newEntry({ path: "/begun", receivedAt: 0 }));
+  await writer.begin("begun", newEntry({ path: "/begun", receivedAt: 0 }));
   await writer.recordNow(newEntry({ path: "/".padEnd(600, "x") }));
-  await expect(writer.begin(newEntry())).rejects.toThrow(
+  await expect(writer.begin("refused", newEntry())).rejects.toThrow(
     expect.objectContaining({ code: "audit_unavailable" }),
   );
   await expect(writer.recordNow(newEntry({ path: "/more" }))).rejects.toThrow();
@@ -132,6 +132,16 @@ test("a full log takes nothing more, counts what is lost, and says so before any
   await writer.close();
   expect(lost).toEqual({ log_full: 2 });
   expect(await written()).toHaveLength(1);
+});
+
+test("a change that was refused since no answer came to its intent has one entry, that of its refusal", async () => {
+  const { audit, broken, clock, writer, written } = openWriter();
+  broken.add("noteIntent!");
+  const entry = newEntry({ path: "/refused", receivedAt: clock.monotonic() });
+  await expect(writer.begin("one", entry)).rejects.toThrow("Redis has not answered");
+  await writer.recordNow({ ...entry, status: 503, intent: "one" });
+  expect(await audit.settleIntents(0)).toBe(0);
+  expect(await written()).toEqual(["/refused"]);
 });
 
 test("a change that comes at the very end of a write is written too", async () => {

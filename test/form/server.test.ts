@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import type { AuditRecorder } from "../../src/audit/writer.js";
+import { RemudaError } from "../../src/base/errors.js";
 import { send } from "../support/http/http-server.js";
 import { openFormBed, eachFormBed } from "../support/form/form-bed.js";
 import { token } from "../support/form/scripted-forms.js";
@@ -135,6 +137,24 @@ test("a submission that failed is not answered with that when it comes again", a
     status: 200,
     body: { state: "done" },
   });
+});
+
+test("a submission that could not be put on record names the intent in its entry, since that may be there", async () => {
+  const seen: (string | undefined)[] = [];
+  const audit: AuditRecorder = {
+    record: ({ status, intent }) => void seen.push(String(status), intent),
+    async recordNow() {},
+    async begin(intent) {
+      seen.push(intent);
+      throw new RemudaError("store_unavailable");
+    },
+  };
+  const { ask, forms, close } = await openFormBed({}, { audit });
+  expect((await ask("/submit", submission)).status).toBe(503);
+  await close();
+  const [intent] = seen;
+  expect(seen).toEqual([expect.stringMatching(/./), "503", intent]);
+  expect(forms.taken).toEqual([]);
 });
 
 test("faults of fields are handed on", async () => {

@@ -12,7 +12,7 @@ beforeEach(() => void (entries.length = 0));
 const audit = {
   record: (entry: NewEntry) => void entries.push(entry),
   recordNow: async (entry: NewEntry) => void entries.push(entry),
-  begin: async () => "intent",
+  async begin() {},
 };
 const server = sharedServer({}, { audit });
 const patience = { timeout: 60_000 };

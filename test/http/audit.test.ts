@@ -21,7 +21,7 @@ beforeEach(() => void (entries.length = 0));
 const audit = {
   record: (entry: NewEntry) => void entries.push(entry),
   recordNow: async (entry: NewEntry) => void entries.push(entry),
-  begin: async () => "intent",
+  async begin() {},
 };
 const interceptor = {
   request: () => false,
@@ -185,19 +185,20 @@ interface Recording {
 /** A route that is answered once its entry is recorded, where it can be. */
 async function firstRecorded({ room, now, body = "{}" }: Recording) {
   const seen: string[] = [];
+  let begun: string | undefined;
   const fail = (isAble: boolean): void => {
     if (!isAble) throw new RemudaError("audit_unavailable");
   };
   const trail = new AuditTrail(
     {
-      record: () => void seen.push("recorded later"),
-      async recordNow() {
+      record: ({ intent }) => void seen.push(intent === begun ? "recorded later" : `recorded of ${intent}`),
+      async recordNow({ intent }) {
         fail(now);
-        seen.push("recorded");
+        seen.push(intent === begun ? "recorded" : `recorded of ${intent}`);
       },
-      begin: async () => {
+      async begin(intent) {
+        begun = intent;
         fail(room);
-        return "intent";
       },
     },
     systemClock,

@@ -11,7 +11,7 @@ beforeEach(() => void (entries.length = 0));
 const audit = {
   record: (entry: NewEntry) => void entries.push(entry),
   recordNow: async (entry: NewEntry) => void entries.push(entry),
-  begin: async () => "intent",
+  async begin() {},
 };
 const behindProxy = sharedServer(
   { trustedProxies: ["127.0.0.0/8"] },

@@ -12,11 +12,12 @@ const asked: (readonly string[])[] = [];
 /** Called before a caller is judged. */
 let judging: () => Promise<void> = async () => {};
 /** Called before a change is made. */
-let beginning: () => Promise<string> = async () => "intent";
+let beginning: () => Promise<void> = async () => {};
+const intents: string[] = [];
 beforeEach(() => {
-  for (const list of [entries, asked]) list.length = 0;
+  for (const list of [entries, asked, intents]) list.length = 0;
   judging = async () => {};
-  beginning = async () => "intent";
+  beginning = async () => {};
 });
 const server = sharedServer(
   {},
@@ -35,7 +36,10 @@ const server = sharedServer(
     audit: {
       record: (entry) => void entries.push(entry),
       recordNow: async (entry) => void entries.push(entry),
-      begin: () => beginning(),
+      begin(intent) {
+        intents.push(intent);
+        return beginning();
+      },
     },
   },
 );
@@ -140,7 +144,7 @@ test.each(["before it is made", "while it is made"])(
   "a change whose caller hangs up %s is on record with what came of it",
   async (when) => {
     const { reached, pass, open } = gate();
-    if (when === "before it is made") beginning = () => pass().then(() => "intent");
+    if (when === "before it is made") beginning = pass;
     server().operations.answer("apiKeys.remove", async () => {
       if (when !== "before it is made") await pass();
       return done(null);
@@ -153,6 +157,7 @@ test.each(["before it is made", "while it is made"])(
     await fetch(`${server().url}/healthz`);
     open();
     await expect.poll(() => entries.length, patience).toBe(1);
-    expect(entries).toMatchObject([{ status: 204, intent: "intent", clientIp: "127.0.0.1" }]);
+    expect(intents).toHaveLength(1);
+    expect(entries).toMatchObject([{ status: 204, intent: intents[0], clientIp: "127.0.0.1" }]);
   },
 );

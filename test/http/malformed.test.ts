@@ -17,7 +17,7 @@ const server = sharedServer(
     audit: {
       record: (entry) => void entries.push(entry),
       recordNow: async (entry) => void entries.push(entry),
-      begin: async () => "intent",
+      async begin() {},
     },
     interceptor: {
       request: () => false,

@@ -10,7 +10,7 @@ const recorded: string[] = [];
 const audit = {
   record() {},
   recordNow: async ({ method }: { method: string }) => void recorded.push(method),
-  begin: async () => "intent",
+  async begin() {},
 };
 const server = sharedServer({}, { authenticator, audit });
 const path = "/audit-logs/export/destinations";

@@ -40,7 +40,7 @@ export async function openFormBed(
   const audit: AuditRecorder = {
     record: (entry) => void entries.push(entry),
     recordNow: async (entry) => void entries.push(entry),
-    begin: async () => "an intent",
+    async begin() {},
   };
   const { port, close } = await listenForForms(
     { ...options, ...over },

@@ -95,7 +95,7 @@ export const makeDeps = (operations = new RecordedOperations(), log = makeLogBoo
   entitlements: entitlementsOf({ concurrentSessions: 10, maxExtensions: 1000, maxVaults: 10 }),
   operationsIn: () => operations,
   staging: nowhere,
-  audit: { record() {}, recordNow: async () => {}, begin: async () => "intent" },
+  audit: { record() {}, recordNow: async () => {}, async begin() {} },
   auditLog: operations.auditLog,
   destinations: operations.destinations,
   tellPlatformCall: () => {},
