@@ -26,6 +26,8 @@ export interface PoolLoad {
   readonly counts: BrowserCounts;
   readonly lacking: number;
   readonly isHeldUp: boolean;
+  /** Something else than room holds it up as well, such as labels that no node has. */
+  readonly isObstructed: boolean;
   readonly browserBytes: number;
 }
 
@@ -54,7 +56,7 @@ const sumOf = <Item>(items: readonly Item[], amount: (item: Item) => number): nu
  * Does not count the nodes that are there but what they are to hold, so that taking one away does not change
  * what is wanted.
  */
-function wantedOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[], unplaceable: number): number {
+function wantedOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]): number {
   const bytes =
     sumOf(nodes, ({ held }) => held.bytes) + sumOf(pools, (pool) => pool.lacking * pool.browserBytes);
   const browsers = sumOf(nodes, ({ held }) => held.browsers) + sumOf(pools, ({ lacking }) => lacking);
@@ -65,25 +67,26 @@ function wantedOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[], unplac
   const perNode = (amount: (node: NodeLoad) => number): number => sumOf(serving, amount) / serving.length;
   const byMemory = Math.ceil(bytes / perNode(({ admittedBytes }) => admittedBytes));
   const byNumber = Math.ceil(browsers / perNode(({ maxBrowsers }) => maxBrowsers));
-  // Room that is left in pieces too small for a browser is no room.
-  const byTrial = unplaceable > 0 ? serving.length + 1 : 1;
+  // Room that is left in pieces too small for a browser is no room. A pool that something else holds up would
+  // be held up on one node more as well, and want the next at each reading.
+  const isTried = pools.some((pool) => pool.isHeldUp && !pool.isObstructed && pool.lacking > 0);
+  const byTrial = isTried ? serving.length + 1 : 1;
   return Math.max(byMemory, byNumber, byTrial);
 }
 
 export function scalingOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]): Scaling {
   const serving = nodes.filter(({ isServing }) => isServing);
-  const unplaceable = sumOf(pools, ({ isHeldUp, lacking }) => (isHeldUp ? lacking : 0));
   const admittedBytes = sumOf(serving, (node) => node.admittedBytes);
   const heldBytes = sumOf(serving, ({ held }) => held.bytes);
   return {
-    wantedNodes: wantedOf(nodes, pools, unplaceable),
+    wantedNodes: wantedOf(nodes, pools),
     serving: serving.length,
     draining: nodes.filter(({ isDraining }) => isDraining).length,
     admittedBytes,
     heldBytes,
     freeBytes: Math.max(0, admittedBytes - heldBytes),
     lacking: sumOf(pools, ({ lacking }) => lacking),
-    unplaceable,
+    unplaceable: sumOf(pools, ({ isHeldUp, lacking }) => (isHeldUp ? lacking : 0)),
     idle: sumOf(pools, ({ counts }) => counts.idle),
     leased: sumOf(pools, ({ counts }) => counts.leased),
     waiting: sumOf(pools, ({ counts }) => counts.waiting),
@@ -136,6 +139,8 @@ export function makeReadScaling(ports: ScalingPorts): ReadScaling {
   return () => (underWay ??= read().finally(() => (underWay = undefined)));
 }
 
+const nothingLacking = { lacking: 0, isHeldUp: false, isObstructed: false, browserBytes: 0 };
+
 async function loadOfPool(
   { pools, scaling }: ScalingPorts,
   templates: LaunchTemplates,
@@ -143,7 +148,7 @@ async function loadOfPool(
 ): Promise<PoolLoad | undefined> {
   const [demand, counts] = await Promise.all([scaling.findDemand(partition), pools.counts(partition)]);
   // What stands by for sessions on demand gives way to whatever is launched.
-  if (!demand) return { counts: { ...counts, idle: 0 }, lacking: 0, isHeldUp: false, browserBytes: 0 };
+  if (!demand) return { counts: { ...counts, idle: 0 }, ...nothingLacking };
   const template = await templates.find(partition, demand.templateKey);
   return template && { ...demand, counts, browserBytes: memoryBytes(template.memory) };
 }

@@ -15,9 +15,10 @@ export class RedisScalingStore implements ScalingStore {
   async findDemand(partition: Partition): Promise<PoolDemand | undefined> {
     if (isOnDemand(partition)) return undefined;
     const { scripts } = this;
-    const [[size, state, hold, generation, keptKey], all, retiring, discarded] = await Promise.all([
+    const key = scripts.keyOf(partition, "pool");
+    const [[size, state, hold, obstacle, generation, keptKey], all, retiring, discarded] = await Promise.all([
       scripts.ask((redis) =>
-        redis.hmget(scripts.keyOf(partition, "pool"), "size", "state", "hold", "generation", "configKey"),
+        redis.hmget(key, "size", "state", "hold", "obstacle", "generation", "configKey"),
       ),
       scripts.ask((redis) => redis.hlen(scripts.keyOf(partition, "browsers"))),
       scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "retiring"))),
@@ -27,6 +28,7 @@ export class RedisScalingStore implements ScalingStore {
     return {
       lacking: Math.max(0, Number(size) - (all - retiring - discarded)),
       isHeldUp: hold === "capacity",
+      isObstructed: hold === "capacity" && Boolean(obstacle),
       templateKey: templateKeyOf(generation ?? "", keptKey),
     };
   }

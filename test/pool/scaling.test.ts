@@ -19,6 +19,7 @@ const pool = (more: Partial<PoolLoad> = {}): PoolLoad => ({
   counts,
   lacking: 0,
   isHeldUp: false,
+  isObstructed: false,
   browserBytes: gib,
   ...more,
 });
@@ -52,6 +53,15 @@ describe("nodes that are wanted", () => {
     const nodes = [node("a", { held: { browsers: 3, bytes: 24 * gib } })];
     const held = pool({ lacking: 1, isHeldUp: true, browserBytes: 8 * gib });
     expect(scalingOf(nodes, [held])).toMatchObject({ wantedNodes: 2, unplaceable: 1 });
+  });
+  test("are no more for a pool that something else than room holds up, which a node more would not fill", () => {
+    const nodes = [node("a", { held: { browsers: 3, bytes: 24 * gib } })];
+    const held = pool({ lacking: 1, isHeldUp: true, browserBytes: 8 * gib });
+    const obstructed = { ...held, isObstructed: true };
+    expect(scalingOf(nodes, [obstructed])).toMatchObject({ wantedNodes: 1, unplaceable: 1 });
+    expect(scalingOf(nodes, [obstructed, held])).toMatchObject({ wantedNodes: 2, unplaceable: 2 });
+    const filled = { ...held, lacking: 0 };
+    expect(scalingOf(nodes, [obstructed, filled])).toMatchObject({ wantedNodes: 1 });
   });
   test("are none where nothing is to be held, and one where nobody knows what a node holds", () => {
     expect(scalingOf([], [pool()]).wantedNodes).toBe(0);

@@ -3,6 +3,7 @@ import { makeReadScaling } from "../../src/pool/scaling.js";
 import type { NodeFacts } from "../../src/pool/ports/node-store.js";
 import { onBoth } from "../support/store/on-both.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
+import { request } from "../support/store/store-bed.js";
 
 const gib = 2 ** 30;
 
@@ -81,6 +82,26 @@ onBoth("what a scaler is told", ({ bed }) => {
     const records = await pool.browsers();
     const onA = records.filter(({ state, node }) => state === "leased" && node === nodeA).length;
     expect([counts.get(nodeA) ?? 0, counts.get(nodeB) ?? 0]).toEqual([onA, 20 - onA]);
+  });
+
+  test("wants a node more where there is no room for a pool, and none for one that no node may have", async () => {
+    const beat = async (id: NodeFacts["id"]): Promise<void> => {
+      await bed().nodes.beat(factsOf(id, { maxBrowsers: 1000, memoryBytes: 1000 * gib }));
+    };
+    await beat(nodeA);
+    const pool = await PoolBed.create(bed(), { size: 5 });
+    const holdUp = async (obstacle: string): Promise<void> => {
+      const { partition } = pool;
+      await bed().poolStore.wanted(partition, 100);
+      await bed().poolStore.claimLaunches(partition, { candidates: [], obstacle, request: request() });
+    };
+    await holdUp("");
+    expect(await read(pool)).toMatchObject({ lacking: 5, unplaceable: 5, wantedNodes: 2 });
+    await holdUp("no node that launches has the labels pool=gpu");
+    expect(await read(pool)).toMatchObject({ lacking: 5, unplaceable: 5, serving: 1, wantedNodes: 1 });
+    // Nor when nodes have come all the same, each of which would want the next.
+    await beat(nodeB);
+    expect(await read(pool)).toMatchObject({ lacking: 5, unplaceable: 5, serving: 2, wantedNodes: 1 });
   });
 
   test("leaves out a pool that is deleted, and fails where Redis does", async () => {

@@ -5,6 +5,8 @@ export interface PoolDemand {
   readonly lacking: number;
   /** No node has room for what it lacks. */
   readonly isHeldUp: boolean;
+  /** Something else than room keeps it from being launched on some nodes, or on all of them. */
+  readonly isObstructed: boolean;
   readonly templateKey: string;
 }
 
