@@ -2,6 +2,7 @@ import type {
   V1ConfigMap,
   V1Container,
   V1Deployment,
+  V1DeploymentSpec,
   V1NetworkPolicy,
   V1PodDisruptionBudget,
   V1PodSpec,
@@ -184,13 +185,23 @@ describe.each(overlays)("overlay %s", (overlay) => {
       unhealthyPodEvictionPolicy: "AlwaysAllow",
     });
     expect(await budgetOf("control")).toMatchObject({ minAvailable: 1 });
-    const { template } = manifestOf<V1Deployment>(await manifests, "Deployment", "remuda-node").spec ?? {};
-    const volumes =
-      template?.metadata?.annotations?.["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"];
-    const onDisk = template?.spec?.volumes?.filter(
-      ({ emptyDir }) => emptyDir && emptyDir.medium !== "Memory",
+  });
+
+  test("no volume of a pod keeps the cluster autoscaler from removing its machine", async () => {
+    // The trial's Redis has the only copy of what it keeps, so its machine stays.
+    const deployments = (await manifests).filter(
+      ({ kind, metadata }) => kind === "Deployment" && metadata.name !== "remuda-redis",
     );
-    expect(volumes).toBe(onDisk?.map(({ name }) => name).join());
+    const volumes = deployments.map(({ metadata: { name }, spec }) => {
+      const { metadata, spec: pod } = (spec as V1DeploymentSpec).template;
+      const given = metadata?.annotations?.["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"];
+      const onDisk = (pod?.volumes ?? []).filter(({ emptyDir }) => emptyDir && emptyDir.medium !== "Memory");
+      return { name, given: given?.split(",") ?? [], onDisk: onDisk.map((volume) => volume.name) };
+    });
+    expect(volumes.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["remuda-control", "remuda-node", "remuda-operator"]),
+    );
+    expect(volumes.filter(({ given, onDisk }) => given.join() !== onDisk.join())).toEqual([]);
   });
 });
 
