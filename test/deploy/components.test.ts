@@ -4,7 +4,7 @@ import { realpath, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { openConfig } from "../../src/config/config.js";
-import { type Manifest, manifestOf, renderers, sorted } from "../support/kubernetes/kustomize.js";
+import { type Manifest, manifestOf, render, renderers, sorted } from "../support/kubernetes/kustomize.js";
 import { faultsOf } from "../support/kubernetes/schema.js";
 import { newDirectory } from "../support/killed-runs.js";
 
@@ -56,6 +56,21 @@ test.each(overlays)(
       expect(mounts).toEqual([{ name: "redis-tls", mountPath: named[0], readOnly: true }]);
     }
     expect(new Set(named).size).toBe(1);
+  },
+);
+
+test.each(overlays)(
+  "overlay %s for autoscalers: no apply of it says how many nodes there are, and all else is as it was",
+  async (overlay) => {
+    const manifests = await renderedWith(overlay, "autoscaled");
+    const before = await render(join(root, "k8s/overlays", overlay));
+    const { spec: given, ...more } = manifestOf<V1Deployment>(before, "Deployment", "remuda-node");
+    expect(given?.replicas).toBeGreaterThan(0);
+    const { replicas, ...spec } = given ?? {};
+    const others = before.filter(
+      ({ kind, metadata }) => kind !== "Deployment" || metadata.name !== "remuda-node",
+    );
+    expect(sorted(manifests)).toEqual(sorted([...others, { ...more, spec } as unknown as Manifest]));
   },
 );
 

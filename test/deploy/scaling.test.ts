@@ -1,7 +1,7 @@
 import type { V2HPAScalingRules, V2HorizontalPodAutoscaler } from "@kubernetes/client-node";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { ScalingReply } from "../../src/http/schemas/scaling-replies.js";
 import { Metrics } from "../../src/observe/metrics.js";
@@ -9,15 +9,16 @@ import { systemClock } from "../../src/base/clock.js";
 import { scalingOf } from "../../src/pool/scaling.js";
 import { makeLogBook } from "../support/http/http-server.js";
 
+const textOf = (name: string): string =>
+  readFileSync(join(import.meta.dirname, "../../k8s/examples", name), "utf8");
 const example = (name: string): unknown[] =>
-  parseAllDocuments(readFileSync(join(import.meta.dirname, "../../k8s/examples", name), "utf8")).map(
-    (document) => document.toJS() as unknown,
-  );
+  parseAllDocuments(textOf(name)).map((document) => document.toJS() as unknown);
 
 interface ScaledObject {
   readonly spec: {
     readonly scaleTargetRef: object;
     readonly minReplicaCount: number;
+    readonly fallback?: { readonly behavior?: string };
     readonly advanced: {
       readonly horizontalPodAutoscalerConfig: {
         readonly behavior: { readonly scaleDown: V2HPAScalingRules };
@@ -51,6 +52,66 @@ test("both scale the Deployment of nodes by an average, which divides by the rep
   expect(trigger?.metricType).toBe("AverageValue");
   expect(autoscaler.spec?.metrics?.[0]?.external?.target.type).toBe("AverageValue");
 });
+
+/** Kubernetes changes nothing within a tenth of the target. */
+const tolerance = 0.1;
+const targets = [
+  ["KEDA", Number(scaled.spec.triggers[0]?.metadata["targetValue"])],
+  ["HPA", quantity(autoscaler.spec?.metrics?.[0]?.external?.target.averageValue)],
+] as const;
+
+function quantity(text = ""): number {
+  const [, number, milli] = /^([\d.]+)(m?)$/.exec(text) ?? [];
+  return Number(number) / (milli ? 1000 : 1);
+}
+
+/** As GetExternalPerPodMetricReplicas of kube-controller-manager 1.35 computes it. */
+function scaledFrom(nodes: number, wanted: number, target: number): number {
+  const ratio = (wanted * 1000) / (target * 1000 * nodes);
+  return Math.abs(1 - ratio) <= tolerance ? nodes : Math.ceil((wanted * 1000) / (target * 1000));
+}
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
+
+describe.each(targets)("%s by its target", (_name, target) => {
+  test("leaves no node missing, however near the nodes are to what is wanted", () => {
+    const missing = upTo(120).flatMap((nodes) =>
+      upTo(nodes + 12)
+        .filter((wanted) => scaledFrom(nodes, wanted, target) < wanted)
+        .map((wanted) => ({ nodes, wanted })),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  test("grows no further than to a ninth more than is wanted, in one step, and stays there", () => {
+    const faults = upTo(120).flatMap((nodes) =>
+      upTo(nodes + 12)
+        .map((wanted) => {
+          const first = scaledFrom(nodes, wanted, target);
+          return { nodes, wanted, first, next: scaledFrom(first, wanted, target) };
+        })
+        .filter(
+          ({ wanted, first, next }) =>
+            first > Math.max(nodes, Math.ceil(wanted + wanted / 9)) || next !== first,
+        ),
+    );
+    expect(faults).toEqual([]);
+  });
+});
+
+test("KEDA is asked for in the version that has what the example uses", () => {
+  const [, major, minor] = /^#.*KEDA (\d+)\.(\d+) or newer/m.exec(textOf("keda.yaml")) ?? [];
+  expect(scaled.spec.fallback?.behavior).toBe("currentReplicasIfHigher");
+  // KEDA 2.17 is the first with fallback.behavior (kedacore/keda#6464); one before it falls to one node.
+  expect(Number(major) * 1000 + Number(minor)).toBeGreaterThanOrEqual(2017);
+});
+
+test.each(["keda.yaml", "hpa.yaml"])(
+  "%s names the component without which an apply undoes what it scaled",
+  (name) => {
+    expect(textOf(name)).toContain("components/autoscaled");
+  },
+);
 
 test("KEDA finds the figure in what /scaling answers", () => {
   const { url = "", valueLocation = "" } = scaled.spec.triggers[0]?.metadata ?? {};
