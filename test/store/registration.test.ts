@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { BrowserId, LeaseId } from "../../src/base/ids.js";
 import type { LeasedBrowser } from "../../src/pool/browser.js";
 import { until } from "../support/browser/chromium-until.js";
+import { age } from "../support/store/age.js";
 import { indexFault } from "../support/store/index-check.js";
 import { type Held, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { startRedisFailover } from "../support/store/redis-failover.js";
@@ -28,19 +29,30 @@ const answers = (bed: StoreBed): Promise<unknown> =>
   );
 
 /** A pool of two with a browser on each of two nodes, in a Redis that can fail over. */
-async function spreadPool(): Promise<{ pool: PoolBed; detach(): Promise<void>; failOver(): Promise<void> }> {
+async function spreadPool(): Promise<{
+  pool: PoolBed;
+  detach(): Promise<void>;
+  failOver(): Promise<void>;
+  /** To a server whose clock is an hour behind. */
+  failOverBack(): Promise<void>;
+}> {
   const redis = await startRedisFailover();
   undo.push(() => redis.stop());
   const bed = await bedAt(redis.url);
   const pool = await PoolBed.create(bed, { size: 2 });
   await pool.launch(1, { node: nodeA });
   await pool.launch(1, { node: nodeB });
+  const failOver = async (): Promise<void> => {
+    await redis.failOver();
+    await answers(bed);
+  };
   return {
     pool,
     detach: () => redis.detach(),
-    failOver: async () => {
-      await redis.failOver();
-      await answers(bed);
+    failOver,
+    failOverBack: async () => {
+      await failOver();
+      await age(bed.redis, "remuda:*", -3_600_000);
     },
   };
 }
@@ -130,6 +142,24 @@ describe("after a failover", () => {
     expect(await pool.release(second)).toBe("released");
   });
 
+  test("it does so where the clock is behind that by which the earlier one was granted", async () => {
+    const { pool, detach, failOverBack } = await spreadPool();
+    const first = await pool.lend();
+    await open(pool, first);
+    await detach();
+    await pool.release(first);
+    await pool.freed(first.id);
+    await pool.lend();
+    const second = await pool.lend();
+    const record = await open(pool, second);
+    await failOverBack();
+    expect(await registers(pool, nodeOf(first), { opened: [record] })).toEqual({
+      resumed: [second.lease],
+      void: [],
+    });
+    expect((await pool.record(first.id)).lease?.id).toBe(second.lease);
+  });
+
   test("it is not taken back for want of a client of which Redis has forgotten", async () => {
     const { pool, detach, failOver } = await spreadPool();
     const held = await pool.lend();
@@ -185,6 +215,19 @@ describe("after a failover", () => {
     expect(await pool.connect(held)).toEqual({ kind: "over", why: "unconfirmed" });
     expect(await pool.state(opened.id)).toBe("leased");
     expect(await pool.claim(1)).toMatchObject([{ paid: "credit" }]);
+  });
+
+  test.each([
+    ["before", async () => {}],
+    ["after", async (pool: PoolBed) => void (await pool.bed.poolStore.reap(pool.partition))],
+  ])("it is void where the clock is behind, %s a tick has seen that", async (_, tick) => {
+    const { pool, detach, failOverBack } = await spreadPool();
+    const held = await pool.lend();
+    await detach();
+    await failOverBack();
+    await tick(pool);
+    expect(await registers(pool, nodeOf(held))).toEqual({ resumed: [], void: [held.lease] });
+    expect(await pool.connect(held)).toEqual({ kind: "over", why: "unconfirmed" });
   });
 
   test("records of browsers that the node has no more end with that, and none of them is lent", async () => {

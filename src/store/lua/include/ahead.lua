@@ -54,12 +54,21 @@ local function lastMoveAt()
   return made and tonumber(made:match("^%d+")) or 0
 end
 
-local function boundRecord(browser)
+-- On a node that has not registered since an epoch began, a lease of before it stays one: that is how
+-- register-node knows it. `mark` is the node's among the closed ones.
+local function boundLease(lease, mark)
+  local since = mark and mark.unregisteredSince
+  local isBound = since and lease.grantedAt > now
+  if isBound then lease.grantedAt = math.min(now, since - 1) end
+  return boundFields(lease, { "grantedAt", "registeredAt" }, 0) or isBound
+end
+
+local function boundRecord(browser, closed)
   -- The browser would be in service so much longer than others.
   local aheadMs = math.max(0, browser.createdAt - now)
   if browser.recycleAt then browser.recycleAt = browser.recycleAt - aheadMs end
   local own = boundFields(browser, { "since", "createdAt", "readyAt", "lastLeaseEndedAt" }, 0)
-  local theirs = browser.lease and boundFields(browser.lease, { "grantedAt", "registeredAt" }, 0)
+  local theirs = browser.lease and boundLease(browser.lease, closed[browser.node])
   if own or theirs then write(browser) end
   if own and browser.state ~= "retiring" then addToIndexes(browser) end
   if browser.state == "leased" then redis.call("ZADD", K.leased, browser.createdAt, browser.id) end
@@ -69,7 +78,7 @@ local recordsAtOnce = 50
 
 -- All records are read for that once, not as long as the clock takes to catch up: some in each script, in the
 -- order of their places on nodes. Gives whether some are left.
-local function boundRecords()
+local function boundRecords(closed)
   local last = lastMoveAt()
   local boundFrom, boundTo = unpack(poolFields("boundFrom", "boundTo"))
   local isBegun = tonumber(boundFrom or 0) >= last
@@ -79,7 +88,7 @@ local function boundRecords()
   local ids = {}
   for _, place in ipairs(places) do table.insert(ids, place:match(" (.*)$")) end
   for _, text in ipairs(textsOf(ids)) do
-    if text then boundRecord(cjson.decode(text)) end
+    if text then boundRecord(cjson.decode(text), closed) end
   end
   redis.call("HSET", K.pool, "boundFrom", string.format("%.0f", last))
   if #places < recordsAtOnce then

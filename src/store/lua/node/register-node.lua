@@ -18,8 +18,8 @@ local mark = terms.closed[A.node]
 local since = mark and mark.unregisteredSince
 if not since then return plain("known") end
 
--- A lease of the epoch before.
-local function isEarlier(lease) return lease.grantedAt < since end
+-- A lease of the epoch before; the server that has granted it may have had a clock ahead of this one's.
+local function isEarlier(lease) return lease.grantedAt < since or lease.grantedAt > now end
 
 -- Brings the browser to where a lease can be recorded.
 local function makeIdle(browser)

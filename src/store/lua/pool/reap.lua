@@ -29,7 +29,7 @@ boundScores(K.provisional, doubtMs)
 boundScores(K.endedLeases, math.max(endedLeaseMs, tonumber(A.keepMs)))
 boundPool(terms.closed, tonumber(A.maxMs), tonumber(A.nodeLostMs))
 -- What is left of the parts that have no budget.
-local isMore = boundRecords()
+local isMore = boundRecords(terms.closed)
 local rememberedMs = 120000
 local launchTries, retireTries, retireAgainMs = 3, 12, 10000
 local launches = {}
