@@ -125,6 +125,11 @@ export class BrowserEgress {
     return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probes }, ...places };
   }
 
+  /** Nothing opens it again. */
+  get isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
   /** From this call on the browser is somebody's; `refused` is told of what does not get through. */
   begin(refused: Use["refused"] = () => {}): void {
     this.base.use.isBegun = true;

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../base/clock.js";
 import { RemudaError } from "../base/errors.js";
-import type { ClaimId, LeaseId, RequestId } from "../base/ids.js";
+import type { BrowserId, ClaimId, LeaseId, RequestId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { PoolStore, Job } from "../pool/ports/pool-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
@@ -39,6 +39,8 @@ export interface LeaseCommandPorts {
  */
 export class LeaseCommands {
   readonly #commandResults = new LRUCache<RequestId, Promise<CommandResult>>({ max: 1000 });
+  /** Browsers that are being reset, with the claim of the job that came last for each. */
+  readonly #resets = new Map<BrowserId, ClaimId>();
 
   constructor(private readonly ports: LeaseCommandPorts) {}
 
@@ -207,24 +209,49 @@ export class LeaseCommands {
 
   /**
    * A reset job: fence, clear, compare with the fingerprint of the launch; any difference retires the
-   * browser.
+   * browser. One that comes again while the browser is being reset is served by that reset: two of them would
+   * close each other's pages.
    */
   async reset({ browser: id, claim }: Pick<Job, "browser" | "claim">): Promise<void> {
     const slot = this.ports.slots.find(id);
     const record = (await this.ports.poolStore.findBrowser(id))?.browser;
     if (!slot || record?.state !== "resetting" || record.claim !== claim) return;
-    this.ports.handover.noteCut(slot, record.fence);
-    if (!(await this.#cut(slot, record.fence))) return;
+    const isUnderWay = this.#resets.has(id);
+    this.#resets.set(id, claim);
+    if (isUnderWay) return;
+    try {
+      if (await this.#clear(slot, record.fence)) await this.#free(id);
+    } finally {
+      this.#resets.delete(id);
+    }
+  }
+
+  /** By the claim of the job that came last. */
+  async #free(id: BrowserId): Promise<void> {
+    let freedBy: ClaimId | undefined;
+    for (let claim = this.#resets.get(id); claim && claim !== freedBy; claim = this.#resets.get(id)) {
+      await this.ports.reports.freed(id, claim);
+      freedBy = claim;
+    }
+  }
+
+  /** Whether it is as it was launched; else it is retired. */
+  async #clear(slot: Slot, fence: LeaseId): Promise<boolean> {
+    this.ports.handover.noteCut(slot, fence);
+    if (!(await this.#cut(slot, fence))) return false;
     try {
       const { differences } = await slot.chromium.reset(this.ports.resetLimitMs);
-      if (differences.length > 0)
-        return await this.ports.slots.retireNow(slot, "not_clean", differences.join("; "));
+      if (differences.length > 0) {
+        await this.ports.slots.retireNow(slot, "not_clean", differences.join("; "));
+        return false;
+      }
     } catch (error) {
-      return await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
+      await this.ports.slots.retireNow(slot, "reset_failed", textOf(error));
+      return false;
     }
     slot.flight.state("reset");
-    if (slot.unknownLease === record.fence) slot.unknownLease = undefined;
-    await this.ports.reports.freed(id, claim);
+    if (slot.unknownLease === fence) slot.unknownLease = undefined;
+    return true;
   }
 }
 

@@ -94,6 +94,7 @@ export class LeaseHandover {
     lease: LeaseId | undefined,
     isMeant: (record: Browser | undefined) => boolean,
   ): Promise<boolean> {
+    if (slot.egress.isClosed) return await this.#endShut(slot);
     if (isClear(slot, lease) && !this.#underWay.has(slot)) return true;
     const earlier = this.#underWay.get(slot) ?? Promise.resolve();
     const turn = earlier.then(() => this.#become(slot, lease, isMeant));
@@ -101,6 +102,15 @@ export class LeaseHandover {
     this.#underWay.set(slot, settled);
     void settled.then(() => void (this.#underWay.get(slot) === settled && this.#underWay.delete(slot)));
     return await turn;
+  }
+
+  /**
+   * This node was told directly that the browser is over, and a failover has taken that from Redis: it would
+   * be lent again and again, and reach nothing.
+   */
+  async #endShut(slot: Slot): Promise<false> {
+    if (!slot.isEnding) await this.ports.slots.retireNow(slot, "not_clean", "its egress is closed");
+    return false;
   }
 
   /**

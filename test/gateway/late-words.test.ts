@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { ClaimId } from "../../src/base/ids.js";
 import { CurlFailure } from "../../src/egress/curl.js";
 import type { NodeMessage } from "../../src/pool/ports/messages.js";
 import type { Slot } from "../../src/node/slot.js";
+import { until } from "../support/browser/chromium-until.js";
 import { openSite, type Site } from "../support/browser/chromium-site.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { oneSlot, seatClient, takeSnapshot } from "../support/node/one-slot.js";
@@ -108,6 +110,22 @@ test.each(["state", "relaunch"] as const)(
   },
 );
 
+test("a browser whose end this node has heard directly is nobody else's, though Redis forgot its lease and its end", async () => {
+  const { pool } = await one();
+  const restore = await snapshot();
+  const held = await pool.lend();
+  await node.leaseCommands.receiveDirectly({
+    kind: "cut",
+    browser: held.id,
+    lease: held.lease,
+    why: "released",
+  });
+  await restore();
+  expect(await pool.state(held.id)).toBe("idle");
+  await node.reconciler.look();
+  await until("its end", async () => (await pool.state(held.id)) === "gone");
+});
+
 test("a browser that was reset is the next holder's, whatever Redis has forgotten", async () => {
   const { pool, slot } = await one({ reset_on_release: "state" });
   const restore = await snapshot();
@@ -122,4 +140,37 @@ test("a browser that was reset is the next holder's, whatever Redis has forgotte
   await restore();
   const next = await pool.lend();
   expect([next.id, await comes(slot, next)]).toEqual([held.id, true]);
+});
+
+test("a reset that is asked for again while it is under way is done once, and the browser is idle by the later claim", async () => {
+  const { pool, slot } = await one({ reset_on_release: "state" });
+  const held = await pool.lend();
+  await comes(slot, held);
+  await pool.release(held);
+  const { chromium } = slot;
+  const reset = chromium.reset.bind(chromium);
+  let goOn = (): void => {};
+  const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
+  let resets = 0;
+  chromium.reset = async (limitMs) => {
+    resets += 1;
+    await mayGoOn;
+    return await reset(limitMs);
+  };
+  const claimOf = async (): Promise<ClaimId> => {
+    const { claim } = await pool.record(held.id);
+    if (!claim) throw new Error("it is not being reset");
+    return claim;
+  };
+  const claim = await claimOf();
+  const first = node.leaseCommands.reset({ browser: held.id, claim });
+  await until("the first reset", async () => resets === 1);
+  await pool.age(16_000);
+  await pool.bed.poolStore.reap(pool.partition);
+  const later = await claimOf();
+  expect(later).not.toBe(claim);
+  await node.leaseCommands.reset({ browser: held.id, claim: later });
+  goOn();
+  await first;
+  expect([resets, await pool.state(held.id)]).toEqual([1, "idle"]);
 });

@@ -1,80 +1,8 @@
-import { afterEach, describe, expect, test } from "vitest";
-import type { BrowserId, LeaseId } from "../../src/base/ids.js";
-import type { LeasedBrowser } from "../../src/pool/browser.js";
-import { until } from "../support/browser/chromium-until.js";
-import { age } from "../support/store/age.js";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { indexFault } from "../support/store/index-check.js";
 import { type Held, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
-import { startRedisFailover } from "../support/store/redis-failover.js";
 import { type RestartedRedis, startRestartedRedis } from "../support/store/restarted-redis.js";
-import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
-
-const undo: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const each of undo.splice(0).toReversed()) await each();
-});
-
-async function bedAt(url: string): Promise<StoreBed> {
-  const bed = await openStoreBed({ url } as never, { project: "registration" });
-  undo.push(() => bed.close());
-  return bed;
-}
-
-const answers = (bed: StoreBed): Promise<unknown> =>
-  until("Redis back", () =>
-    bed.redis.ping().then(
-      () => true,
-      () => false,
-    ),
-  );
-
-/** A pool of two with a browser on each of two nodes, in a Redis that can fail over. */
-async function spreadPool(): Promise<{
-  pool: PoolBed;
-  detach(): Promise<void>;
-  failOver(): Promise<void>;
-  /** To a server whose clock is an hour behind. */
-  failOverBack(): Promise<void>;
-}> {
-  const redis = await startRedisFailover();
-  undo.push(() => redis.stop());
-  const bed = await bedAt(redis.url);
-  const pool = await PoolBed.create(bed, { size: 2 });
-  await pool.launch(1, { node: nodeA });
-  await pool.launch(1, { node: nodeB });
-  const failOver = async (): Promise<void> => {
-    await redis.failOver();
-    await answers(bed);
-  };
-  return {
-    pool,
-    detach: () => redis.detach(),
-    failOver,
-    failOverBack: async () => {
-      await failOver();
-      await age(bed.redis, "remuda:*", -3_600_000);
-    },
-  };
-}
-
-/** Opens a lease as a client does; gives the record as its node has it then. */
-async function open(pool: PoolBed, held: Held): Promise<LeasedBrowser> {
-  const reply = await pool.connect(held);
-  if (reply.kind !== "connected") throw new Error(`it was ${reply.kind}`);
-  return reply.browser;
-}
-
-const nodeOf = ({ browser }: Held): typeof nodeA => browser.node;
-/** A node registers, with all that its records name but for what it lacks. */
-async function registers(
-  pool: PoolBed,
-  node: typeof nodeA,
-  { opened = [], lacks = [] }: { opened?: readonly LeasedBrowser[]; lacks?: readonly BrowserId[] } = {},
-): Promise<{ resumed: readonly LeaseId[]; void: readonly LeaseId[] } | undefined> {
-  const own = (await pool.browsers()).filter((browser) => browser.node === node);
-  const present = own.map(({ id }) => id).filter((id) => !lacks.includes(id));
-  return await pool.bed.reports.register(pool.partition, { node, present, opened });
-}
+import { answers, bedAt, nodeOf, open, registers, spreadPool } from "../support/store/spread-pool.js";
 
 describe("after a failover", () => {
   test("nothing of a node is lent before it has registered, and then whoever waits is served of it", async () => {
@@ -286,7 +214,7 @@ describe("after a restart", () => {
     more: readonly string[],
   ): Promise<{ pool: PoolBed; held: Held; server: RestartedRedis }> {
     const server = await startRestartedRedis(more);
-    undo.push(() => server.stop());
+    onTestFinished(() => server.stop());
     const pool = await PoolBed.filled(await bedAt(server.url), { size: 2 });
     return { pool, held: await pool.lend(), server };
   }

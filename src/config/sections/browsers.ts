@@ -44,7 +44,8 @@ export const nodeSection = Type.Object({
   parallel_launches: countOr("launches at once", "launches", [1, 256])("number of cores"),
   launch_pickup_seconds: seconds("a launch whose job its node has not taken up is claimed anew after")(10),
   launch_limit_seconds: seconds("a launch has failed after")(30),
-  reset_limit_seconds: seconds("a reset that takes longer retires the browser")(10),
+  // A pool gives one up that is not over after 25 s (store/lua/pool/reap.lua).
+  reset_limit_seconds: seconds("a reset that takes longer retires the browser", [1, 20])(10),
   probe_period_seconds: seconds("an idle browser is probed every")(15),
   probe_limit_seconds: seconds("a probe without an answer retires the browser after")(5),
   expire_period_seconds: seconds("inactive leases are ended every; a lease ends at most this late")(5),
