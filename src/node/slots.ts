@@ -1,6 +1,6 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
-import { type BrowserId, type ClaimId, partitionOf } from "../base/ids.js";
+import { type BrowserId, type ClaimId, type Partition, partitionOf } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import type { Chromium } from "../browser/chromium.js";
 import type { Browser } from "../pool/browser.js";
@@ -52,6 +52,8 @@ export class Slots {
   readonly #admission: LaunchAdmission;
   readonly #launching: Launcher;
   readonly #recordings: Recordings;
+  /** Done before a browser is reported as launched: from then on it may be lent. */
+  readonly beforeLaunched = new Set<(partition: Partition) => Promise<void>>();
   #isClosed = false;
 
   constructor(private readonly ports: SlotPorts) {
@@ -117,15 +119,17 @@ export class Slots {
     }
   }
 
-  /**
-   * Reports a browser that was launched under an earlier claim, which Redis has forgotten. Where nobody has
-   * used it, it is as it was after its launch.
-   */
+  /** Reports again what was launched under a claim that Redis has forgotten, where nobody has used it. */
   async #reportAgain(slot: Slot, claim: ClaimId): Promise<void> {
     if (this.#pending.has(slot.id) || !(await this.ports.reports.beginLaunch(slot.id, claim))) return;
     if (slot.leaseUsage.total)
       return await this.retireNow(slot, "not_clean", "Redis has forgotten a lease of it");
-    await this.ports.reports.launched(slot.id, claim, slot.isolationText);
+    await this.#reportLaunched(slot, claim);
+  }
+
+  async #reportLaunched({ id, isolationText }: Slot, claim: ClaimId): ReturnType<NodeReports["launched"]> {
+    for (const work of this.beforeLaunched) await work(partitionOf(id));
+    return await this.ports.reports.launched(id, claim, isolationText);
   }
 
   async #failed(record: Browser, claim: ClaimId, text: string): Promise<void> {
@@ -135,12 +139,10 @@ export class Slots {
   }
 
   async #launched(record: Browser, claim: ClaimId, slot: Slot): Promise<void> {
-    const outcome = await this.ports.reports
-      .launched(slot.id, claim, slot.isolationText)
-      .catch((error: unknown) => {
-        this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "launch could not be reported");
-        return "unknown" as const;
-      });
+    const outcome = await this.#reportLaunched(slot, claim).catch((error: unknown) => {
+      this.ports.log.warn({ browser: slot.id, error: textOf(error) }, "launch could not be reported");
+      return "unknown" as const;
+    });
     // Whether the record calls it idle by now cannot be known.
     if (outcome === "unknown")
       return await this.retireNow(slot, "launch_failed", "its launch could not be reported");

@@ -21,7 +21,7 @@ import { times } from "./support/runs.js";
 const most = { busyPercent: 2, sentPerSecond: 2_000_000 } as const;
 const fillLimitMs = 900_000;
 const settleMs = 30_000;
-/** A draining node hands its idle browsers over for 30 s (node/drain.ts). */
+/** A draining node hands its idle browsers over for 30 s (node/drain/drain.ts). */
 const handOverMs = 45_000;
 const looksEveryMs = 1000;
 

@@ -1,4 +1,5 @@
 import { type Partition, newRequestId, onDemandPartition } from "../../src/base/ids.js";
+import { hasAny, mark } from "./marks.js";
 import { hold, type ShadowLease } from "./shadow.js";
 import { startNode } from "./nodes.js";
 import type { FakeNode } from "./model.js";
@@ -6,7 +7,7 @@ import type { World } from "./world.js";
 
 /** A silence ends after this time unless it is reported again. */
 const silentMs = 15_000;
-/** Idle browsers of a draining node wait this long for their replacements (node/drain.ts). */
+/** Idle browsers of a draining node wait this long for their replacements (node/drain/drain.ts). */
 const handOverMs = 30_000;
 
 const poolPartitions = (world: World): readonly Partition[] =>
@@ -19,13 +20,11 @@ export async function silence(world: World): Promise<void> {
   world.note(`${node.id} is silent`);
   for (const partition of poolPartitions(world)) {
     if (world.fails(0.1)) continue;
-    const hasAny = [...world.shadow.browsers.values()].some(
-      (browser) => browser.partition === partition && browser.node === node.id,
-    );
+    const isThere = hasAny(world, partition, node);
     const until = world.now + silentMs;
     await world.bed.poolStore.silenceNode(partition, node.id, silentMs);
     // Nothing is noted for a pool that is deleted or has no browser on this node.
-    if (hasAny && partition === world.pool?.partition) world.closed.silence(partition, node.id, until);
+    if (isThere && partition === world.pool?.partition) world.closed.silence(partition, node.id, until);
   }
 }
 
@@ -52,13 +51,12 @@ export async function drain(world: World): Promise<void> {
   await lookAfterDrain(world, node);
 }
 
-/** Does what node/drain.ts does each second, and at the end of the drain. */
+/** Does what node/drain/drain.ts does each second, and at the end of the drain. */
 export async function lookAfterDrain(world: World, node: FakeNode | undefined): Promise<void> {
   if (!node?.drain || node.isFrozen) return;
   const { since, until } = node.drain;
   world.note(`${node.id} looks after its drain`);
-  const leftMs = Math.max(0, until - world.now);
-  for (const partition of world.partitions()) await mark(world, partition, { node, leftMs });
+  for (const partition of world.partitions()) await mark(world, partition, node);
   const isAlone = world.nodes.every((one) => one.drain);
   const isHandedOver = isAlone || world.now - since >= handOverMs;
   if (isHandedOver) await clear(world, node, "idle");
@@ -66,21 +64,6 @@ export async function lookAfterDrain(world: World, node: FakeNode | undefined): 
   await world.look();
   const isEmpty = isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
   if (isEmpty || world.now >= until) await finishDrain(world, node);
-}
-
-async function mark(
-  world: World,
-  partition: Partition,
-  { node, leftMs }: { node: FakeNode; leftMs: number },
-): Promise<void> {
-  await world.bed.poolStore.recycle(partition, {
-    maxLeases: null,
-    drains: { node: node.id, ms: leftMs },
-    request: newRequestId(),
-  });
-  await world.look();
-  // The script has counted from a time that is not later than the one that is read now.
-  if (partition === world.pool?.partition) world.closed.drain(partition, node.id, world.now + leftMs);
 }
 
 async function clear(world: World, { id }: FakeNode, which: "idle" | "all" | "lost"): Promise<void> {

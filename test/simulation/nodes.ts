@@ -3,6 +3,7 @@ import { type BrowserId, type ClaimId, type LeaseId, newRequestId, type NodeId }
 import type { Job } from "../../src/pool/ports/pool-store.js";
 import { type Browser, leaseOf } from "../../src/pool/browser.js";
 import { begin, clear, cut, newSlot, type Slot } from "./begin.js";
+import { markLaunch } from "./marks.js";
 import { hold } from "./shadow.js";
 import { type FakeNode, isHeard } from "./model.js";
 import type { World } from "./world.js";
@@ -41,7 +42,7 @@ export async function killNode(world: World): Promise<void> {
   if (world.nodes.length < 2) await startNode(world);
 }
 
-/** A node's daemon restarts: whatever its earlier run held is gone (`forgetEarlierRun` of node/drain.ts). */
+/** A node's daemon restarts: whatever its earlier run held is gone (`Drain.forgetEarlierRun`). */
 export async function restartNode(world: World): Promise<void> {
   const node = world.random.pick(world.nodes.filter(isHeard));
   if (node) await startAnew(world, node);
@@ -126,6 +127,7 @@ export async function finishLaunch(world: World): Promise<void> {
   if (node.failures > 0) await world.bed.nodes.wake(node.id);
   node.failures = 0;
   node.slots.set(browser, newSlot(world, browser));
+  await markLaunch(world, node, browser);
   const outcome = await world.bed.reports.launched(browser, claim, "{}");
   world.note(`launched ${browser}: ${outcome}`);
   if (outcome === "stale") node.slots.delete(browser);
@@ -216,6 +218,7 @@ async function reportLaunched(
 ): Promise<void> {
   if (slot.activity.lease || slot.activity.rivalsOf(undefined).length > 0)
     return await endHere(world, node, { browser: slot.id, why: "not_clean" });
+  await markLaunch(world, node, slot.id);
   world.note(`launched ${slot.id} again: ${await world.bed.reports.launched(slot.id, claim, "{}")}`);
 }
 

@@ -71,9 +71,26 @@ onBoth("closed nodes", ({ bed }) => {
       expect((await pool.ask()).reply.kind).toBe("waiting");
     });
 
-    test("is open again a minute after its drain should have ended: a failover has brought the mark back", async () => {
+    test("of which the pool has nothing is not noted", async () => {
       const pool = await PoolBed.create(bed(), { size: 1 });
+      await pool.launch(1, { node: nodeB });
+      const before = await pool.dump();
+      expect(await drain(pool)).toBe(0);
+      expect(await pool.dump()).toEqual(before);
+    });
+
+    test("is noted where the pool has but a launch there", async () => {
+      const pool = await PoolBed.create(bed(), { size: 1 });
+      await pool.claim(1);
+      await drain(pool);
+      expect(JSON.parse((await bed().redis.hget(pool.key("pool"), "closed")) ?? "{}")).toHaveProperty(nodeA);
+    });
+
+    test("is open again a minute after its drain should have ended: a failover has brought the mark back", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1 });
       await drain(pool, 70_000);
+      await pool.release(await pool.lend(), { reuse: false });
+      await pool.clear();
       await pool.age(125_000);
       await bed().poolStore.reap(pool.partition);
       await pool.launch(1);

@@ -3,7 +3,7 @@ import type { Gateway } from "../../gateway/gateway.js";
 import type { GatewayPorts } from "../../gateway/ports.js";
 import { Standstill } from "../../gateway/standstill.js";
 import { ArmedPasskeys } from "../../node/armed-passkeys.js";
-import { Drain, RequestedDrain } from "../../node/drain.js";
+import { Drain, RequestedDrain } from "../../node/drain/drain.js";
 import type { Journal } from "../../node/journal/journal.js";
 import type { Recovery } from "../../node/journal/recovery.js";
 import { LeaseCommands } from "../../node/lease-commands.js";

@@ -5,7 +5,7 @@ import type { DaemonContext } from "../../../src/daemon/boot.js";
 import { Bridge } from "../../../src/gateway/cdp/bridge.js";
 import type { RedisContact } from "../../../src/node/redis-contact.js";
 import { BrowserEgress } from "../../../src/node/browser-egress.js";
-import { Drain } from "../../../src/node/drain.js";
+import { Drain } from "../../../src/node/drain/drain.js";
 import { NetworkSync } from "../../../src/node/network-sync.js";
 import { ProfileSaver } from "../../../src/node/profile-saver.js";
 import { EpochRegistration, LeaseHandover } from "../../../src/node/lease-handover.js";

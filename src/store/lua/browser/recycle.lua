@@ -18,6 +18,9 @@ if not isIndexed() then return plain("indexing") end
 
 local size, state, kind, hold = unpack(poolFields("size", "state", "kind", "hold"))
 if state ~= "open" or kind ~= "pool" then return plain("recycled", "0") end
+if A.node ~= "" and redis.call("ZLEXCOUNT", K.nodeIndex, nodeIndexRange(A.node)) == 0 then
+  return plain("recycled", "0")
+end
 -- Where no room is left for a replacement, one goes before its replacement comes.
 if hold == "capacity" then
   local replaceable = replaceableIdle()

@@ -1,12 +1,13 @@
-import { type Clock, type Millis, pause } from "../base/clock.js";
-import { type Partition, newRequestId, type NodeId, isOnDemand } from "../base/ids.js";
-import { type Log, textOf } from "../base/log.js";
-import { forEachConcurrently } from "../base/concurrently.js";
-import type { Browser, RetireReason } from "../pool/browser.js";
-import type { NodeStore } from "../pool/ports/node-store.js";
-import type { PoolStore } from "../pool/ports/pool-store.js";
-import type { Projects } from "../pool/ports/project-store.js";
-import type { Slots } from "./slots.js";
+import { type Clock, type Millis, pause } from "../../base/clock.js";
+import { forEachConcurrently } from "../../base/concurrently.js";
+import { isOnDemand, newRequestId, type NodeId, type Partition, partitionOf } from "../../base/ids.js";
+import { type Log, textOf } from "../../base/log.js";
+import type { Browser, RetireReason } from "../../pool/browser.js";
+import type { NodeStore } from "../../pool/ports/node-store.js";
+import type { PoolStore } from "../../pool/ports/pool-store.js";
+import type { Projects } from "../../pool/ports/project-store.js";
+import { ClosedPools, type BrowsersByPartition } from "./closed-pools.js";
+import type { Slots } from "../slots.js";
 
 interface DrainPorts {
   readonly node: NodeId;
@@ -25,9 +26,10 @@ const handOverMs: Millis = 30_000;
 const lookEveryMs: Millis = 1000;
 const partitionsAtOnce = 32;
 
+/** Instants are those of the monotonic clock. */
 interface Time {
-  readonly spentMs: Millis;
-  readonly limitMs: Millis;
+  readonly from: Millis;
+  readonly until: Millis;
 }
 
 /**
@@ -35,19 +37,28 @@ interface Time {
  * retired.
  */
 export class Drain {
-  /** The partitions in which the browsers of this node are marked, so that they are not lent. */
-  readonly #marked = new Set<Partition>();
+  readonly #closedPools: ClosedPools;
+  /** Where the last reading found browsers; undefined where all partitions are to be asked. */
+  #foundIn: readonly Partition[] | undefined;
 
-  constructor(private readonly ports: DrainPorts) {}
+  constructor(private readonly ports: DrainPorts) {
+    this.#closedPools = new ClosedPools(ports);
+  }
 
-  /** Lets leases end within `limitMs`, or until `hurry`; a limit of 0 does not wait. */
+  /**
+   * Lets leases end within `limitMs`, or until `hurry`; a limit of 0 does not wait. What is launched from now
+   * on, until `hurry`, is lent only where nothing else exists.
+   */
   async wait(limitMs: Millis, hurry: AbortSignal): Promise<void> {
-    if (limitMs === 0 || hurry.aborted) return;
+    if (hurry.aborted) return;
     const { clock, log } = this.ports;
-    const startedAt = clock.monotonic();
+    const from = clock.monotonic();
+    const time = { from, until: from + limitMs };
+    this.#closedPools.watchLaunches(time.until, hurry);
+    if (limitMs === 0) return;
     log.info({ limitMs }, "drain begun");
-    for (let spent = 0; spent < limitMs && !hurry.aborted; spent = clock.monotonic() - startedAt) {
-      if (await this.#mayEnd({ spentMs: spent, limitMs })) return;
+    while (clock.monotonic() < time.until && !hurry.aborted) {
+      if (await this.#mayEnd(time)) return;
       await pause(clock, lookEveryMs, hurry);
     }
     log.warn({ limitMs }, "drain limit reached");
@@ -61,29 +72,40 @@ export class Drain {
     });
   }
 
-  async #look({ spentMs, limitMs }: Time): Promise<boolean> {
+  async #look(time: Time): Promise<boolean> {
     const own = await this.#own();
-    await this.#mark(own, limitMs - spentMs);
+    await this.#closedPools.set(own, time.until);
     const idle = partitionsWith(own, ({ state }) => state === "idle");
     // Nobody has to wait for what stands by, and nobody is to be lent it here.
     await this.#clear("idle", "drained", idle.filter(isOnDemand));
-    const isAlone = (await this.ports.nodes.living()).every(
-      (facts) => facts.id === this.ports.node || facts.isDraining,
-    );
-    const isHandedOver = isAlone || spentMs >= handOverMs;
+    const isHandedOver = this.ports.clock.monotonic() - time.from >= handOverMs || (await this.#isAlone());
     if (isHandedOver) await this.#clear("idle", "drained", idle);
-    const left = [...own.values()].flat();
-    return isHandedOver ? left.every(({ state }) => state !== "leased") : left.length === 0;
+    const mayGo = isHandedOver ? isUnused : isEmpty;
+    return mayGo(own) && (await this.#endsWith(mayGo, time));
+  }
+
+  async #isAlone(): Promise<boolean> {
+    const living = await this.ports.nodes.living();
+    return living.every(({ id, isDraining }) => id === this.ports.node || isDraining);
+  }
+
+  /**
+   * What was free when it was read may have been lent since, where nothing else exists. So before the end
+   * nothing is lent here any more, and only then it is read what is.
+   */
+  async #endsWith(mayGo: (own: BrowsersByPartition) => boolean, { until }: Time): Promise<boolean> {
+    this.#foundIn = undefined;
+    const own = await this.#own();
+    await this.#closedPools.set(own, Math.min(until, this.ports.clock.monotonic()));
+    const left = await this.#own();
+    if (mayGo(left)) return true;
+    await this.#closedPools.set(left, until);
+    return false;
   }
 
   /** Takes its marks back, for a drain that was ended: what is left here is lent again. */
   async unmark(): Promise<void> {
-    const { poolStore, node } = this.ports;
-    const pools = [...this.#marked].filter((partition) => !isOnDemand(partition));
-    const failures = await forEachConcurrently(pools, partitionsAtOnce, (partition) =>
-      poolStore.reopenNode(partition, node),
-    );
-    if (failures.length > 0) throw failures[0];
+    await this.#closedPools.unset();
   }
 
   /** Ends what is left on this node, which goes on running. */
@@ -118,24 +140,6 @@ export class Drain {
     await this.ports.nodes.forget(this.ports.node);
   }
 
-  /** Again where a browser in service is not marked: a failover may have taken that back. */
-  async #mark(own: Own, leftMs: Millis): Promise<void> {
-    const { poolStore, node } = this.ports;
-    const losers = new Set(partitionsWith(own, isUnmarked).filter((partition) => !isOnDemand(partition)));
-    const unmarked = [...own.keys()].filter(
-      (partition) => !this.#marked.has(partition) || losers.has(partition),
-    );
-    const failures = await forEachConcurrently(unmarked, partitionsAtOnce, async (partition) => {
-      await poolStore.recycle(partition, {
-        maxLeases: null,
-        drains: { node, ms: leftMs },
-        request: newRequestId(),
-      });
-      this.#marked.add(partition);
-    });
-    if (failures.length > 0) throw failures[0];
-  }
-
   async #clear(
     which: "idle" | "all" | "lost",
     why: RetireReason,
@@ -150,12 +154,35 @@ export class Drain {
     if (failures.length > 0) throw failures[0];
   }
 
-  async #own(): Promise<Own> {
-    const partitions = await this.ports.projects.partitions();
-    const reads = await Promise.all(
-      partitions.map((partition) => this.ports.poolStore.browsersOf(partition, this.ports.node)),
+  /**
+   * Reads where browsers of this node run or were found by the last reading. All partitions are asked at the
+   * drain's begin and end alone: in between there comes nothing but launches, which are marked by themselves,
+   * and records without a browser that a failover brings back, which the reconciler ends.
+   */
+  async #own(): Promise<BrowsersByPartition> {
+    const { poolStore, node, slots } = this.ports;
+    const found = this.#foundIn ?? (await this.#findAll());
+    const partitions = new Set([...found, ...slots.all().map(({ id }) => partitionOf(id))]);
+    const own = new Map<Partition, readonly Browser[]>();
+    const failures = await forEachConcurrently(partitions, partitionsAtOnce, async (partition) => {
+      const { browsers } = await poolStore.browsersOf(partition, node);
+      if (browsers.length > 0) own.set(partition, browsers);
+    });
+    if (failures.length > 0) throw failures[0];
+    this.#foundIn = [...own.keys()];
+    return own;
+  }
+
+  async #findAll(): Promise<readonly Partition[]> {
+    const { poolStore, projects, node } = this.ports;
+    const found: Partition[] = [];
+    const failures = await forEachConcurrently(
+      await projects.partitions(),
+      partitionsAtOnce,
+      async (partition) => found.push(...(await poolStore.partitionsOf(node, [partition]))),
     );
-    return new Map(partitions.map((partition, place) => [partition, reads[place]?.browsers ?? []]));
+    if (failures.length > 0) throw failures[0];
+    return found;
   }
 }
 
@@ -214,10 +241,19 @@ export class RequestedDrain {
   }
 }
 
-type Own = ReadonlyMap<Partition, readonly Browser[]>;
-
-const partitionsWith = (own: Own, fits: (browser: Browser) => boolean): readonly Partition[] =>
+const partitionsWith = (
+  own: BrowsersByPartition,
+  fits: (browser: Browser) => boolean,
+): readonly Partition[] =>
   [...own].flatMap(([partition, browsers]) => (browsers.some(fits) ? [partition] : []));
 
-const isUnmarked = ({ state, replaceable }: Browser): boolean =>
-  state !== "launching" && state !== "retiring" && !replaceable;
+const isEmpty = (own: BrowsersByPartition): boolean => own.size === 0;
+
+/** A session on demand is its caller's from its launch on. */
+const isUnused = (own: BrowsersByPartition): boolean =>
+  [...own].every(([partition, browsers]) =>
+    browsers.every(
+      ({ state, standby }) =>
+        state !== "leased" && !(state === "launching" && isOnDemand(partition) && standby === undefined),
+    ),
+  );
