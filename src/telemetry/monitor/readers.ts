@@ -19,6 +19,8 @@ interface Reader {
 
 /** A page with a long address is a page. */
 export const longestAddressBytes = 2 * 1024 * 1024;
+/** A page has come back from the back/forward cache, as `Page.frameNavigated` says it. */
+const restored = "BackForwardCacheRestore";
 /** How Chromium 156 begins; frames within others name these at once. */
 const navigatedFrame = /"frame":\{"id":"([^"]*)",("parentId")?/;
 
@@ -145,6 +147,7 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
         const startedAt = target.startOf(frame);
         const facts = { startedAt, hasFailed: textIn(frame, "unreachableUrl") !== undefined };
         target.tell({ ...navigation(params, target.where), navigation: facts }, event);
+        if (target.isTop(frame) && textIn(params, "type") === restored) target.settling?.restored();
       },
     },
   ],

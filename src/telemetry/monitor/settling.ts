@@ -60,6 +60,13 @@ export class Settling {
     this.#waitForStillness();
   }
 
+  /** A document that was kept is shown again. It has been loaded, and Chromium tells no step of that. */
+  restored(): void {
+    this.contentLoaded();
+    this.loaded();
+    this.requestsLost();
+  }
+
   shifted(): void {
     if (this.#stopStill) this.#waitForStillness();
   }

@@ -1,6 +1,10 @@
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
-import { type MonitoredBrowser, pageCategories } from "../../support/telemetry/monitored-browser.js";
+import {
+  type MonitoredBrowser,
+  openMonitoredBrowser,
+  pageCategories,
+} from "../../support/telemetry/monitored-browser.js";
 import { type MonitoredSite, useMonitorBed } from "../../support/telemetry/monitor-bed.js";
 import type { SeenEvents } from "../../support/telemetry/seen-events.js";
 
@@ -70,6 +74,27 @@ test("a page that goes before it has loaded is told as left", async () => {
   await browser.client.send("Target.closeTarget", { targetId: target });
   await until("its end is told", () => events.leftTargets.includes(target));
   expect(events.of("page_load", isOf)).toEqual([]);
+});
+
+test("a page that Chromium has kept, and that is gone back to, comes to rest though nothing is loaded", async () => {
+  // headless-shell keeps none.
+  const full = await openMonitoredBrowser({ engine: "chromium" });
+  onTestFinished(() => full.close());
+  await full.start(["page", "network"]);
+  const { session, target } = await full.open(`${site.url}/`);
+  const seen = full.events;
+  const settled = (of: string) =>
+    seen.find("page_navigation_settled", ({ target_id, url }) => target_id === target && url === of);
+  await settled(`${site.url}/`);
+  await full.client.send("Page.navigate", { url: `${site.url}/fields` }, session);
+  await settled(`${site.url}/fields`);
+  seen.all.length = 0;
+  await full.client.evaluate("history.back()", session);
+  await settled(`${site.url}/`);
+  await seen.find("network_idle", ({ target_id }) => target_id === target);
+  expect(seen.of("page_navigation")).toMatchObject([{ data: { url: `${site.url}/` } }]);
+  expect(seen.of("page_layout_settled")).toHaveLength(1);
+  expect([...seen.of("network_request"), ...seen.of("page_load")]).toEqual([]);
 });
 
 test("only the categories that are on are told, and they change while it runs", async () => {
