@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Clock, Millis } from "./clock.js";
 
 export class TimeLimitReached extends Error {
@@ -25,4 +26,23 @@ export async function within<T>(
   } finally {
     cancel();
   }
+}
+
+/**
+ * Aborts the controller with the first of the signals, for its reason, until the function that it gives is
+ * called. Nothing stays with signals that live on then, unlike with `AbortSignal.any` (Node.js 20.20: 1.3 kB
+ * for each that has a listener and never aborts).
+ */
+export function abortWith(controller: AbortController, signals: readonly AbortSignal[]): () => void {
+  const unfollow = signals.map((signal) => {
+    const abort = (): void => controller.abort(signal.reason);
+    if (signal.aborted) abort();
+    // Node.js warns of more than 10, and there are as many as what is under way.
+    setMaxListeners(0, signal);
+    signal.addEventListener("abort", abort, { once: true });
+    return () => signal.removeEventListener("abort", abort);
+  });
+  return () => {
+    for (const each of unfollow) each();
+  };
 }

@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import PQueue from "p-queue";
+import { abortWith } from "../base/deadline.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
@@ -82,9 +83,9 @@ export class ProfileSaver {
     const cancel = clock.after(this.ports.limitMs, () =>
       late.abort(new Error(`it took longer than ${this.ports.limitMs} ms`)),
     );
-    const signal = AbortSignal.any([late.signal, this.#late.signal, this.ports.hurry]);
+    const unfollow = abortWith(late, [this.#late.signal, this.ports.hurry]);
     try {
-      const outcome = await this.#keep(slot, profile, signal);
+      const outcome = await this.#keep(slot, profile, late.signal);
       meter.profileSaved(outcome);
       log.info(
         { browser: slot.id, profile, outcome, tookMs: Math.round(clock.monotonic() - startedAt) },
@@ -95,6 +96,7 @@ export class ProfileSaver {
       log.warn({ browser: slot.id, profile, error: textOf(error) }, "profile not saved; it is as it was");
     } finally {
       cancel();
+      unfollow();
       await this.#clear(slot);
     }
   }

@@ -10,6 +10,7 @@ import {
   Watch,
 } from "@kubernetes/client-node";
 import { Type } from "typebox";
+import { abortWith } from "../base/deadline.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { parserOf } from "../base/parser.js";
 import { BrowserPool, browserPools, type PoolStatus, type SeenMetadata } from "./browser-pool.js";
@@ -193,10 +194,10 @@ export class Cluster {
     const { clock, limitMs, stopping } = this.options;
     const late = new AbortController();
     const cancel = clock.after(limitMs, () => late.abort());
-    const signal = AbortSignal.any([late.signal, stopping]);
+    const unfollow = abortWith(late, [stopping]);
     const limited: ObservableMiddleware = {
       pre(request: RequestContext) {
-        request.setSignal(signal);
+        request.setSignal(late.signal);
         return new Observable(Promise.resolve(request));
       },
       post: (response) => new Observable(Promise.resolve(response)),
@@ -205,6 +206,7 @@ export class Cluster {
       return await call({ middleware: [limited], middlewareMergeStrategy: "append" });
     } finally {
       cancel();
+      unfollow();
     }
   }
 }

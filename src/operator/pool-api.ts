@@ -1,4 +1,5 @@
 import { Type } from "typebox";
+import { abortWith } from "../base/deadline.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { parserOf } from "../base/parser.js";
@@ -148,12 +149,14 @@ export class PoolApi {
     const cancel = clock.after(limitMs, () =>
       late.abort(new Error(`the API did not answer in ${limitMs} ms`)),
     );
+    const unfollow = abortWith(late, [stopping]);
     try {
-      return read(await this.#send(request, AbortSignal.any([late.signal, stopping])));
+      return read(await this.#send(request, late.signal));
     } catch (error) {
       throw error instanceof ApiRefusal ? error : new ApiUnavailable(error);
     } finally {
       cancel();
+      unfollow();
     }
   }
 

@@ -1,3 +1,4 @@
+import { abortWith } from "../base/deadline.js";
 import { pause } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { offerLink } from "./collection-links.js";
@@ -69,18 +70,20 @@ async function waitFor<Value>(
   isOver: (value: Value) => boolean,
 ): Promise<Done<Value> | Refusal> {
   const until = clock.monotonic() + waitMs;
-  const over = gone ? AbortSignal.any([gone, stopping]) : stopping;
   let found = await look();
   if (waitMs === 0 || isOver(found)) return done(found);
   const leave = takeSeat();
   if (!leave) return refusal("too_many_requests", { message: "As many wait for items as may" });
+  const over = new AbortController();
+  const unfollow = abortWith(over, gone ? [gone, stopping] : [stopping]);
   try {
-    while (!isOver(found) && clock.monotonic() < until && !over.aborted) {
-      await pause(clock, Math.min(lookMs, until - clock.monotonic()), over);
+    while (!isOver(found) && clock.monotonic() < until && !over.signal.aborted) {
+      await pause(clock, Math.min(lookMs, until - clock.monotonic()), over.signal);
       found = await look();
     }
     return done(found);
   } finally {
+    unfollow();
     leave();
   }
 }

@@ -3,7 +3,7 @@ import { limitedRequests, takeShortAnswers } from "../../archive/aws-answers.js"
 import { atFirstUse } from "../../base/at-first-use.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import type { Secret } from "../../base/crypto/secret.js";
-import { within } from "../../base/deadline.js";
+import { abortWith, within } from "../../base/deadline.js";
 import { assumeRoleFault, isRefused, putObjectFault } from "./aws-faults.js";
 import type { Access, Buckets, OpenBucket } from "./buckets.js";
 import type { Destination } from "./destination.js";
@@ -178,10 +178,11 @@ async function limited<Value>(
   send: (signal: AbortSignal) => Promise<Value>,
 ): Promise<Value> {
   const ending = new AbortController();
-  const signal = AbortSignal.any([ending.signal, ...(stopping ? [stopping] : [])]);
+  const unfollow = abortWith(ending, stopping ? [stopping] : []);
   try {
-    return await within(clock, { what: "a request to a destination", limitMs }, send(signal));
+    return await within(clock, { what: "a request to a destination", limitMs }, send(ending.signal));
   } finally {
+    unfollow();
     ending.abort();
   }
 }

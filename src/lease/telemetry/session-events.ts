@@ -1,4 +1,4 @@
-import { setMaxListeners } from "node:events";
+import { abortWith } from "../../base/deadline.js";
 import type { Clock } from "../../base/clock.js";
 import { done, refusal, type Refusal } from "../../base/errors.js";
 import { type BrowserId, findBrowserIdIn, type LeaseId, partitionOf } from "../../base/ids.js";
@@ -50,39 +50,21 @@ export const makeEventOperations = (ports: Ports): EventOperations => ({
         retryAfterSeconds: 1,
         message: "As many streams of this session, or at this daemon, are open as may be",
       });
-    const { until, end } = untilAny([caller.gone, ports.stopping], releaseSeat);
+    const over = new AbortController();
+    const unfollow = abortWith(over, [caller.gone, ports.stopping]);
+    const end = (): void => {
+      unfollow();
+      releaseSeat();
+    };
+    over.signal.addEventListener("abort", end, { once: true });
+    // A caller who left while the session was looked for never asks for the first event.
+    if (over.signal.aborted) end();
     const isHeld = async (): Promise<boolean> =>
       (await ports.poolStore.heldAmong(partitionOf(browser), [lease.id])).length > 0;
-    const parts = { store: ports.reads, clock: ports.clock, isHeld, until };
+    const parts = { store: ports.reads, clock: ports.clock, isHeld, until: over.signal };
     return done(seated(followStream(parts, { browser, lease: lease.id }, ask), end));
   },
 });
-
-/**
- * Aborts with the first of them, and calls `ended` then or when `end` is called. Nothing of it stays with
- * signals that live on, unlike with `AbortSignal.any` (Node.js 20.20: 1.3 kB for each that has a listener and
- * never aborts).
- */
-function untilAny(
-  signals: readonly AbortSignal[],
-  ended: () => void,
-): { readonly until: AbortSignal; readonly end: () => void } {
-  const any = new AbortController();
-  const end = (): void => {
-    for (const signal of signals) signal.removeEventListener("abort", abort);
-    ended();
-  };
-  const abort = (): void => {
-    any.abort();
-    end();
-  };
-  // Node.js warns of more than 10, and there are as many as streams may be open.
-  setMaxListeners(0, ...signals);
-  for (const signal of signals) signal.addEventListener("abort", abort, { once: true });
-  // A caller who left while the session was looked for never asks for the first event.
-  if (signals.some(({ aborted }) => aborted)) abort();
-  return { until: any.signal, end };
-}
 
 /** Passes the items on, and calls `end` when they end, however that happens. */
 async function* seated<Item>(items: AsyncGenerator<Item, void>, end: () => void): AsyncGenerator<Item, void> {

@@ -4,9 +4,9 @@ local clock = redis.call("TIME")
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 -- The time in microseconds, for what is named or ordered by it: two answers may be within one millisecond.
 local function microseconds()
-  return string.format("%.0f", clock[1] * 1000000 + clock[2])
+  return string.format("%d", clock[1] * 1000000 + clock[2])
 end
 
 local function plain(kind, payload)
-  return { kind, payload or "", tostring(now), "" }
+  return { kind, payload or "", string.format("%d", now), "" }
 end

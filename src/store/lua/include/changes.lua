@@ -25,7 +25,7 @@ end
 -- found again by it.
 local function finish(kind, payload, kept)
   payload = payload or ""
-  local at, left = tostring(now), effectsText()
+  local at, left = string.format("%d", now), effectsText()
   -- JSON holds no line breaks, and to encode JSON as JSON once more would cost more than the change itself.
   redis.call("SET", K.answer, table.concat({ kind, kept or payload, at, left }, "\n"), "PX", answerMs)
   return { kind, payload, at, left }

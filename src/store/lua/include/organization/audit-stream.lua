@@ -28,7 +28,7 @@ local function addEntries(entries, longestMs)
   local last
   local oldest, bytes = entries[1].at, 0
   for _, entry in ipairs(entries) do
-    local received = string.format("%.0f", entry.at)
+    local received = string.format("%d", entry.at)
     last = redis.call("XADD", K.auditStream, "*", "at", received, "entry", entry.row)
     oldest = math.min(oldest, entry.at)
     bytes = bytes + entryBytes + #entry.row

@@ -16,7 +16,7 @@ local function takeFrom(bucket, perMinute, count)
   local taken = math.min(count, held)
   if taken > 0 then
     full = full + taken * minute / perMinute
-    redis.call("SET", bucket, string.format("%.0f", full), "PX", keepMs)
+    redis.call("SET", bucket, string.format("%d", full + 0.5), "PX", keepMs)
   end
   return taken, held - taken, math.max(0, math.ceil((full + minute / perMinute - at - minute) / 1000))
 end
@@ -26,5 +26,5 @@ end
 local function takeOne(bucket, perMinute)
   if perMinute == "" then return true, "" end
   local taken, left, waitMs = takeFrom(bucket, tonumber(perMinute), 1)
-  return taken == 1, string.format("%.0f", taken == 1 and left or waitMs)
+  return taken == 1, string.format("%d", taken == 1 and left or waitMs)
 end
