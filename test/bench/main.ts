@@ -27,7 +27,7 @@ import { benchWalls } from "./walls.js";
 const runs = 5;
 const parts: Readonly<Record<string, () => Promise<Report>>> = {
   control: () => benchControl({ runs, sampleMs: 700 }),
-  access: () => benchAccess({ runs: 9, sampleMs: 700 }),
+  access: () => benchAccess({ runs: 21, sampleMs: 700 }),
   session: () => benchSession({ runs }),
   standby: () => benchStandby({ runs }),
   launches: () => benchLaunches({ runs }),

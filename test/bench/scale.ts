@@ -10,7 +10,7 @@ import { startRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 import { lendOften, servedFences } from "./scale/acquires.js";
 import { type Cost, costOf } from "./scale/cost.js";
-import { SimulatedFleet, type TickTimes } from "./scale/fleet.js";
+import { SimulatedFleet, tickNames, type TickTimes } from "./scale/fleet.js";
 import { type FleetSize, fleetSize } from "./scale/sizes.js";
 import { quantile } from "./support/figures.js";
 import type { Bar, Report } from "./support/report.js";
@@ -107,7 +107,7 @@ async function lendAtRest(bench: Bench): Promise<void> {
 
 async function measureTicks(bench: Bench): Promise<void> {
   const { fleet } = bench;
-  for (const name of ["fill", "reap", "recycle"] as const) {
+  for (const name of tickNames) {
     await fleet.beatAll();
     await add(bench, `one ${name} tick, nothing to do`, () => fleet.maintenance[name]());
   }
@@ -166,7 +166,7 @@ async function measureChurn(bench: Bench): Promise<void> {
   if (!found || !lent) return;
   notes.push(
     `${(found.ended / (tookMs / 1000)).toFixed(0)} browsers a second ended and were replaced (${size.endsPerSecond} were asked for).`,
-    ...(["fill", "reap", "recycle"] as const).map(
+    ...tickNames.map(
       (name) => `Under that load a ${name} tick took ${middle(found?.ticks[name] ?? [])} ms in the middle.`,
     ),
   );

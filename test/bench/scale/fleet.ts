@@ -176,10 +176,10 @@ export class SimulatedFleet {
 
   /** Beats of every node each second, ticks at their default periods, and so many ends of browsers. */
   async run(over: AbortSignal, endsPerSecond: number): Promise<{ ended: number; ticks: TickTimes }> {
-    const ticks: TickTimes = { fill: [], reap: [], recycle: [] };
+    const ticks: TickTimes = { fill: [], reap: [], sweep: [], recycle: [] };
     let ended = 0;
     const beats = this.#repeat(over, 1000, () => this.beatAll());
-    const runTicks = (["fill", "reap", "recycle"] as const).map((name) =>
+    const runTicks = tickNames.map((name) =>
       this.#repeat(over, tickPeriodMs[name], async () => {
         const began = systemClock.monotonic();
         await this.maintenance[name]();
@@ -253,10 +253,8 @@ export class SimulatedFleet {
   }
 }
 
-const tickPeriodMs = { fill: 1000, reap: 2000, recycle: 10_000 } as const;
-
-export interface TickTimes {
-  readonly fill: number[];
-  readonly reap: number[];
-  readonly recycle: number[];
-}
+/** What a control does of itself, and how often by default (daemon/control/schedules.ts). */
+const tickPeriodMs = { fill: 1000, reap: 2000, sweep: 2000, recycle: 10_000 } as const;
+type TickName = keyof typeof tickPeriodMs;
+export const tickNames = Object.keys(tickPeriodMs) as readonly TickName[];
+export type TickTimes = Readonly<Record<TickName, number[]>>;
