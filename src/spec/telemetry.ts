@@ -65,7 +65,10 @@ export function mergeTelemetry(
   if (!base) return undefined;
   const categories = mergeCategories(base, browser);
   if (!isAnyOn(categories)) return undefined;
-  const kept = { storage: storage ?? current?.storage, export: exported ?? current?.export };
+  const kept = {
+    storage: isSent(storage) ? storage : current?.storage,
+    export: isSent(exported?.otlp) ? exported : current?.export,
+  };
   return {
     enabled: true,
     browser: categories,
@@ -74,15 +77,28 @@ export function mergeTelemetry(
   };
 }
 
-/** What a lease keeps of a configuration that is to hold whatever its browser was launched with. */
+/** An object without a field changes nothing of what is there. */
+const isSent = (object: object | undefined): boolean => object !== undefined && Object.keys(object).length > 0;
+
+/**
+ * What a lease keeps of a configuration that is to hold whatever its browser was launched with: `storage` and
+ * `export` are named too, so that the launch's own do not come back.
+ */
 export const lastingTelemetry = (telemetry: Telemetry | undefined): Telemetry =>
-  telemetry ?? { enabled: false };
+  telemetry
+    ? { storage: { enabled: true }, export: { otlp: { enabled: false } }, ...telemetry }
+    : { enabled: false };
 
 function mergeCategories(current: Categories, patch: Categories): Categories {
   const named = telemetryCategories.filter((category) => current[category] ?? patch[category]);
   return Object.fromEntries(
-    named.map((category) => [category, { ...current[category], ...patch[category] }]),
+    named.map((category) => [category, mergeCategory(current[category], patch[category])]),
   );
+}
+
+function mergeCategory(current: Categories["control"], patch: Categories["control"]): Categories["control"] {
+  const cdp = isSent(patch?.cdp) ? patch?.cdp : current?.cdp;
+  return { ...current, ...patch, ...(cdp && { cdp }) };
 }
 
 /** What a lease's holder has captured: its browser's launch says it, and the lease changes that. */

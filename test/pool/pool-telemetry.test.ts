@@ -9,11 +9,13 @@ import {
   mergeTelemetry,
   telemetryOf,
 } from "../../src/spec/telemetry.js";
+import { captureSettings } from "../../src/telemetry/settings.js";
 import { made, merged } from "../support/pool/specs.js";
 
 const on = { enabled: true };
 const off = { enabled: false };
 const usual = { control: on, connection: on, system: on, captcha: on };
+const collector = { id: "1".repeat(24) };
 const allOff = { control: off, connection: off, system: off, captcha: off };
 
 describe("what is captured of a browser that captured nothing before", () => {
@@ -46,20 +48,22 @@ describe("what is captured of a browser that captured nothing before", () => {
 
 describe("a change of what is captured", () => {
   const excluded = { cdp: { excluded_methods: ["Page.reload"] } };
+  const exported = { otlp: { enabled: true, destination: collector } };
   const current: Telemetry = {
     enabled: true,
     browser: { ...usual, control: { enabled: true, ...excluded }, network: on },
     storage: off,
+    export: exported,
   };
   const table: [Telemetry | null, Telemetry | undefined][] = [
     [null, current],
     [{}, current],
     [{ browser: {} }, current],
     [{ enabled: false }, undefined],
-    [{ enabled: true }, { enabled: true, browser: usual, storage: off }],
+    [{ enabled: true }, { enabled: true, browser: usual, storage: off, export: exported }],
     [
       { enabled: true, browser: { page: on } },
-      { enabled: true, browser: { ...usual, page: on }, storage: off },
+      { enabled: true, browser: { ...usual, page: on }, storage: off, export: exported },
     ],
     [{ browser: { page: on } }, { ...current, browser: { ...current.browser, page: on } }],
     [
@@ -68,6 +72,13 @@ describe("a change of what is captured", () => {
     ],
     [{ browser: { ...allOff, network: off } }, undefined],
     [{ storage: on }, { ...current, storage: on }],
+    // A field that is not sent stays, however deep it is.
+    [{ browser: { control: { cdp: {} } } }, current],
+    [{ storage: {} }, current],
+    [{ export: {} }, current],
+    [{ export: { otlp: {} } }, current],
+    // An export that is switched on again names its destination, so none is kept where it is off.
+    [{ export: { otlp: off } }, { ...current, export: { otlp: off } }],
   ];
   test.each(table)("%j", (patch, then) => {
     expect(mergeTelemetry(current, patch)).toEqual(then);
@@ -77,9 +88,27 @@ describe("a change of what is captured", () => {
   test("a lease that has merged it keeps it, whatever its browser was launched with", () => {
     for (const [patch, then] of table) {
       const telemetry = JSON.stringify(lastingTelemetry(mergeTelemetry(current, patch)));
-      for (const launched of [undefined, current, { enabled: true }, { browser: { screenshot: on } }])
-        expect(telemetryOf(launched, { telemetry })?.browser).toEqual(then?.browser);
+      for (const launched of [undefined, current, { enabled: true }, { browser: { screenshot: on } }]) {
+        const lasting = telemetryOf(launched, { telemetry });
+        expect(lasting?.browser).toEqual(then?.browser);
+        expect(captureSettings(lasting)).toEqual(captureSettings(then));
+      }
     }
+  });
+
+  test("what is switched off and on again has neither the storage nor the export of its browser's launch", () => {
+    const kept = (launched: Telemetry | undefined, patch: Telemetry, before?: string): string =>
+      JSON.stringify(lastingTelemetry(mergeTelemetry(telemetryOf(launched, { telemetry: before }), patch)));
+    const offAndOn = kept(current, { enabled: true }, kept(current, { enabled: false }));
+    const captured = captureSettings(telemetryOf(current, { telemetry: offAndOn }));
+    expect(captured).toEqual(captureSettings({ enabled: true, browser: usual }));
+    const again = kept(current, { browser: { page: on } }, offAndOn);
+    expect(captureSettings(telemetryOf(current, { telemetry: again }))).toEqual(
+      captureSettings({ enabled: true, browser: { ...usual, page: on } }),
+    );
+    const elsewhere = { otlp: { destination: { id: "2".repeat(24) } } };
+    const sent = kept(current, { export: elsewhere }, offAndOn);
+    expect(exportedTo(telemetryOf(current, { telemetry: sent }))).toBe("2".repeat(24));
   });
 
   test("an acquire's is merged over the pool's, whose own stays as it is", () => {
@@ -91,7 +120,6 @@ describe("a change of what is captured", () => {
   });
 });
 
-const collector = { id: "1".repeat(24) };
 test.each([
   [{ otlp: { destination: collector } }, []],
   [{ otlp: { enabled: true, destination: collector } }, []],
