@@ -86,7 +86,7 @@ describe("an API server of Kubernetes", () => {
       await isReady(operator, 200);
       await eventually(() => expect(cluster.watching).toBe(1));
       expect(deletions()).toEqual([]);
-      expect([...pools.pools.keys()]).toEqual(["agents", "crawlers"]);
+      expect([...pools.pools.keys()].toSorted()).toEqual(["agents", "crawlers"]);
     },
   );
 
