@@ -31,14 +31,17 @@ const checkEveryMs: Millis = 250;
  * This node's contact with Redis. Changes to what browsers may reach are counted there, and the count is
  * looked at every second, since the message that tells of one may be lost. Without contact sockets and
  * traffic go on: whoever asks for a change that this node has not said to be in force is told so. Only a node
- * that was alone for long ends its browsers, which others may have replaced.
+ * that was alone for long ends its browsers, which others may have replaced. In a Redis Cluster the masters
+ * of some pools may be away: what follows concerns the browsers of those pools alone.
  */
 export class RedisContact {
   readonly #seen = new Map<Partition, string>();
   readonly #stops: readonly (() => void)[];
-  /** When the last look began that has succeeded (monotonic): both limits count from there. */
+  /** When the last look began of which some part has succeeded (monotonic). */
   #lookedAt: Millis;
-  #isLooking = false;
+  /** The same of each pool that is looked at: both limits count from there. */
+  readonly #poolsLookedAt = new Map<Partition, Millis>();
+  readonly #underWay = new Set<Partition | "ping">();
   #isShut = false;
   #isClosed = false;
 
@@ -56,30 +59,47 @@ export class RedisContact {
     for (const stop of this.#stops) stop();
   }
 
-  /** Never throws. */
+  /**
+   * Never throws. A pool whose look is under way still, as where its master does not answer, is left to that.
+   */
   async look(): Promise<void> {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    const { clock, log, slots, networkSync } = this.ports;
+    const { clock, slots, networkSync, poolStore } = this.ports;
     const startedAt = clock.monotonic();
     // What was closed meanwhile is opened again by what is read now.
     this.#checkShut();
+    for (const slot of slots.all())
+      slot.egress.egress.closeWhile(() => this.#isOverdue(partitionOf(slot.id)));
+    const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => partitionOf(slot.id));
+    for (const known of [this.#seen, this.#poolsLookedAt])
+      for (const partition of [...known.keys()].filter((any) => !partitions.has(any)))
+        known.delete(partition);
+    for (const partition of partitions.keys())
+      if (!this.#poolsLookedAt.has(partition)) this.#poolsLookedAt.set(partition, this.#lookedAt);
+    const looks = [...partitions].map(([partition, own]) =>
+      this.#lookOnce(partition, async () => {
+        await this.#lookAt(partition, own);
+        this.#poolsLookedAt.set(partition, startedAt);
+        this.#lookedAt = Math.max(this.#lookedAt, startedAt);
+      }),
+    );
+    // Where there is nothing to read, a ping tells whether Redis is there.
+    const ping = async (): Promise<void> => {
+      await poolStore.now();
+      this.#lookedAt = Math.max(this.#lookedAt, startedAt);
+    };
+    await Promise.all(looks.length > 0 ? looks : [this.#lookOnce("ping", ping)]);
+  }
+
+  async #lookOnce(what: Partition | "ping", work: () => Promise<void>): Promise<void> {
+    if (this.#underWay.has(what)) return;
+    this.#underWay.add(what);
     try {
-      const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => partitionOf(slot.id));
-      for (const partition of [...this.#seen.keys()].filter((seen) => !partitions.has(seen)))
-        this.#seen.delete(partition);
-      // Where there is nothing to read, a ping tells whether Redis is there.
-      await (partitions.size === 0
-        ? this.ports.poolStore.now()
-        : Promise.all([...partitions].map(([partition, own]) => this.#lookAt(partition, own))));
-      this.#lookedAt = startedAt;
-      this.#isShut = false;
-      for (const slot of slots.all()) slot.egress.egress.closeWhile(this.#isOverdue);
+      await work();
     } catch (error) {
-      log.debug({ error: textOf(error) }, "network changes could not be looked for");
+      this.ports.log.debug({ error: textOf(error) }, "network changes could not be looked for");
       this.#checkAlone();
     } finally {
-      this.#isLooking = false;
+      this.#underWay.delete(what);
     }
   }
 
@@ -111,42 +131,40 @@ export class RedisContact {
     });
   }
 
+  #aloneMs(partition: Partition): Millis {
+    return this.ports.clock.monotonic() - (this.#poolsLookedAt.get(partition) ?? this.#lookedAt);
+  }
+
   /**
    * Each way out asks too: a process that was stopped goes on with what it had begun before its timers tell
    * it how late it is.
    */
-  readonly #isOverdue = (): boolean => {
-    const { clock, limitMs } = this.ports;
-    return !this.#isClosed && limitMs !== null && clock.monotonic() - this.#lookedAt >= limitMs;
-  };
+  #isOverdue(partition: Partition): boolean {
+    const { limitMs } = this.ports;
+    return !this.#isClosed && limitMs !== null && this.#aloneMs(partition) >= limitMs;
+  }
 
   #checkShut(): void {
-    const { limitMs } = this.ports;
-    if (limitMs !== null && this.#isOverdue()) this.#shutAll(limitMs);
+    const { log, slots, limitMs } = this.ports;
+    const overdue = slots.all().filter(({ id }) => this.#isOverdue(partitionOf(id)));
+    for (const slot of overdue) slot.egress.shut();
+    if (overdue.length > 0 && !this.#isShut)
+      log.warn({ limitMs, browsers: overdue.length }, "contact lost: egress of browsers shut");
+    this.#isShut = overdue.length > 0;
   }
 
   /**
-   * Closes browsers only after a look has failed: a process that was stopped for a while has not been refused
+   * Ends browsers only after a look has failed: a process that was stopped for a while has not been refused
    * anything, and looks first.
    */
   #checkAlone(): void {
-    const { clock, isolatedMs } = this.ports;
-    if (clock.monotonic() - this.#lookedAt >= isolatedMs) this.#endAll(isolatedMs);
-  }
-
-  #shutAll(limitMs: Millis): void {
-    const { log, slots } = this.ports;
-    for (const slot of slots.all()) slot.egress.shut();
-    if (!this.#isShut) log.warn({ limitMs }, "contact lost: egress of all browsers shut");
-    this.#isShut = true;
-  }
-
-  #endAll(limitMs: Millis): void {
-    const { log, slots } = this.ports;
-    const living = slots.all().filter((slot) => !slot.isEnding);
-    if (living.length > 0) log.warn({ limitMs, browsers: living.length }, "contact lost: browsers ended");
+    const { log, slots, isolatedMs: limitMs } = this.ports;
+    const isAlone = ({ id, isEnding }: Slot): boolean =>
+      !isEnding && this.#aloneMs(partitionOf(id)) >= limitMs;
+    const alone = slots.all().filter(isAlone);
+    if (alone.length > 0) log.warn({ limitMs, browsers: alone.length }, "contact lost: browsers ended");
     const why = "its node was without Redis for too long";
-    for (const slot of living) {
+    for (const slot of alone) {
       slots.retireNow(slot, "node_lost", why).catch((error: unknown) => {
         log.warn({ browser: slot.id, error: textOf(error) }, "browser could not be ended");
       });

@@ -1,3 +1,4 @@
+import { RemudaError } from "../../src/base/errors.js";
 import { leaseOf } from "../../src/pool/browser.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
@@ -195,4 +196,27 @@ test("a change that cannot be, and that another has taken the place of, is not t
   };
   expect(await node.networkSync.sync(slot, 1)).toBe(false);
   expect(await bed.reach(slot)).toBe(200);
+});
+
+test("where the master of one pool is away, as in a cluster, browsers of the others keep their egress and live on", async () => {
+  const [near, far] = [await bed.lend(), await bed.lend()];
+  for (const { slot, held } of [near, far]) slot.activity.begin(held.lease);
+  const { poolStore } = node.bed;
+  const networkChanges = poolStore.networkChanges.bind(poolStore);
+  poolStore.networkChanges = async (partition) => {
+    if (partition === far.pool.partition) throw new RemudaError("store_unavailable");
+    return await networkChanges(partition);
+  };
+  for (let second = 0; second < 5; second += 1) {
+    await node.clock.advance(1000);
+    await node.redisContact.look();
+  }
+  expect(await Promise.all([bed.reach(near.slot), bed.reach(far.slot)])).toEqual([200, expect.anything()]);
+  expect(await bed.reach(far.slot)).not.toBe(200);
+  for (let second = 0; second < 120; second += 1) {
+    await node.clock.advance(1000);
+    await node.redisContact.look();
+  }
+  await until("the far one's end", async () => far.slot.isEnding);
+  expect(near.slot.isEnding).toBe(false);
 });
