@@ -1,12 +1,14 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
 
-/** A connected client or a request in flight, as the fence sees it. */
+/** A connected client, a request in flight or an armed passkey, as the fence sees it. */
 export interface Visitor {
   /** Cuts it at once; resolves when nothing of it can reach the browser any more. */
   cut(reason: string): Promise<void>;
   /** The browser restarts: resolves when the client has been told. Without it, it may stay. */
   interrupt?(reason: string): Promise<void>;
+  /** It is neither client nor request and no activity: it stays in the browser for as long as the lease. */
+  readonly isPassive?: true;
 }
 
 /** A visitor's place. Counted as activity between `confirm` and `leave`. */
@@ -63,9 +65,9 @@ export class Activity {
     return this.#lease === lease && this.#registrations > 0;
   }
 
-  /** Whether anybody has entered, confirmed or not yet. */
+  /** Whether any client or request has entered, confirmed or not yet. */
   get hasVisitors(): boolean {
-    return this.#visitors.size > 0;
+    return [...this.#visitors.keys()].some(({ isPassive }) => !isPassive);
   }
 
   /**

@@ -66,7 +66,7 @@ export class ArmedPasskeys {
     let end = async (): Promise<void> => {};
     let ended: Promise<void> | undefined;
     const disarm = (): Promise<void> => (ended ??= end());
-    const visit = slot.activity.enter(lease, { cut: disarm, interrupt: disarm });
+    const visit = slot.activity.enter(lease, { cut: disarm, interrupt: disarm, isPassive: true });
     if (!visit) return failed("The lease is over", "browser_gone");
     let arming: Promise<() => Promise<void>> | undefined;
     const cancel = this.ports.clock.after(forMs, () => void disarm());

@@ -175,7 +175,8 @@ export class LeaseCommands {
   async #navigate(slot: Slot, lease: LeaseId, url: string): Promise<CommandResult> {
     // A page that a client opens replaces the acquire's own start page, which is no longer wanted.
     slot.started = { lease, dispatched: Promise.resolve() };
-    const commandResult = await runAsVisitor(slot, lease, async (signal) => {
+    const commandResult = await runAsVisitor(slot, lease, async (signal, visit) => {
+      if (!visit.confirm()) return undefined;
       await navigate(slot, url, signal);
       return succeeded;
     });

@@ -101,3 +101,18 @@ test("a fence that could not cut a visitor reports it", async () => {
   await expect(activity.cutLease(lease, "released")).rejects.toThrow("1 of 1 could not be cut");
   expect(activity.inactiveSinceMs).toBeDefined();
 });
+
+test("one that only stays in the browser is cut and interrupted, and is neither activity nor a client", async () => {
+  const activity = new Activity(drivenClock());
+  const [lease, heard] = [newLeaseId(), [] as string[]];
+  const told = async (why: string) => void heard.push(why);
+  activity.enter(lease, { cut: told, interrupt: told, isPassive: true });
+  expect(activity.hasVisitors).toBe(false);
+  const client = activity.enter(lease, visitor());
+  expect(activity.hasVisitors).toBe(true);
+  client?.end();
+  expect(activity.hasVisitors).toBe(false);
+  await activity.interrupt("restarting");
+  await activity.cutLease(lease, "released");
+  expect(heard).toEqual(["restarting", "released"]);
+});

@@ -62,7 +62,8 @@ test.each([
     const pool = await filled();
     const { id } = await lend(pool, { name: "one" });
     const before = await pool.record(id);
-    const marked = { ...before, lease: { ...before.lease, touched: true } };
+    const mark = { touched: true, registeredAt: expect.any(Number) as number };
+    const marked = { ...before, lease: { ...before.lease, ...mark } };
     const during: unknown[] = [];
     control.whileNodeWorks(async () => during.push(await pool.record(id)));
     control.answerOfNode(answer);

@@ -6,6 +6,7 @@ import type { Slot } from "../../src/node/slot.js";
 import { fillOwner } from "../../src/spec/page-fill.js";
 import { credentialOf, openRelyingParty } from "../support/vault/relying-party.js";
 import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { isHeldAfter } from "../support/node/one-slot.js";
 import { PoolBed } from "../support/store/pool-bed.js";
 
 let node: NodeBed | undefined;
@@ -21,21 +22,22 @@ interface Lent {
   readonly bed: NodeBed;
   readonly slot: Slot;
   readonly lease: LeaseId;
+  readonly pool: PoolBed;
 }
 
-async function lent(): Promise<Lent> {
-  const bed = (node = await openNodeBed(`armedpasskeys${(count += 1)}`, { isReal: true }));
-  const pool = await PoolBed.create(bed.bed, { size: 1 });
+async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<Lent> {
+  const bed = (node = await openNodeBed(`armedpasskeys${(count += 1)}`, { isReal: true, isDriven: true }));
+  const pool = await PoolBed.create(bed.bed, { size: 1, ...over });
   const [browser] = await pool.claim(1);
   if (!browser) throw new Error("nothing was claimed");
   await bed.launch(browser);
   const held = await pool.lend();
   const slot = bed.slots.find(held.id);
   if (!slot) throw new Error("no slot");
-  return { bed, slot, lease: held.lease };
+  return { bed, slot, lease: held.lease, pool };
 }
 
-const ask = ({ bed: { leaseCommands }, slot, lease }: Lent, change: PasskeyChange) =>
+const ask = ({ bed: { leaseCommands }, slot, lease }: Omit<Lent, "pool">, change: PasskeyChange) =>
   leaseCommands.receiveDirectly({
     kind: "ask",
     question: newRequestId(),
@@ -108,4 +110,17 @@ test("one whose lease ends while its pages are being given it is taken from them
   await ask({ bed, slot, lease }, { credential: credential(), forMs: 60_000 });
   await cut;
   expect([taken, isArmed(slot)]).toEqual([1, false]);
+});
+
+test("a lease under which nothing is active expires, whatever is armed", async () => {
+  const { bed, slot, lease, pool } = await lent({ timeout_seconds: 10 });
+  await bed.reconciler.look();
+  await bed.clock.advance(5000);
+  expect(await ask({ bed, slot, lease }, { credential: credential(), forMs: 600_000 })).toEqual({
+    isDone: true,
+  });
+  expect(slot.activity.hasVisitors).toBe(false);
+  await pool.age(20_000);
+  expect(await isHeldAfter({ bed, pool, slot }, 9000)).toBe(true);
+  expect(await isHeldAfter({ bed, pool, slot }, 1000)).toBe(false);
 });

@@ -6,6 +6,7 @@ import { PipeClient } from "../support/browser/chromium-client.js";
 import { fillOf, type FillSite, openFillSite, valuesOf } from "../support/browser/fill/fill-bed.js";
 import { login } from "../support/browser/fill/fill-case.js";
 import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { isHeldAfter } from "../support/node/one-slot.js";
 import { PoolBed } from "../support/store/pool-bed.js";
 
 let node: NodeBed | undefined;
@@ -24,16 +25,24 @@ const given = fillOf({
   ],
 });
 
-async function lent(): Promise<{ bed: NodeBed; slot: Slot; lease: LeaseId; client: PipeClient }> {
-  const bed = (node = await openNodeBed("pagefills", { isReal: true }));
-  const pool = await PoolBed.create(bed.bed, { size: 1 });
+interface Lent {
+  readonly bed: NodeBed;
+  readonly pool: PoolBed;
+  readonly slot: Slot;
+  readonly lease: LeaseId;
+  readonly client: PipeClient;
+}
+
+async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<Lent> {
+  const bed = (node = await openNodeBed("pagefills", { isReal: true, isDriven: true }));
+  const pool = await PoolBed.create(bed.bed, { size: 1, ...over });
   const [browser] = await pool.claim(1);
   if (!browser) throw new Error("nothing was claimed");
   await bed.launch(browser);
   const held = await pool.lend();
   const slot = bed.slots.find(held.id);
   if (!slot) throw new Error("no slot");
-  return { bed, slot, lease: held.lease, client: new PipeClient(slot.chromium) };
+  return { bed, pool, slot, lease: held.lease, client: new PipeClient(slot.chromium) };
 }
 
 const ask = (
@@ -113,3 +122,20 @@ test("where it is to be protected, no document is filled but the one that is wat
   expect(await valuesOf(client)).toEqual({});
   expect(slot.bridge.filled.hasPages).toBe(false);
 });
+
+test.each(["fill", "navigate"] as const)(
+  "a %s is activity: the lease has its whole timeout once it is done",
+  async (kind) => {
+    const { bed, pool, slot, lease } = await lent({ timeout_seconds: 20 });
+    await bed.reconciler.look();
+    expect(await isHeldAfter({ bed, pool, slot }, 15_000)).toBe(true);
+    const fill = { kind: "fill", sealed: sealedFor(slot, lease, { ...given, timeout_ms: 1 }) } as const;
+    const what = kind === "fill" ? fill : ({ kind, url: "about:blank" } as const);
+    const question = newRequestId();
+    const asked = { kind: "ask", question, control, browser: slot.id, lease, what } as const;
+    expect(await bed.leaseCommands.receiveDirectly(asked)).toMatchObject({ isDone: true });
+    await pool.age(30_000);
+    expect(await isHeldAfter({ bed, pool, slot }, 19_000)).toBe(true);
+    expect(await isHeldAfter({ bed, pool, slot }, 1000)).toBe(false);
+  },
+);

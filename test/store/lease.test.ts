@@ -110,6 +110,24 @@ onBoth("a lease", ({ bed }) => {
       expect(await expire(pool, held, 1)).toBe(true);
     });
 
+    test("not where its browser was asked for something since; a change of its record alone is nothing", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 1, timeout_seconds: 60 });
+      const { id: browser, lease, ...held } = await pool.lend();
+      const change = (touched: boolean) =>
+        pool.bed.poolStore.touch(pool.partition, {
+          browser,
+          lease,
+          change: { set: {}, clear: [], touched },
+          request: request(),
+        });
+      await pool.age(60_000);
+      await change(true);
+      expect(await expire(pool, { id: browser, lease, ...held }, 0)).toBe(false);
+      await pool.age(60_000);
+      await change(false);
+      expect(await expire(pool, { id: browser, lease, ...held }, 0)).toBe(true);
+    });
+
     test("not another lease of the same browser", async () => {
       const pool = await PoolBed.filled(bed(), { size: 1, timeout_seconds: 60 });
       const old = await pool.lend();

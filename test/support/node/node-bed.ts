@@ -85,12 +85,14 @@ interface Options extends Partial<
   /** What holds a launch up before Chromium is started. */
   readonly before?: () => Promise<void>;
   readonly isReal?: boolean;
+  /** Whether browsers too go by the clock that a test moves, as the inactivity of their leases does. */
+  readonly isDriven?: boolean;
   readonly saveLimitMs?: number;
 }
 
 export async function openNodeBed(
   project: string,
-  { isReal = false, saveLimitMs = 30_000, before = async () => {}, ...limits }: Options = {},
+  { isReal = false, isDriven = false, saveLimitMs = 30_000, before = async () => {}, ...limits }: Options = {},
 ): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
@@ -162,7 +164,7 @@ export async function openNodeBed(
       }),
     poolStore,
     reports,
-    clock: systemClock,
+    clock: isDriven ? clock : systemClock,
     log: silentLog,
     parallelLaunches: 4,
     launchLimitMs: 90_000,

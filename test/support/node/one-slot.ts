@@ -18,6 +18,18 @@ export async function oneSlot(
   return { pool, slot };
 }
 
+/** Moves the node's clock on; whether the slot's browser is leased once the node has looked. */
+export async function isHeldAfter(
+  { bed, pool, slot }: { readonly bed: NodeBed; readonly pool: PoolBed; readonly slot: Slot },
+  ms: number,
+): Promise<boolean> {
+  await bed.clock.advance(ms);
+  // The first may join a look that began earlier.
+  await bed.reconciler.look();
+  await bed.reconciler.look();
+  return (await pool.state(slot.id)) === "leased";
+}
+
 /** Seats a client of a lease as the gateway does; `cuts` takes why it is cut. */
 export async function seatClient(
   { bed, handover }: NodeBed,

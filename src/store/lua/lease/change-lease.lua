@@ -32,7 +32,8 @@ if change.telemetry then
 end
 for field, value in pairs(change.set) do lease[field] = value end
 for _, field in ipairs(change.clear) do lease[field] = nil end
-if change.touched then lease.touched = true end
+-- What the node is asked for is activity from now on, though it may not have heard of it yet.
+if change.touched then lease.touched, lease.registeredAt = true, now end
 if change.altered then lease.altered = true end
 -- An uploaded extension stays with the browser, whoever holds it.
 if change.uploaded then browser.uploaded = true end

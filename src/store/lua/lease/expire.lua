@@ -1,4 +1,5 @@
--- expire: end a lease that its node found inactive, unless a client was registered since.
+-- expire: end a lease that its node found inactive, unless a client was registered, or the
+-- browser itself was to be changed, since.
 -- KEYS  pool browsers launching idle leased resetting retiring discarded leases provisional replaceable
 --       pendingTombstones endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex nodeStamps
 --       answer
