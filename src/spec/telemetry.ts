@@ -78,7 +78,8 @@ export function mergeTelemetry(
 }
 
 /** An object without a field changes nothing of what is there. */
-const isSent = (object: object | undefined): boolean => object !== undefined && Object.keys(object).length > 0;
+const isSent = (object: object | undefined): boolean =>
+  object !== undefined && Object.keys(object).length > 0;
 
 /**
  * What a lease keeps of a configuration that is to hold whatever its browser was launched with: `storage` and

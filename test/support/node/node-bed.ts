@@ -92,7 +92,13 @@ interface Options extends Partial<
 
 export async function openNodeBed(
   project: string,
-  { isReal = false, isDriven = false, saveLimitMs = 30_000, before = async () => {}, ...limits }: Options = {},
+  {
+    isReal = false,
+    isDriven = false,
+    saveLimitMs = 30_000,
+    before = async () => {},
+    ...limits
+  }: Options = {},
 ): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
