@@ -19,6 +19,7 @@ export interface Slot extends Pick<
 > {
   readonly sockets: Map<LeaseId, Visit>;
   readonly template: Pick<RealSlot["template"], "profile_id">;
+  readonly egress: Pick<RealSlot["egress"], "isClosed">;
   lastActiveAt: number;
 }
 
@@ -38,6 +39,8 @@ export function newSlot(world: World, browser: BrowserId): Slot {
     record: undefined,
     unknownLease: undefined,
     uploads: [],
+    // Redis is always within reach of these.
+    egress: { isClosed: false },
     template: {},
     inTurn: (work) => work(),
     restoreViewport: async () => {},

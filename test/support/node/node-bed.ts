@@ -90,16 +90,14 @@ interface Options extends Partial<
   readonly saveLimitMs?: number;
 }
 
-export async function openNodeBed(
-  project: string,
-  {
+export async function openNodeBed(project: string, options: Options = {}): Promise<NodeBed> {
+  const {
     isReal = false,
     isDriven = false,
     saveLimitMs = 30_000,
     before = async () => {},
     ...limits
-  }: Options = {},
-): Promise<NodeBed> {
+  } = options;
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
