@@ -90,14 +90,10 @@ interface Options extends Partial<
   readonly saveLimitMs?: number;
 }
 
-export async function openNodeBed(project: string, options: Options = {}): Promise<NodeBed> {
-  const {
-    isReal = false,
-    isDriven = false,
-    saveLimitMs = 30_000,
-    before = async () => {},
-    ...limits
-  } = options;
+export async function openNodeBed(
+  project: string,
+  { isReal = false, isDriven = false, saveLimitMs = 30_000, before, ...limits }: Options = {},
+): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
@@ -177,7 +173,7 @@ export async function openNodeBed(project: string, options: Options = {}): Promi
     makeTelemetry: unstoredTelemetry,
     ...limits,
     async openLaunch(spec, options) {
-      await before();
+      await before?.();
       const { room, start } = await openLaunch(spec, host, options);
       return {
         room,
