@@ -15,7 +15,6 @@ import { parserOf } from "../base/parser.js";
 import { type BeatResult, type LivingNode, NodeFacts, type NodeStore } from "../pool/ports/node-store.js";
 import { partitionKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
 import { flag } from "./partition-scripts.js";
-import { luaList } from "./records.js";
 import type { StoreLimits } from "./limits.js";
 import { isPending } from "./pending.js";
 import type { ScriptStore } from "./redis/redis.js";
@@ -23,12 +22,6 @@ import type { ScriptArgs } from "./redis/script-call.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
 
 const factsParser = parserOf("what a node says of itself", NodeFacts);
-const livingParser = parserOf(
-  "a reply of living-nodes",
-  luaList(
-    Type.Object({ facts: Type.String(), silentMs: Type.Number(), drainsUntil: Type.Optional(Type.Number()) }),
-  ),
-);
 const lostParser = parserOf("a reply of lose-nodes", Type.Array(NodeId));
 
 const yieldingParser = parserOf(
@@ -66,12 +59,13 @@ export class RedisNodeStore implements NodeStore {
   async living(): Promise<readonly LivingNode[]> {
     const { nodeLostMs: lostMs, nodeLateMs } = this.options.limits;
     const reply = await this.#run("living-nodes", { lostMs });
-    const living = Object.values(livingParser.json(reply.payload));
-    return living.map(({ facts: text, silentMs, drainsUntil }) => {
+    const lines = reply.payload === "" ? [] : reply.payload.split("\n");
+    return lines.map((line) => {
+      const [, silentMs, drainsUntil = "-", text = ""] = /^(-?\d+) (\d+|-) (.*)$/.exec(line) ?? [];
       const facts = factsParser.json(text);
-      const isDraining = facts.isDraining || drainsUntil !== undefined;
-      const isLate = silentMs > nodeLateMs;
-      return { ...facts, isLate, isDraining, ...(drainsUntil !== undefined && { drainsUntil }) };
+      const drains = drainsUntil === "-" ? {} : { drainsUntil: Number(drainsUntil) };
+      const isDraining = facts.isDraining || drainsUntil !== "-";
+      return { ...facts, isLate: Number(silentMs) > nodeLateMs, isDraining, ...drains };
     });
   }
 

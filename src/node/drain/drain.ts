@@ -24,6 +24,8 @@ interface DrainPorts {
  */
 const handOverMs: Millis = 30_000;
 const lookEveryMs: Millis = 1000;
+/** The answer is as long as there are nodes, and hundreds of them may drain at once. */
+const aloneEveryMs: Millis = 10_000;
 const partitionsAtOnce = 32;
 
 /** Instants are those of the monotonic clock. */
@@ -40,6 +42,7 @@ export class Drain {
   readonly #closedPools: ClosedPools;
   /** Where the last reading found browsers; undefined where all partitions are to be asked. */
   #foundIn: readonly Partition[] | undefined;
+  #alone = { lookedAt: -Infinity, is: false };
 
   constructor(private readonly ports: DrainPorts) {
     this.#closedPools = new ClosedPools(ports);
@@ -84,7 +87,15 @@ export class Drain {
     return mayGo(own) && (await this.#endsWith(mayGo, time));
   }
 
+  /** Looked at now and then; in between it is taken to be as it was. */
   async #isAlone(): Promise<boolean> {
+    const now = this.ports.clock.monotonic();
+    if (now - this.#alone.lookedAt >= aloneEveryMs)
+      this.#alone = { lookedAt: now, is: await this.#looksAlone() };
+    return this.#alone.is;
+  }
+
+  async #looksAlone(): Promise<boolean> {
     const living = await this.ports.nodes.living();
     return living.every(({ id, isDraining }) => id === this.ports.node || isDraining);
   }
