@@ -138,7 +138,10 @@ async function candidatesFor(
 /** Why nodes launch nothing of this, where that is not for want of room alone. */
 function obstacleOf(capacities: NodeCapacities, launch: LaunchTemplate): string {
   const { engine, node_selector: selector } = launch;
-  if (selector === undefined || capacities.able({ engine, selector }).length > 0) return capacities.obstacle;
+  if (capacities.able({ engine, selector }).length > 0) return capacities.obstacle;
+  // Where no node launches anything, more of them would do.
+  if (selector === undefined)
+    return capacities.obstacle || (capacities.isEmpty ? "" : `no node that launches has ${engine}`);
   const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
   return `no node that launches has the labels ${labels.join(", ")}`.slice(0, 500);
 }

@@ -79,6 +79,10 @@ export class NodeCapacities {
     return new NodeCapacities(nodes, living, { loaded, standsBy });
   }
 
+  get isEmpty(): boolean {
+    return this.#loaded.size === 0;
+  }
+
   /** Nodes on which this may be launched, full ones too. */
   able({ engine, selector = {} }: Pick<PlacementRequest, "engine" | "selector">): readonly LivingNode[] {
     return [...this.#loaded.values()]

@@ -52,6 +52,21 @@ test("a pool that names labels has its browsers on nodes that have all of them, 
   expect([...(await bed.poolStore.spread(pool.partition)).ofNode]).toEqual([[nodeB, 3]]);
 });
 
+test("a pool whose engine no node has says so, and one for which there are no nodes wants more of them", async () => {
+  const pool = await PoolBed.create(bed, { size: 1, engine: "headless-shell" });
+  const lastError = async (): Promise<unknown> => {
+    await fillWith(bed.poolStore)(pool.partition);
+    return (await bed.poolStore.findPool(pool.partition))?.fill;
+  };
+  expect(await lastError()).toMatchObject({
+    reason: "capacity",
+    last_error: "no node that launches has headless-shell",
+  });
+  await bed.nodes.forget(nodeA);
+  expect(await lastError()).toMatchObject({ reason: "capacity" });
+  expect(await lastError()).not.toHaveProperty("last_error");
+});
+
 test("a pool's browsers are spread over zones, however many nodes each has", async () => {
   await bed.nodes.beat(nodeFacts(nodeA, { maxBrowsers: 10, zone: "north" }));
   const others = ["south-1", "south-2", "south-3"].map((id) => id as NodeId);

@@ -17,7 +17,6 @@ local facts, drains = fieldsOf(K.facts), fieldsOf(K.drains)
 for i = 1, #beats, 2 do
   local node = beats[i]
   if facts[node] then
-    -- To write a JSON list of them, in which what is JSON already is escaped, took half of the time.
     table.insert(living, string.format("%d %s %s", now - beats[i + 1], drains[node] or "-", facts[node]))
   end
 end
