@@ -4,6 +4,19 @@ import { type Held, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { type RestartedRedis, startRestartedRedis } from "../support/store/restarted-redis.js";
 import { answers, bedAt, nodeOf, open, registers, spreadPool } from "../support/store/spread-pool.js";
 
+/** A lease that Redis keeps, and a later one that it is to forget, with the end of the first. */
+async function lendAgain(pool: PoolBed, detach: () => Promise<void>) {
+  const first = await pool.lend();
+  await open(pool, first);
+  await detach();
+  await pool.release(first);
+  await pool.freed(first.id);
+  await pool.lend();
+  const second = await pool.lend();
+  expect(second.id).toBe(first.id);
+  return { first, second, record: await open(pool, second) };
+}
+
 describe("after a failover", () => {
   test("nothing of a node is lent before it has registered, and then whoever waits is served of it", async () => {
     const { pool, detach, failOver } = await spreadPool();
@@ -51,15 +64,7 @@ describe("after a failover", () => {
 
   test("it goes on in place of an earlier one, whose end Redis has forgotten", async () => {
     const { pool, detach, failOver } = await spreadPool();
-    const first = await pool.lend();
-    await open(pool, first);
-    await detach();
-    await pool.release(first);
-    await pool.freed(first.id);
-    await pool.lend();
-    const second = await pool.lend();
-    expect(second.id).toBe(first.id);
-    const record = await open(pool, second);
+    const { first, second, record } = await lendAgain(pool, detach);
     await failOver();
     expect(await registers(pool, nodeOf(first), { opened: [record] })).toEqual({
       resumed: [second.lease],
@@ -72,14 +77,7 @@ describe("after a failover", () => {
 
   test("it does so where the clock is behind that by which the earlier one was granted", async () => {
     const { pool, detach, failOverBack } = await spreadPool();
-    const first = await pool.lend();
-    await open(pool, first);
-    await detach();
-    await pool.release(first);
-    await pool.freed(first.id);
-    await pool.lend();
-    const second = await pool.lend();
-    const record = await open(pool, second);
+    const { first, second, record } = await lendAgain(pool, detach);
     await failOverBack();
     expect(await registers(pool, nodeOf(first), { opened: [record] })).toEqual({
       resumed: [second.lease],

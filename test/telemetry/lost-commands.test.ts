@@ -66,12 +66,18 @@ function openClient() {
   };
 }
 
-test("what Redis has lost and says only when it is told of the client's end is counted there, too", async () => {
+/** One whose beginning and first three commands are stored. */
+async function openedClient(): Promise<ReturnType<typeof openClient>> {
   const client = openClient();
   client.configure(1, on);
   client.open();
   for (const id of [1, 2, 3]) client.send(id);
   await client.stored(4);
+  return client;
+}
+
+test("what Redis has lost and says only when it is told of the client's end is counted there, too", async () => {
+  const client = await openedClient();
   await bed.redis.flushall();
   client.send(4);
   client.close();
@@ -102,11 +108,7 @@ test("while Redis stands still nothing is lost, and the end of a client who went
 });
 
 test("what Redis has lost while a client was there is counted at its end, also where capture was off meanwhile", async () => {
-  const client = openClient();
-  client.configure(1, on);
-  client.open();
-  for (const id of [1, 2, 3]) client.send(id);
-  await client.stored(4);
+  const client = await openedClient();
   await bed.redis.flushall();
   client.send(4);
   await client.stored(5);
@@ -126,11 +128,7 @@ test("what Redis has lost while a client was there is counted at its end, also w
 });
 
 test("what Redis has lost while capture was off is counted once it is on again, and no number is given twice", async () => {
-  const client = openClient();
-  client.configure(1, on);
-  client.open();
-  for (const id of [1, 2, 3]) client.send(id);
-  await client.stored(4);
+  const client = await openedClient();
   client.configure(2, off);
   await bed.redis.flushall();
   client.configure(3, on);
@@ -146,11 +144,7 @@ test("what Redis has lost while capture was off is counted once it is on again, 
 });
 
 test("a single event that the same daemon tells of a lease has no number of one that Redis has lost", async () => {
-  const client = openClient();
-  client.configure(1, on);
-  client.open();
-  for (const id of [1, 2, 3]) client.send(id);
-  await client.stored(4);
+  const client = await openedClient();
   await bed.redis.flushall();
   client.tellOfCaptcha();
   await client.stored(5);
