@@ -1,7 +1,7 @@
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import type { FastifyReply, FastifyRequest, FastifyServerFactory } from "fastify";
 import type { NamedKind } from "../access/first-removals.js";
-import { RemudaError, refusal } from "../base/errors.js";
+import { refusal } from "../base/errors.js";
 import { textOf } from "../base/log.js";
 import { type HostCheck, makeHostCheck } from "../base/net/host-check.js";
 import { makeClientAddress } from "../base/net/client-address.js";
@@ -51,7 +51,7 @@ declare module "fastify" {
 export interface AppState {
   /** Connections are not kept; clients are to come back elsewhere. */
   draining: boolean;
-  /** Set when nothing new is taken any more. */
+  /** No connection is taken any more; a request that comes on one there is gets its answer. */
   closing: boolean;
 }
 
@@ -120,7 +120,7 @@ function addRoutes(app: App, options: HttpOptions, deps: HttpDeps): void {
 function addFirstHooks(app: App, state: AppState): void {
   app.addHook("onRequest", (request, reply, next) => {
     reply.headers(securityHeaders).header("x-request-id", request.id);
-    next(state.closing ? new RemudaError("draining") : undefined);
+    next();
   });
   // Asked at the answer: an acquire may have waited since before the drain, and its caller would come back.
   // oxlint-disable-next-line max-params -- Fastify's own signature

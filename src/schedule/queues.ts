@@ -16,6 +16,8 @@ export interface QueueOptions {
   readonly limitMs: Millis;
 }
 
+/** The watch over the connection finds within so many limits that nothing is answered, and closes it. */
+const replacedWithinLimits = 3;
 const queueName = (node: NodeId): string => `node-${node}`;
 // A job that is kept when done or failed silently swallows a re-add under its id; an id may not contain a
 // colon.
@@ -44,9 +46,13 @@ export class Queues implements Jobs {
     );
   }
 
-  /** A lost node's queue goes with it; so does what an earlier run of a node has left. */
+  /**
+   * A lost node's queue goes with it; so does what an earlier run of a node has left. Nobody comes again for
+   * that of a node that stops: a connection that has died without a word is waited for until it is replaced.
+   */
   async drop(node: NodeId): Promise<void> {
-    await this.#within("dropping a queue", this.#queueOf(node).obliterate({ force: true }));
+    const limitMs = replacedWithinLimits * this.options.limitMs;
+    await this.#within("dropping a queue", this.#queueOf(node).obliterate({ force: true }), limitMs);
     await this.#queues.get(node)?.close();
     this.#queues.delete(node);
   }
@@ -62,10 +68,9 @@ export class Queues implements Jobs {
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
   }
 
-  async #within<Value>(what: string, work: Promise<Value>): Promise<Value> {
-    const { clock, limitMs } = this.options;
+  async #within<Value>(what: string, work: Promise<Value>, limitMs = this.options.limitMs): Promise<Value> {
     try {
-      return await within(clock, { what, limitMs }, work);
+      return await within(this.options.clock, { what, limitMs }, work);
     } catch (error) {
       throw storeFault(error);
     }

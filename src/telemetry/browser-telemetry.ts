@@ -3,7 +3,8 @@ import { parseTrace } from "../base/trace-context.js";
 import type { Telemetry } from "../spec/bodies.js";
 import { telemetryOf } from "../spec/telemetry.js";
 import type { EventCategory, LeaseSink } from "./event.js";
-import type { LeaseRecorder, StoreLosses } from "./lease-recorder.js";
+import type { LeaseRecorder } from "./lease-recorder.js";
+import { noLosses, type StoreLosses } from "./store-losses.js";
 import type { Recorder } from "./recorder.js";
 import { captureSettings, type CaptureSettings, isMonitored } from "./settings.js";
 
@@ -90,7 +91,7 @@ export class BrowserTelemetry {
     const isOld = present !== undefined && present.revision >= revision;
     this.#present = {
       lease,
-      losses: present?.losses ?? { count: 0, last: 0 },
+      losses: present?.losses ?? noLosses(),
       revision: isOld ? present.revision : revision,
       trace: present?.trace ?? trace,
     };

@@ -14,6 +14,7 @@ import type {
 } from "./ports.js";
 import type { CaptureSettings } from "./settings.js";
 import { LeaseExport, recounted, type WaitingEvent } from "./lease-export.js";
+import type { StoreLosses } from "./store-losses.js";
 import { truncateData } from "./truncate.js";
 
 export interface RecorderLimits {
@@ -49,13 +50,6 @@ const mostRecounts = 5;
 /** What an event costs beside its text. */
 const eventOverhead = 100;
 
-/** What the store has said of one lease's events, whatever was switched off and on again meanwhile. */
-export interface StoreLosses {
-  count: number;
-  /** The `seq` of the newest event that was stored. */
-  last: number;
-}
-
 /** What all recorders of a daemon share. */
 export interface RecorderShared extends RecorderParts {
   /** False where the daemon may hold no more. */
@@ -67,7 +61,7 @@ export interface RecorderShared extends RecorderParts {
 
 /** A batch on its way, and how many events its lease has lost in the store as far as that has said. */
 interface Sending {
-  readonly batch: Omit<EventBatch, "events" | "countedLost">;
+  readonly batch: Omit<EventBatch, "events" | "countedLost" | "silentMs">;
   readonly events: readonly WaitingEvent[];
   lost: number;
 }
@@ -266,24 +260,30 @@ export class LeaseRecorder implements LeaseSink {
 
   /** Where the store has lost what an event is to count, it says so before it takes that event. */
   async #send(sending: Sending): Promise<void> {
-    const { store, losses } = this.shared;
-    const { batch, events } = sending;
+    const { store, losses, clock } = this.shared;
+    const { events } = sending;
+    const sentAt = clock.monotonic();
+    const batch = { ...sending.batch, silentMs: sentAt - (losses.lastAt ?? sentAt) };
     if (!events.some(({ recount }) => recount))
-      return this.#appended(await store.append({ ...batch, events }), events);
+      return this.#appended(await store.append({ ...batch, events }), { events, sentAt });
     for (let tries = 0; tries < mostRecounts; tries += 1) {
       const { lost } = sending;
       const told = events.map((event) => recounted(event, losses.count + lost));
       const appended = await store.append({ ...batch, events: told, countedLost: lost });
       // A batch that comes again is told of nothing that was lost before it came first.
-      if (!appended.isMiscounted) return this.#appended({ ...appended, lost }, told);
+      if (!appended.isMiscounted) return this.#appended({ ...appended, lost }, { events: told, sentAt });
       sending.lost = appended.lost;
     }
     throw new Error("more was lost each time that it was counted");
   }
 
-  #appended({ last, lost }: AppendResult, events: readonly WaitingEvent[]): void {
+  #appended(
+    { last, lost }: AppendResult,
+    { events, sentAt }: { readonly events: readonly WaitingEvent[]; readonly sentAt: Millis },
+  ): void {
     const { losses, meter } = this.shared;
     losses.last = Math.max(losses.last, last);
+    losses.lastAt = sentAt;
     for (const [at, { pass, text }] of events.entries()) pass?.(text, last - events.length + 1 + at);
     if (lost === 0) return;
     losses.count += lost;

@@ -26,6 +26,8 @@ export interface EventBatch {
    * The last `seq` that the writer was told: those that come have greater ones, whatever the store has lost.
    */
   readonly after: number;
+  /** How long ago the writer was told it: what the store has let go since then by age is not lost. */
+  readonly silentMs: Millis;
   readonly events: readonly WrittenEvent[];
   readonly isStored: boolean;
   /** How many that were stored and are lost its events tell of; absent where none of them does. */

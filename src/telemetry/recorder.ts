@@ -1,13 +1,9 @@
 import type { LeaseId } from "../base/ids.js";
 import type { TraceContext } from "../base/trace-context.js";
-import {
-  LeaseRecorder,
-  type RecorderParts,
-  type RecorderShared,
-  type StoreLosses,
-} from "./lease-recorder.js";
+import { LeaseRecorder, type RecorderParts, type RecorderShared } from "./lease-recorder.js";
 import type { StreamRef } from "./ports.js";
 import type { CaptureSettings } from "./settings.js";
+import { noLosses, type StoreLosses } from "./store-losses.js";
 
 interface OpenedRecorder {
   readonly trace?: TraceContext | undefined;
@@ -52,7 +48,7 @@ export class Recorder {
   /** Whoever tells of a single event goes on from the numbers of those who tell of the same lease here. */
   #lossesOf(lease: LeaseId): StoreLosses {
     for (const [{ stream }, losses] of this.#open) if (stream.lease === lease) return losses;
-    return { count: 0, last: 0 };
+    return noLosses();
   }
 
   /** Stores what waits, within a limit. */

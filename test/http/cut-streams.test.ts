@@ -35,7 +35,7 @@ afterEach(() => bed.close());
 async function write(number: number, lengths: readonly number[]): Promise<void> {
   const event = { type: "api_call", category: "control" as const };
   const text = (length: number): string => JSON.stringify({ ts: 1, data: { text: "x".repeat(length) } });
-  const batch = { stream: ref, writer: ref.lease, number, after: 0, isStored: true };
+  const batch = { stream: ref, writer: ref.lease, number, after: 0, silentMs: 0, isStored: true };
   await events.append({ ...batch, events: lengths.map((length) => ({ ...event, text: text(length) })) });
 }
 

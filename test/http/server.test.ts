@@ -181,6 +181,20 @@ test("close lets replies in flight end, closes idle connections at once, and tak
   await expect(send(`${server.url}/healthz`)).rejects.toThrow();
 });
 
+test("a request that arrives as the server closes is answered, and its connection closed", async () => {
+  const server = await start();
+  const late = openRaw(server, acquireText.slice(0, 20));
+  const seen = openRaw(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  await expect.poll(seen.text).toContain("200 OK");
+  const closed = server.close();
+  await expect.poll(seen.isClosed).toBe(true);
+  server.operations.answer("pools.acquire", () => Promise.resolve({ kind: "timed-out" }));
+  late.socket.write(acquireText.slice(20));
+  await expect.poll(late.isClosed).toBe(true);
+  expect(late.text()).toMatch(/^HTTP\/1\.1 204[^]*\r\nconnection: close\r\n/i);
+  await closed;
+});
+
 test.each(["drain", "close"] as const)(
   "%s lets a reply that waits for its reader leave whole",
   async (way) => {

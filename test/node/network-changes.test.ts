@@ -211,8 +211,8 @@ test("where the master of one pool is away, as in a cluster, browsers of the oth
     return changes;
   };
   // Redis answers in real time: without waiting for it the near one would seem to be alone, too.
-  const passSeconds = async (count: number): Promise<void> => {
-    for (let second = 0; second < count; second += 1) {
+  const passSeconds = async (seconds: number): Promise<void> => {
+    for (let second = 0; second < seconds; second += 1) {
       const before = looks;
       await node.clock.advance(1000);
       await until("the near one's look", async () => looks > before);

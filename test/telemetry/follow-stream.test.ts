@@ -34,6 +34,7 @@ async function write(count: number, text = ""): Promise<void> {
     writer: ref.lease,
     number: written,
     after: 0,
+    silentMs: 0,
     isStored: true,
     events: Array.from({ length: count }, () => ({ ...event, text: JSON.stringify({ ts: 1, data: text }) })),
   });

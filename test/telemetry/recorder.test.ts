@@ -13,14 +13,17 @@ import { LossCounts, makeRecorder, recorderLimits } from "../support/telemetry/r
 let server: TestRedis;
 let bed: StoreBed;
 let events: RedisEventStore;
+const openEvents = (): RedisEventStore => {
+  const limits = { maxBytes: 2 ** 24, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
+  return new RedisEventStore(bed.store, { unnamed: bed.project, limits });
+};
 beforeAll(async () => {
   server = await startRedis();
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
   bed = await openStoreBed(server, { project: "recorded" });
-  const limits = { maxBytes: 2 ** 24, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
-  events = new RedisEventStore(bed.store, { unnamed: bed.project, limits });
+  events = openEvents();
 });
 afterEach(() => bed.close());
 
@@ -66,6 +69,26 @@ test("what waits at the end of a lease is stored then, and what comes after it i
   await closed;
   expect((await events.read(ref, all)).events).toHaveLength(1000);
   expect([await events.last(ref), recorder.heldBytes, sink.lost]).toEqual([2500, 0, 0]);
+});
+
+test("what the store let go by age while a lease was silent is not lost; what went before that is", async () => {
+  for (const [silentMs, lost] of [
+    [3_600_000, 0],
+    [3_599_000, 3],
+  ] as const) {
+    const [clock, ref, meter] = [new DrivenClock(), stream(), new LossCounts()];
+    const sink = makeRecorder(events, { clock, meter }).open(ref, settings);
+    for (let number = 1; number <= 3; number += 1) sink.emit(seen({ number }));
+    await clock.advance(100);
+    await until("they are stored and that is known", () => meter.recordedCount === 3);
+    // As another daemon's sweep does.
+    await openEvents().drop(ref);
+    await clock.advance(silentMs);
+    sink.emit(seen({ number: "next" }));
+    await clock.advance(100);
+    await until("it is stored and that is known", () => meter.recordedCount === 4);
+    expect([await events.last(ref), await events.has(ref), sink.lostInStore]).toEqual([4, true, lost]);
+  }
 });
 
 test("a store that stands still holds up nobody: what waits is bounded, the rest is counted, nothing comes twice", async () => {

@@ -42,7 +42,7 @@ const newStream = (): StreamRef => ({ browser: newBrowserId(onDemandPartition), 
 
 async function write(stream: StreamRef, count: number, number = 1): Promise<void> {
   const event = { type: "api_call", category: "control" as const, text: '{"ts":1}' };
-  const batch = { stream, writer: stream.lease, number, after: 0, isStored: true };
+  const batch = { stream, writer: stream.lease, number, after: 0, silentMs: 0, isStored: true };
   await events.append({ ...batch, events: Array.from({ length: count }, () => event) });
 }
 

@@ -116,6 +116,7 @@ export const lendingOperations = {
       "rate_limit_exceeded",
       "too_many_sessions",
       "launch_failed",
+      "draining",
       "capacity_exhausted",
     ],
   },

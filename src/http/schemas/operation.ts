@@ -71,7 +71,7 @@ const codesOf = ({ isOpen, takesBody, takesParts, failures = [] }: Operation): r
   // What is refused where it cannot be recorded may also be done before that is known.
   ...(failures.includes("audit_unavailable") ? (["audit_unconfirmed"] as const) : []),
 ];
-const common: readonly ErrorCode[] = ["bad_request", "internal", "draining"];
+const common: readonly ErrorCode[] = ["bad_request", "internal"];
 const ofCredentials: readonly ErrorCode[] = [
   "unauthorized",
   "insufficient_scope",

@@ -53,9 +53,11 @@ export class RedisEventStore implements EventStore {
   ) {}
 
   async append(batch: EventBatch): Promise<AppendResult> {
-    const { stream, writer, number, after, countedLost, events, isStored } = batch;
-    await this.#note(stream);
+    const { stream, writer, number, after, silentMs, countedLost, events, isStored } = batch;
     const { maxBytes, maxAgeMs, keepMs } = this.at.limits;
+    // A sweep may have taken it for one that is over.
+    if (silentMs >= keepMs) this.#noted.delete(stream.lease);
+    await this.#note(stream);
     const lines = events.map(({ type, category, text }) => `${type} ${category} ${text}`);
     const keyOf = this.#keysOf(stream);
     const writerKey = this.#writerKeyOf(stream, writer);
@@ -63,6 +65,7 @@ export class RedisEventStore implements EventStore {
     const { kind, payload } = await this.store.run("append-events", keyIn, {
       number,
       after,
+      silentMs: Math.round(silentMs),
       countedLost: countedLost ?? "",
       events: lines.join("\n"),
       maxBytes,

@@ -1,3 +1,4 @@
+import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { type ClaimId, newLeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
@@ -145,6 +146,21 @@ const job = (claim: string): Job => ({
   node: nodeA,
   browser: newBrowserId(onDemandPartition),
   claim: claim as ClaimId,
+});
+
+test("a queue is dropped although its connection has just died without a word", async () => {
+  const connection = connectForQueues(options(), silentLog);
+  const stopWatch = keepAlive(connection, { clock: systemClock, log: silentLog, limitMs });
+  const queues = new Queues({ connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs });
+  await queues.add([job("before")]);
+  proxy.freeze();
+  await queues.drop(nodeA);
+  const client = new Redis(redis.url);
+  expect(await client.keys(`${queuePrefix}:*`)).toEqual([]);
+  client.disconnect();
+  stopWatch();
+  await queues.close();
+  connection.disconnect();
 });
 
 test("queues and workers whose connections have died carry jobs again", async () => {

@@ -13,6 +13,7 @@ const batchOf = (ref: StreamRef) => ({
   writer: ref.lease,
   number: 1,
   after: 0,
+  silentMs: 0,
   events: [{ type: "api_call", category: "control" as const, text: JSON.stringify({ ts: 1 }) }],
   isStored: true,
 });

@@ -25,6 +25,7 @@ export const batchOf = (ref: StreamRef, number: number, events: readonly Written
   writer: ref.lease,
   number,
   after: 0,
+  silentMs: 0,
   events,
   isStored: true,
 });

@@ -1,14 +1,15 @@
 -- append-events: put a batch of events at the end of a lease's stream; a batch that was taken before changes
 -- nothing.
 -- KEYS  streamEvents streamState streamWriter
--- ARGV  number after countedLost events maxBytes maxAgeMs keepMs numbersMs
+-- ARGV  number after silentMs countedLost events maxBytes maxAgeMs keepMs numbersMs
 -- REPLY appended (the number of the batch's last event, a space, and how many that had been stored are lost),
 --       miscounted (how many are lost; nothing is stored)
 -- `events`: a line for each, with its type, its category and its JSON, a space between each. Beyond
 -- `maxBytes` and `maxAgeMs` the oldest go, of this batch too. What is left is kept for `keepMs` after the
--- last batch. `after`: the last number that the writer was told. A failover or a restart may have lost what
--- was acknowledged, and then numbers go on after it: none is given twice. They are remembered for
--- `numbersMs`. `countedLost`: how many of those the batch itself tells of, or empty where it tells of none.
+-- last batch. `after`: the last number that the writer was told, `silentMs` ago. A failover or a restart may
+-- have lost what was acknowledged, and then numbers go on after it: none is given twice. They are remembered
+-- for `numbersMs`; to a writer that was silent for as long nothing is lost. `countedLost`: how many of those
+-- the batch itself tells of, or empty where it tells of none.
 --- @include base
 
 -- What Redis keeps of an event beside its JSON, roughly.
@@ -22,9 +23,10 @@ local taken, lastOfTaken = (redis.call("GET", K.streamWriter) or "0"):match("^(%
 if tonumber(taken) >= tonumber(A.number) then
   return plain("appended", (tonumber(lastOfTaken) or seq) .. " 0")
 end
-local lost = math.max(0, tonumber(A.after) - seq)
+local missing = math.max(0, tonumber(A.after) - seq)
+local lost = tonumber(A.silentMs) < tonumber(A.numbersMs) and missing or 0
 if A.countedLost ~= "" and tonumber(A.countedLost) ~= lost then return plain("miscounted", lost) end
-seq = seq + lost
+seq = seq + missing
 if redis.call("EXISTS", K.streamEvents) == 0 then
   bytes, oldestAt = 0, now
 end
