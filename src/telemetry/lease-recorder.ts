@@ -270,7 +270,7 @@ export class LeaseRecorder implements LeaseSink {
       const { lost } = sending;
       const told = events.map((event) => recounted(event, losses.count + lost));
       const appended = await store.append({ ...batch, events: told, countedLost: lost });
-      // A batch that comes again is told of nothing that was lost before it came first.
+      // What is counted is what the events tell.
       if (!appended.isMiscounted) return this.#appended({ ...appended, lost }, { events: told, sentAt });
       sending.lost = appended.lost;
     }

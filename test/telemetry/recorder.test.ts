@@ -230,6 +230,33 @@ test("a Redis that forgets what it has stored gives no number twice, and what it
   expect(await events.has(ref)).toBe(true);
 });
 
+test("what Redis has lost is counted once, also where the first answer that tells it is lost", async () => {
+  const [clock, ref, meter] = [new DrivenClock(), stream(), new LossCounts()];
+  let [asked, isCut] = [0, false];
+  const append = async (batch: EventBatch) => {
+    asked += 1;
+    const appended = await events.append(batch);
+    if (!isCut) return appended;
+    isCut = false;
+    throw new Error("the connection was lost");
+  };
+  const sink = makeRecorder({ append }, { clock, meter }).open(ref, settings);
+  for (let number = 1; number <= 3; number += 1) sink.emit(seen({ number }));
+  await clock.advance(100);
+  await until("they are stored and that is known", () => meter.recordedCount === 3);
+  await bed.redis.flushall();
+  isCut = true;
+  for (const number of [4, 5]) {
+    sink.emit(seen({ number }));
+    await until("it is stored and that is known", async () => {
+      await clock.advance(100);
+      return meter.recordedCount === number;
+    });
+  }
+  expect([asked, await events.last(ref)]).toEqual([4, 5]);
+  expect([meter.lostBy, sink.lostInStore]).toEqual([{ store_lost: 3 }, 3]);
+});
+
 /** What a lease exports, and when that is over. */
 function exportsInto(sent: (number | string | undefined)[]) {
   const add = (text: string, { seq }: { readonly seq?: number | undefined } = {}): boolean =>

@@ -1,5 +1,5 @@
 -- append-events: put a batch of events at the end of a lease's stream; a batch that was taken before changes
--- nothing.
+-- nothing, and is answered as it was then.
 -- KEYS  streamEvents streamState streamWriter
 -- ARGV  number after silentMs countedLost events maxBytes maxAgeMs keepMs numbersMs
 -- REPLY appended (the number of the batch's last event, a space, and how many that had been stored are lost),
@@ -18,10 +18,12 @@ local entryBytes = 100
 local writerMs = 600000
 local state = redis.call("HMGET", K.streamState, "seq", "bytes", "oldestAt", "latest")
 local seq, bytes, oldestAt = tonumber(state[1] or 0), tonumber(state[2] or 0), tonumber(state[3] or now)
--- Another writer may have put events behind the batch since it was taken.
-local taken, lastOfTaken = (redis.call("GET", K.streamWriter) or "0"):match("^(%d+) ?(%d*)")
+-- Another writer may have put events behind the batch since it was taken. Who sends it once more may not have
+-- heard what was lost before it.
+local taken, lastOfTaken, lostBefore =
+  (redis.call("GET", K.streamWriter) or "0"):match("^(%d+) ?(%d*) ?(%d*)")
 if tonumber(taken) >= tonumber(A.number) then
-  return plain("appended", (tonumber(lastOfTaken) or seq) .. " 0")
+  return plain("appended", (tonumber(lastOfTaken) or seq) .. " " .. (tonumber(lostBefore) or 0))
 end
 local missing = math.max(0, tonumber(A.after) - seq)
 local lost = tonumber(A.silentMs) < tonumber(A.numbersMs) and missing or 0
@@ -67,7 +69,7 @@ end
 if bytes > maxBytes or oldestAt < since then trim() end
 redis.call("HSET", K.streamState, "seq", seq, "bytes", bytes, "oldestAt", oldestAt,
   "latest", ("%.0f"):format(latest))
-redis.call("SET", K.streamWriter, A.number .. " " .. seq, "PX", writerMs)
+redis.call("SET", K.streamWriter, A.number .. " " .. seq .. " " .. lost, "PX", writerMs)
 redis.call("PEXPIRE", K.streamEvents, A.keepMs)
 redis.call("PEXPIRE", K.streamState, A.numbersMs)
 return plain("appended", seq .. " " .. lost)
