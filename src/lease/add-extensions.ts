@@ -42,33 +42,40 @@ const shareOfPreparing = 0.5;
  * they may have taken minutes.
  */
 export const makeFindUploadTarget =
-  (ports: Pick<Ports, "poolStore" | "projects" | "sessionReader">) =>
+  (ports: TargetPorts) =>
   async (ref: string, caller: Caller): Promise<Done<Session> | Refusal> => {
-    const found = await findSession(ports, ref);
-    const session = found && (await ports.sessionReader.findSession(found.browser, found.at));
-    if (!session) return refusal("browser_not_found");
-    if (caller.lease && caller.lease !== session.browser.lease.id) return refusal("lease_superseded");
-    if (session.launch.engine !== "chromium")
-      return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
-    caller.concerns?.(capturingLease(session));
-    return done(session);
+    const target = await findTarget(ports, ref, caller);
+    if (target.kind === "done") caller.concerns?.(capturingLease(target.value));
+    return target;
   };
+
+type TargetPorts = Pick<Ports, "poolStore" | "projects" | "sessionReader">;
+
+async function findTarget(
+  ports: TargetPorts,
+  ref: string,
+  { lease }: Pick<Caller, "lease">,
+): Promise<Done<Session> | Refusal> {
+  const found = await findSession(ports, ref);
+  const session = found && (await ports.sessionReader.findSession(found.browser, found.at));
+  if (!session) return refusal("browser_not_found");
+  if (lease && lease !== session.browser.lease.id) return refusal("lease_superseded");
+  if (session.launch.engine !== "chromium")
+    return refusal("not_supported", { message: `${session.launch.engine} has no extensions` });
+  return done(session);
+}
 
 /**
  * POST /browsers/{id}/extensions: all of them are in force, or the browser is as it was. `meant` is as it was
  * found before the archives came: nobody else's lease is given them.
  */
-export const makeAddExtensions = (ports: Ports) => {
-  const findTarget = makeFindUploadTarget(ports);
-  return async (
-    meant: Session,
-    items: readonly SentExtension[],
-    caller: Caller,
-  ): Promise<Done<null> | Refusal> => {
+export const makeAddExtensions =
+  (ports: Ports) =>
+  async (meant: Session, items: readonly SentExtension[], caller: Caller): Promise<Done<null> | Refusal> => {
     const endsAt = ports.clock.monotonic() + ports.answerLimitMs;
     const refused = await prepareInTime(ports, meant, items);
     if (refused) return refused;
-    const now = await findTarget(meant.browser.id, caller);
+    const now = await findTarget(ports, meant.browser.id, caller);
     if (now.kind === "refused") return now;
     if (now.value.browser.lease.id !== meant.browser.lease.id) return refusal("lease_superseded");
     if (caller.gone.aborted)
@@ -82,7 +89,6 @@ export const makeAddExtensions = (ports: Ports) => {
       ),
     );
   };
-};
 
 async function prepareInTime(
   ports: Ports,

@@ -36,6 +36,13 @@ async function held(over: Partial<PoolSpec> = {}): Promise<{ pool: PoolBed; lent
   return { pool, lent: await pool.lend() };
 }
 
+async function lendAnew(pool: PoolBed, lent: Held): Promise<void> {
+  await pool.connect(lent);
+  await pool.release(lent);
+  await pool.freed(lent.id);
+  await pool.lend();
+}
+
 const sent = (...names: string[]): SentExtension[] =>
   names.map((name) => ({ name, path: `/staging/${name}`, digest: name.repeat(64).slice(0, 64) as Digest }));
 
@@ -93,6 +100,18 @@ test("all archives are checked before any is kept, and all are kept before the n
   ]);
 });
 
+test("an upload concerns its session once, and not whoever gets the browser while it arrives", async () => {
+  const { pool, lent } = await held();
+  const concerned: unknown[] = [];
+  const caller = callerOf({ concerns: (lease) => void concerned.push(lease) });
+  expect(await add(lent.id, sent("a"), caller)).toMatchObject({ kind: "done" });
+  const meant = { browser: lent.id, lease: lent.lease };
+  expect(concerned).toMatchObject([meant]);
+  whileReceiving = () => lendAnew(pool, lent);
+  expect(await add(lent.id, sent("a"), caller)).toMatchObject({ code: "lease_superseded" });
+  expect(concerned).toMatchObject([meant, meant]);
+});
+
 test("one archive that no browser could load keeps all of them out, and every fault of every one is told", async () => {
   const { lent } = await held();
   faults = { "/staging/b": ["manifest.json: is missing", "x: is a link"], "/staging/c": ["is not a zip"] };
@@ -121,12 +140,7 @@ test("nothing is read for a session that is not there, is held by another lease,
 
 test("who gets the browser while the archives arrive is not given them", async () => {
   const { pool, lent } = await held();
-  whileReceiving = async () => {
-    await pool.connect(lent);
-    await pool.release(lent);
-    await pool.freed(lent.id);
-    await pool.lend();
-  };
+  whileReceiving = () => lendAnew(pool, lent);
   expect(await add(lent.id, sent("a"))).toMatchObject({ code: "lease_superseded" });
   expect(asked).toEqual([]);
 });

@@ -110,6 +110,12 @@ test("an upload of extensions is told to its holder; one that restarts Chromium 
   await packed.remove();
   await client.closed;
   expect((await toldWhen(lease, "cdp_disconnect")).data).toMatchObject({ reason: "upstream_changed" });
+  const uploads = await until("both are told", async () => {
+    const calls = (await storedOf(lease)).filter(({ type }) => type === "platform_api_call");
+    return calls.length >= 2 ? calls : undefined;
+  });
+  expect(new Set(uploads.map(({ data }) => data.request_id)).size).toBe(2);
+  expect(uploads).toHaveLength(2);
   await end(lease);
 });
 
