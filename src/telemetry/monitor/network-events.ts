@@ -39,7 +39,7 @@ const longestBodyBytes = 64 * 1024;
 
 /** Headers that let somebody in, whatever stands around the word; of their values only the length is told. */
 const secretHeader =
-  /auth(?!or(?!iz))|cookie|(?:api|access|secret|private|client|subscription|function)[-_]?key|token|secret|passw|credential|session|signature|jwt|assertion|csrf|xsrf/i;
+  /auth(?!or(?!iz))|cookie|keys?(?![a-z])|(?:api|access|private|client|subscription)[-_]?key|token|secret|passw|credential|session|signature|jwt|assertion|csrf|xsrf/i;
 
 /** The requests of one CDP session (docs/telemetry.md#network). */
 export class NetworkRequests {

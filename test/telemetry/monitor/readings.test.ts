@@ -166,7 +166,16 @@ test.each([
   "Cookie2",
   "set-cookie2",
   "Ocp-Apim-Subscription-Key",
-  "x-functions-api_key",
+  "x-functions-key",
+  "dd-application-key",
+  "X-Parse-Master-Key",
+  "x-ms-encryption-key",
+  "x-goog-encryption-key",
+  "x-amz-server-side-encryption-customer-key",
+  "x-license_keys",
+  "X-AppKey",
+  "x-signing-key2-id",
+  "Key",
   "X-Access-Key",
   "X-Goog-Iap-Jwt-Assertion",
   "X-CSRF",
@@ -175,7 +184,7 @@ test.each([
   expect(sent("1", { [name]: "secret" }).data["headers"]).toEqual({ [name]: "[6 characters]" }),
 );
 
-test.each(["X-Author", "Keep-Alive", "Host", "Sec-Fetch-Mode", "__proto__", "constructor"])(
+test.each(["X-Author", "Keep-Alive", "X-Keyboard", "Host", "Sec-Fetch-Mode", "__proto__", "constructor"])(
   "a header that lets nobody in is told as it is: %s",
   (name) => {
     const headers = JSON.parse(`{${JSON.stringify(name)}:"plain"}`) as object;
