@@ -5,7 +5,7 @@ import { paramsOf } from "../../browser/cdp/target-event.js";
 import type { EventCategory, SeenEvent } from "../event.js";
 import { MonitorConnection, type SessionEvent } from "./connection.js";
 import { longConsoleCall } from "./console-events.js";
-import { tabOpened } from "./page-events.js";
+import { isOwnPage, tabOpened } from "./page-events.js";
 import { type DroppedMessages, MessageRates, type Rates } from "./rates.js";
 import { longestAddressBytes, readers } from "./readers.js";
 import type { Reading } from "./reading.js";
@@ -86,15 +86,20 @@ export class BrowserWatch {
     await this.#ready([...this.#targets.values()].map((target) => target.apply(this.parts.categories())));
   }
 
+  /** Tells what was left out last. */
+  tellRest(): void {
+    this.#rates.close();
+  }
+
   /** Resolves when Chromium has forgotten it; throws where that does not answer. */
   async close(): Promise<void> {
-    this.#rates.close();
     const sessions = [...this.#targets.keys()];
     this.#forgetAll();
     await this.#connection.close(sessions);
   }
 
   #forgetAll(): void {
+    this.tellRest();
     for (const target of this.#targets.values()) target.gone();
     for (const cancel of this.#resting.values()) cancel();
     this.#targets.clear();
@@ -293,7 +298,3 @@ export class BrowserWatch {
     this.parts.emit({ type, category: "monitor", source: { kind: "local_process" }, data });
   }
 }
-
-/** Pages of Chromium itself are nobody's: nothing of them is told. */
-const isOwnPage = (url: string): boolean =>
-  /^(?:chrome|chrome-untrusted|chrome-search|devtools):/i.test(url) && url !== "chrome://newtab/";

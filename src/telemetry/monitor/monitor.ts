@@ -74,8 +74,9 @@ export class Monitor {
     });
   }
 
-  /** Resolves when nothing of it is left in the browser; nothing is told from the call on. */
+  /** Resolves when nothing of it is left in the browser; nothing is told once the call has returned. */
   stop(): Promise<void> {
+    this.#watch?.tellRest();
     this.#watched = undefined;
     return this.#inTurn(async () => {
       this.#watched = undefined;

@@ -80,3 +80,7 @@ const inMs = (params: ProtocolRecord, key: string): number | undefined => {
   const seconds = numberIn(params, key);
   return seconds === undefined ? undefined : seconds * 1000;
 };
+
+/** Pages of Chromium itself are nobody's: nothing of them is told. */
+export const isOwnPage = (url: string): boolean =>
+  /^(?:chrome|chrome-untrusted|chrome-search|devtools):/i.test(url) && url !== "chrome://newtab/";

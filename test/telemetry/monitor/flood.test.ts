@@ -39,6 +39,20 @@ test("of a console that is flooded so much is read, and what is left out is told
   await events.find("page_load", (data) => data["target_id"] === target);
 });
 
+test("what was left out last is told where the watch ends, once", async () => {
+  await browser.start(["console"]);
+  const { session } = await browser.open();
+  await run(session, log(1000));
+  // Its messages have come before the answer.
+  const stopped = browser.monitor.stop();
+  const told = [...events.all];
+  await stopped;
+  expect(events.all).toEqual(told);
+  const dropped = events.of("monitor_events_dropped").map(({ data }) => Number(data["dropped"]));
+  expect(dropped.reduce((sum, each) => sum + each, 0) + events.of("console_log").length).toBe(1000);
+  expect(dropped.at(-1)).toBeGreaterThan(0);
+});
+
 test("a page that goes on is left alone, and others are not", async () => {
   await browser.start(["console", "page"]);
   const flooding = await browser.open();
