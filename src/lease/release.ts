@@ -70,10 +70,10 @@ export const makeRelease =
 async function capturedOf(
   { sessionReader }: ReleasePorts,
   browser: BrowserId,
-  { lease, config: templateKey, telemetry }: CapturedEnd,
+  { lease, config: templateKey, telemetry, trace }: CapturedEnd,
 ): Promise<CapturingLease> {
   const launch = await sessionReader.find(partitionOf(browser), templateKey);
-  return { browser, lease, telemetry: telemetryOf(launch?.telemetry, { telemetry }) };
+  return { browser, lease, telemetry: telemetryOf(launch?.telemetry, { telemetry }), trace };
 }
 
 const notFound = async (ports: ReleasePorts, ref: string): Promise<Refusal> =>

@@ -24,10 +24,15 @@ const Effects = Type.Object({
       hadClient: Type.Boolean(),
       heldMs: Type.Number(),
       /**
-       * Where it may have captured events: the launch's configuration, and what the lease has changed of it.
+       * Where it may have captured events: the launch's configuration, what the lease has changed of it, and
+       * what it was part of.
        */
       captured: Type.Optional(
-        Type.Object({ config: Type.String(), telemetry: Type.Optional(Type.String()) }),
+        Type.Object({
+          config: Type.String(),
+          telemetry: Type.Optional(Type.String()),
+          trace: Type.Optional(Type.String()),
+        }),
       ),
     }),
   ),

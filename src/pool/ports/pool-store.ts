@@ -126,6 +126,8 @@ export interface CapturedEnd {
   /** Key of the launch configuration. */
   readonly config: string;
   readonly telemetry?: string;
+  /** What it was part of, as its record had it. */
+  readonly trace?: string;
 }
 
 export interface ReleaseReply {

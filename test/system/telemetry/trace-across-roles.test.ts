@@ -33,7 +33,8 @@ test("one trace leads from an acquire that waited to its client, its first comma
   const bed = new TraceBed(control);
   onTestFinished(() => bed.receiver.close());
   const pool = "traced";
-  const telemetry = { enabled: true, browser: { page: { enabled: true } }, export: await bed.start(pool) };
+  const browser = { page: { enabled: true }, platform: { enabled: true } };
+  const telemetry = { enabled: true, browser, export: await bed.start(pool) };
   await control.makePool({ name: pool, telemetry });
   const former = await bed.acquire(pool);
   const caller = callerSpan();
@@ -82,10 +83,12 @@ test("one trace leads from an acquire that waited to its client, its first comma
   const records = () =>
     bed.receiver.records.filter(({ resource: of }) => of["remuda.lease.id"] === lease.lease_id);
   expect(record.resource["remuda.lease.id"]).toBe(lease.lease_id);
-  for (const { traceId, spanId } of records())
-    expect([traceId, spanId]).toEqual([caller.traceId, acquired.spanId]);
   await client.close();
   await bed.release(lease, pool);
+  // The control tells of the call once the lease is over.
+  await until("the release", () => records().find(({ type }) => type === "platform_api_call"));
+  for (const { type, traceId, spanId } of records())
+    expect([type, traceId, spanId]).toEqual([type, caller.traceId, acquired.spanId]);
   expect(bed.sent).toContain("remuda");
   expect(bed.sent).not.toContain(secret);
   expect(control.log + node.log).not.toContain(caller.traceId);
