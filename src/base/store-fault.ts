@@ -66,3 +66,19 @@ export const storeFault = (error: unknown): unknown =>
 /** Whether a store could not be asked, or has not answered in time. */
 export const isStoreAway = (error: unknown): boolean =>
   error instanceof TimeLimitReached || (error instanceof RemudaError && error.code === "store_unavailable");
+
+/** Why a store is unavailable where nothing that was asked has left this process. */
+class NeverSent extends Error {
+  override readonly name = "NeverSent";
+}
+
+/** The same fault, which says as well that what was asked for has surely not been done. */
+export const neverSent = (fault: unknown): unknown =>
+  isStoreAway(fault)
+    ? new RemudaError("store_unavailable", {
+        cause: new NeverSent("there was no connection", { cause: fault }),
+      })
+    : fault;
+
+export const wasNeverSent = (error: unknown): boolean =>
+  error instanceof RemudaError && error.cause instanceof NeverSent;

@@ -108,10 +108,8 @@ async function lendFrom(
   { pool, body }: PoolAcquire,
   attempt: LeaseAttempt,
 ): Promise<LendResult<TimedOut | Refusal>> {
-  const reply = await ports.poolStore.acquire(
-    pool.partition,
-    storeRequestOf(attempt.request, { pool, body }),
-  );
+  const asked = storeRequestOf(attempt.request, { pool, body });
+  const reply = await attempt.ask(() => ports.poolStore.acquire(pool.partition, asked));
   switch (reply.kind) {
     case "refused":
       return finalAnswer(reply);

@@ -107,7 +107,7 @@ async function lendLaunched(
   ports: Creating,
   { attempt, template, failures }: Launch,
 ): Promise<LendResult<Refusal>> {
-  const reply = await claim(ports, attempt.request, template);
+  const reply = await claim(ports, attempt, template);
   if (reply.kind === "answered") return reply;
   if (reply.kind === "granted")
     return refilledAfter(await attempt.grant(reply), ports, attempt.request.partition);
@@ -142,15 +142,16 @@ const tooManyOnDemand = ({ maxSessions }: SessionPorts): Refusal =>
  */
 async function claim(
   ports: Creating,
-  request: LeaseRequest,
+  attempt: LeaseAttempt,
   template: LaunchTemplate,
 ): Promise<LeaseReply<Refusal>> {
+  const { request } = attempt;
   const { lease } = request.waiter;
   const reserved = await ports.projects.reserveSession(lease);
   const reached = reachedBy(reserved);
   if (reached && !request.keyed) return finalAnswer(reached);
   const full = reached ?? tooManyOnDemand(ports);
-  const reply = await claimReserved(ports, request, { template, full, ...untilOf(reserved) });
+  const reply = await claimReserved(ports, attempt, { template, full, ...untilOf(reserved) });
   if (leaseIn(reply) !== lease && reserved.kind === "reserved") await ports.projects.freeSession(lease);
   return reply;
 }
@@ -175,21 +176,18 @@ const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUnt
 
 async function claimReserved(
   ports: Creating,
-  request: LeaseRequest,
+  attempt: LeaseAttempt,
   { full, ...reserved }: Pick<CreateRequest, "template" | "reservedUntil"> & { readonly full: Refusal },
 ): Promise<LeaseReply<Refusal>> {
   const { poolStore, nodes, jobs, placeByReading } = ports;
+  const { request } = attempt;
   const { partition, waiter, keyed } = request;
-  const lent = await lendStandby(ports, request, reserved);
+  const lent = await attempt.ask(() => lendStandby(ports, request, reserved));
   if (lent) return answerOf(lent, { full, obstacle: "" });
   const { candidate, obstacle } = await placed(placeByReading, { partition, template: reserved.template });
   if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
-  const reply = await poolStore.createSession(partition, {
-    ...reserved,
-    waiter,
-    ...(candidate ? { candidate } : {}),
-    ...(keyed ? { keyed } : {}),
-  });
+  const asked = { ...reserved, waiter, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) };
+  const reply = await attempt.ask(() => poolStore.createSession(partition, asked));
   if (reply.kind === "claimed") await jobs.add([launchJob(reply.browser)]);
   else if (candidate) await nodes.freeRoom(candidate.node, candidate.id);
   return answerOf(reply, { full, obstacle });

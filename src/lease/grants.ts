@@ -10,15 +10,21 @@ import {
 } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { LeaseRequest } from "./lease-request.js";
+import { Undos } from "./undos.js";
 import { WaiterRecovery, type QueuedRequest } from "./waiter-recovery.js";
 import type { Waiters } from "./waiters.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { Projects } from "../pool/ports/project-store.js";
 
-/** A grant to be undone; the request makes every further try a repeat of the first. */
-interface Lost {
+/** What is kept of a request that was answered with a fault: its caller, an HTTP exchange, is not. */
+interface Abandoned {
   readonly partition: Partition;
-  readonly request: RequestId;
+  readonly waiter: RequestId;
+  readonly lease: LeaseId;
+  readonly connection: RequestId;
+  readonly name: string | undefined;
+  /** Digest of the idempotency key. */
+  readonly key: string | undefined;
 }
 
 interface GrantPorts {
@@ -29,6 +35,12 @@ interface GrantPorts {
   readonly log: Log;
   readonly beatPeriodMs: Millis;
 }
+
+/**
+ * So many abandoned requests are kept, and what comes after them is not. A lease that one of those may have
+ * been given ends at its own timeout, and its place in line when a browser is lent to it.
+ */
+const mostAbandoned = 10_000;
 
 /** So many leases are known at least, and twice as many at most. */
 const leastKnown = 10_000;
@@ -66,8 +78,8 @@ export class Grants {
    */
   readonly #granted = new NewestLeases();
   readonly #recovery: WaiterRecovery;
-  readonly #lost = new Map<LeaseId, Lost>();
-  readonly #abandoned = new Map<RequestId, LeaseRequest>();
+  readonly #undos: Undos;
+  #notKept = 0;
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #stops: (() => void)[];
 
@@ -75,6 +87,7 @@ export class Grants {
     private readonly control: ControlId,
     private readonly ports: GrantPorts,
   ) {
+    this.#undos = new Undos(ports.log);
     this.#recovery = new WaiterRecovery({
       ...ports,
       undo: (partition, lease) => this.settle(partition, lease, "lost"),
@@ -97,8 +110,10 @@ export class Grants {
       this.#deliveredAt(partition).push(lease);
       return;
     }
-    this.#lost.set(lease, { partition, request: newRequestId() });
-    this.#background("lost grant undone", this.#undo(lease));
+    // The request makes every further try a repeat of the first.
+    const request = newRequestId();
+    const run = (): Promise<unknown> => this.ports.poolStore.undo(partition, lease, request);
+    this.#undos.add({ partition, id: lease, what: "lost grant undone", run });
   }
 
   /**
@@ -110,9 +125,13 @@ export class Grants {
   }
 
   /** A request that was answered with a fault, while a script may have granted it or put it in line. */
-  abandon(wanted: LeaseRequest): void {
-    this.#abandoned.set(wanted.caller.request, wanted);
-    this.#background("abandoned request taken back", this.#takeBack(wanted));
+  abandon({ partition, waiter, keyed, caller }: LeaseRequest): void {
+    if (this.#undos.size >= mostAbandoned) return void (this.#notKept += 1);
+    const { lease, name } = waiter;
+    const connection = caller.request;
+    const abandoned = { partition, waiter: waiter.id, lease, connection, name, key: keyed?.key };
+    const run = (): Promise<void> => this.#takeBack(abandoned);
+    this.#undos.add({ partition, id: connection, what: "abandoned request taken back", run });
   }
 
   /** Watches a request that waits until the returned function is called. */
@@ -124,38 +143,27 @@ export class Grants {
   async close(): Promise<void> {
     for (const stop of this.#stops) stop();
     this.#recovery.close();
-    await Promise.all(this.#underWay);
+    await this.idle();
     this.#confirm();
-    this.#tryAgain();
-    await Promise.all(this.#underWay);
+    this.#undos.tryAgain();
+    await this.idle();
   }
 
-  #tryAgain(): void {
-    for (const lease of this.#lost.keys()) this.#background("lost grant undone", this.#undo(lease));
-    for (const wanted of this.#abandoned.values())
-      this.#background("abandoned request taken back", this.#takeBack(wanted));
+  /** Resolves when nothing is under way. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#underWay, this.#undos.idle()]);
   }
 
-  async #undo(lease: LeaseId): Promise<void> {
-    const lost = this.#lost.get(lease);
-    if (!lost) return;
-    await this.ports.poolStore.undo(lost.partition, lease, lost.request);
-    this.#lost.delete(lease);
-  }
-
-  async #takeBack({ partition, waiter, keyed, caller }: LeaseRequest): Promise<void> {
+  async #takeBack({ partition, waiter, lease, connection, name, key }: Abandoned): Promise<void> {
     const { poolStore, projects } = this.ports;
     // A retry under an idempotency key may have been given the lease or the place of its first attempt.
-    const held = (keyed && (await poolStore.findKeyed(partition, keyed.key))) ?? {
-      waiter: waiter.id,
-      lease: waiter.lease,
-    };
-    const reply = await poolStore.withdraw(partition, { ...held, connection: caller.request });
+    const first = key === undefined ? undefined : await poolStore.findKeyed(partition, key);
+    const held = first ?? { waiter, lease };
+    const reply = await poolStore.withdraw(partition, { ...held, connection });
     if (reply.kind === "granted") this.settle(partition, held.lease, "lost");
-    const isOwn = held.lease === waiter.lease && reply.kind !== "unknown";
-    if (waiter.name !== undefined && !isOwn)
-      await projects.at(partition).freeName({ kind: "session", name: waiter.name, owner: waiter.lease });
-    this.#abandoned.delete(caller.request);
+    const isOwn = held.lease === lease && reply.kind !== "unknown";
+    if (name !== undefined && !isOwn)
+      await projects.at(partition).freeName({ kind: "session", name, owner: lease });
   }
 
   #deliveredAt(partition: Partition): LeaseId[] {
@@ -185,7 +193,9 @@ export class Grants {
     for (const partition of partitions)
       this.#background("control beaten", this.ports.poolStore.beat(partition, this.control));
     for (const recovered of this.#recovery.recoverAll()) this.#background("waiters recovered", recovered);
-    this.#tryAgain();
+    this.#undos.tryAgain();
+    if (this.#notKept > 0) this.ports.log.warn({ requests: this.#notKept }, "requests not taken back");
+    this.#notKept = 0;
   }
 
   #background(what: string, work: Promise<unknown>): void {

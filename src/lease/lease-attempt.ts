@@ -1,6 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Done, done, refusal, type Refusal, RemudaError } from "../base/errors.js";
 import type { ControlId, LeaseId } from "../base/ids.js";
+import { wasNeverSent } from "../base/store-fault.js";
 import { type LeasedBrowser, leasedParser } from "../pool/browser.js";
 import type { SessionReader } from "../pool/launch-templates.js";
 import type { Waiters, WaitHandle, WaitResult } from "./waiters.js";
@@ -64,6 +65,8 @@ export class LeaseAttempt {
    */
   #standing: LeaseRequest;
   #waitsSince: Millis = 0;
+  /** Whether a script may have granted it, or put it in line. */
+  #mayHold = false;
   #stopWatching = (): void => {};
   readonly #place: WaitHandle;
 
@@ -85,6 +88,19 @@ export class LeaseAttempt {
     if (admitted?.kind === "refused") return admitted;
     const reserved = name === undefined ? "none" : await reserve(ports, request, name);
     return reserved ? done(new LeaseAttempt(ports, request, reserved)) : refusal("name_taken");
+  }
+
+  /** Asks the store for a browser or a place in line. */
+  async ask<Reply>(work: () => Promise<Reply>): Promise<Reply> {
+    try {
+      const reply = await work();
+      this.#mayHold = true;
+      return reply;
+    } catch (error) {
+      // Whether a script has run that never answered cannot be known.
+      if (!wasNeverSent(error)) this.#mayHold = true;
+      throw error;
+    }
   }
 
   /** A browser that the store has granted at once. */
@@ -141,8 +157,7 @@ export class LeaseAttempt {
     try {
       return await work;
     } catch (error) {
-      // Whether a script has run that never answered cannot be known.
-      this.ports.grants.abandon(this.request);
+      if (this.#mayHold || this.name === "own") this.ports.grants.abandon(this.request);
       throw error;
     } finally {
       this.#stopWatching();

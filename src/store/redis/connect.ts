@@ -113,6 +113,16 @@ export function connectForQueues(options: RedisOptions, log: Log): RedisClient {
   return redis;
 }
 
+const defaultLimitMs = 2000;
+
+/** After so long a command of this client is given up. */
+export const limitOf = (redis: RedisClient): Millis =>
+  (redis instanceof Cluster ? redis.options.redisOptions?.commandTimeout : redis.options.commandTimeout) ??
+  defaultLimitMs;
+
+/** Whether this end of the connection is closed; the other end may not have closed yet. */
+export const isEnding = (redis: RedisClient): boolean => redis instanceof Redis && !redis.stream.writable;
+
 interface KeepAliveParts {
   readonly clock: Clock;
   readonly log: Log;

@@ -1,8 +1,8 @@
-import { Cluster, Redis } from "ioredis";
+import { Redis } from "ioredis";
 import { type Clock, type Millis, pause, systemClock } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
-import { isConnectionFault, refusalWord, storeFault } from "../../base/store-fault.js";
-import { type RedisClient, keepAlive } from "./connect.js";
+import { isConnectionFault, neverSent, refusalWord, storeFault } from "../../base/store-fault.js";
+import { isEnding, keepAlive, limitOf, type RedisClient } from "./connect.js";
 import { closeGivenUp } from "./given-up.js";
 import { membersOf, type RedisMember } from "./members.js";
 import { type JudgedReply, parseJudged, parseReply, type ScriptName, type ScriptReply } from "./replies.js";
@@ -198,8 +198,16 @@ export class ScriptStore {
     return script;
   }
 
-  #answer(call: ScriptCall): Promise<unknown> {
-    return this.#persist(() => this.#evaluate(call));
+  async #answer(call: ScriptCall): Promise<unknown> {
+    // The client rejects what is asked while it has no connection: its offline queue is off.
+    let isSent = false;
+    const work = (): Promise<unknown> => {
+      isSent ||= this.isConnected && !isEnding(this.redis);
+      return this.#evaluate(call);
+    };
+    return await this.#persist(work).catch((error: unknown) => {
+      throw isSent ? error : neverSent(error);
+    });
   }
 
   /**
@@ -290,11 +298,3 @@ export class ScriptStore {
     }
   }
 }
-
-const limitOf = (redis: RedisClient): Millis =>
-  (redis instanceof Cluster ? redis.options.redisOptions?.commandTimeout : redis.options.commandTimeout) ??
-  defaultLimitMs;
-const defaultLimitMs = 2000;
-
-/** Whether this end of the connection is closed; the other end may not have closed yet. */
-const isEnding = (redis: RedisClient): boolean => redis instanceof Redis && !redis.stream.writable;

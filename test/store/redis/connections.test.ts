@@ -2,6 +2,7 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { type ClaimId, newLeaseId, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
+import { wasNeverSent } from "../../../src/base/store-fault.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { Queues, startWorker } from "../../../src/schedule/queues.js";
@@ -18,7 +19,7 @@ import { silentLog } from "../../support/browser/chromium-host.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { nodeA } from "../../support/store/pool-bed.js";
 import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
-import { openScriptStore, reserveName } from "../../support/store/open-script-store.js";
+import { namesKey, openScriptStore, reserveName } from "../../support/store/open-script-store.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 
 let redis: TestRedis;
@@ -41,6 +42,11 @@ const options = () => ({
 });
 
 const openStore = (): Promise<ScriptStore> => openScriptStore(proxy.url, limitMs);
+async function redisNames(): Promise<number> {
+  const client = redis.client();
+  return await client.hlen(namesKey).finally(() => client.disconnect());
+}
+
 const message: NodeMessage = {
   kind: "cut",
   browser: newBrowserId(onDemandPartition),
@@ -61,6 +67,19 @@ test("so is a plain command, and all who asked meanwhile", async () => {
     store.ask((client) => client.set(`remuda:{test}:${at}`, "x")),
   );
   expect(await Promise.all(asked)).toEqual(asked.map(() => "OK"));
+});
+
+test("of a script that failed it is known whether it never left, and not where it may have arrived", async () => {
+  const store = await openStore();
+  const refused = (): Promise<unknown> => reserveName(store).catch((error: unknown) => error);
+  proxy.freeze("replies");
+  const mayHaveRun = refused();
+  await until("the script's arrival", async () => (await redisNames()) > 0);
+  await proxy.cut();
+  expect(wasNeverSent(await mayHaveRun)).toBe(false);
+  const error = await refused();
+  expect(error).toMatchObject({ code: "store_unavailable" });
+  expect(wasNeverSent(error)).toBe(true);
 });
 
 test("a mistake of ours is neither taken for trouble of Redis nor tried again", async () => {
