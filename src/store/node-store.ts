@@ -61,7 +61,8 @@ export class RedisNodeStore implements NodeStore {
     const reply = await this.#run("living-nodes", { lostMs });
     const lines = reply.payload === "" ? [] : reply.payload.split("\n");
     return lines.map((line) => {
-      const [, silentMs, drainsUntil = "-", text = ""] = /^(-?\d+) (\d+|-) (.*)$/.exec(line) ?? [];
+      // A `.` does not match U+2028, which JSON.stringify leaves as it is; a launch's error may have it.
+      const [, silentMs, drainsUntil = "-", text = ""] = /^(-?\d+) (\d+|-) ([^]*)$/.exec(line) ?? [];
       const facts = factsParser.json(text);
       const drains = drainsUntil === "-" ? {} : { drainsUntil: Number(drainsUntil) };
       const isDraining = facts.isDraining || drainsUntil !== "-";

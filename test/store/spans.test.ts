@@ -245,6 +245,14 @@ onBoth("what spans partitions", ({ bed }) => {
       expect(await nodes.beat({ ...first, run: "3" })).toMatchObject({ kind: "taken" });
     });
 
+    test("are read whatever text their facts have in them, line separators included", async () => {
+      const { nodes } = bed();
+      const failing = { failures: 1, error: "a\u2028b\u2029c\r\nd\u0085e\u0000f" };
+      await nodes.beat(factsOf(nodeA, { failing }));
+      await nodes.beat(factsOf(nodeB));
+      expect(await nodes.living()).toMatchObject([{ id: nodeA, failing }, { id: nodeB }]);
+    });
+
     test("live while they beat, are lost afterwards, and are forgotten with their room", async () => {
       const { nodes } = bed();
       await nodes.beat(factsOf(nodeA));
