@@ -118,6 +118,28 @@ test("a drain that was ended leaves no mark, also where the node was just about 
   drain.close();
 });
 
+test("a drain whose last step fails is tried again, and leaves nothing behind when it is ended", async () => {
+  const { pool, id } = await idleBrowser();
+  const said: string[] = [];
+  const log = { ...silentLog, warn: (_: object, text: string) => void said.push(text) };
+  const drain = new RequestedDrain({ ...portsOf(node.poolStore), log });
+  node.broken.add("clearNode");
+  for (let beats = 1; beats <= 3; beats += 1) {
+    drain.follow(0);
+    await until("its failure", () => said.length === beats);
+  }
+  expect(node.slots.beforeLaunched.size).toBe(1);
+  expect(await pool.state(id)).toBe("idle");
+  node.broken.clear();
+  drain.follow(0);
+  await until("its last step", async () => (await pool.state(id)) !== "idle");
+  drain.follow(undefined);
+  expect(node.slots.beforeLaunched.size).toBe(0);
+  const launched = await launchHere(pool);
+  expect(await pool.state(launched)).toBe("idle");
+  expect(said).toEqual(Array.from({ length: 3 }, () => "drain is tried again"));
+});
+
 test("a drain goes on while Redis cannot be reached, and ends when the last lease has", async () => {
   const { clock, poolStore } = node;
   const { pool, id } = await idleBrowser();

@@ -200,11 +200,18 @@ export class Drain {
 /** A beat comes a little earlier or later than the one before. */
 const sameMs: Millis = 5000;
 
+interface UnderWay {
+  readonly end: AbortController;
+  readonly until: Millis;
+  readonly drain: Drain;
+  readonly ran: Promise<void>;
+  /** It is tried again at the next beat; until then it goes on marking what is launched. */
+  hasFailed: boolean;
+}
+
 /** The drain of a node that goes on running, as Redis asks for it by the answers to beats. */
 export class RequestedDrain {
-  #under:
-    | { readonly end: AbortController; readonly until: Millis; readonly drain: Drain; ran: Promise<void> }
-    | undefined;
+  #under: UnderWay | undefined;
   /** Settles when the marks of the drain before are taken back, which could be those of the next one. */
   #unmarked: Promise<void> = Promise.resolve();
 
@@ -215,11 +222,12 @@ export class RequestedDrain {
     if (drainMs === undefined) return this.#revoke();
     const until = this.ports.clock.monotonic() + drainMs;
     // A drain whose time is over has ended by itself; one with another end is another drain.
-    if (this.#under && (drainMs === 0 || Math.abs(this.#under.until - until) < sameMs)) return;
+    const isSame = (under: UnderWay): boolean => drainMs === 0 || Math.abs(under.until - until) < sameMs;
+    if (this.#under && !this.#under.hasFailed && isSame(this.#under)) return;
     this.close();
     const [end, drain] = [new AbortController(), new Drain(this.ports)];
     const ran = this.#unmarked.then(() => this.#run(drain, drainMs, end.signal));
-    this.#under = { end, until, drain, ran };
+    this.#under = { end, until, drain, ran, hasFailed: false };
   }
 
   close(): void {
@@ -247,7 +255,7 @@ export class RequestedDrain {
       if (!end.aborted) await drain.empty();
     } catch (error) {
       this.ports.log.warn({ error: textOf(error) }, "drain is tried again");
-      if (!end.aborted) this.#under = undefined;
+      if (this.#under?.drain === drain) this.#under.hasFailed = true;
     }
   }
 }
