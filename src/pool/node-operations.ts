@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { findNodeId, isOnDemand, newRequestId, type NodeId, type Partition } from "../base/ids.js";
+import { isOnDemand, newRequestId, type NodeId, type Partition } from "../base/ids.js";
 import type { LivingNode, NodeStore } from "./ports/node-store.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import type { Projects } from "./ports/project-store.js";
@@ -14,7 +14,10 @@ export interface LoadedNode extends LivingNode {
 export interface NodeOperations {
   /** Lists the living nodes by their ids. */
   all(): Promise<readonly LoadedNode[]>;
-  /** Empties a node that goes on running. Asked again, the drain ends at another time. */
+  /**
+   * Empties a node that goes on running. Asked again, the drain ends at another time. One that is being
+   * stopped refuses both this and its end.
+   */
   drain(id: string, limitMs: Millis): Promise<Done<LoadedNode> | Refusal>;
   /** What is left there is lent again, and more is placed there. */
   endDrain(id: string): Promise<Done<null> | Refusal>;
@@ -37,15 +40,24 @@ export function makeNodeOperations(ports: NodePorts): NodeOperations {
   };
   const find = async (id: string): Promise<LivingNode | undefined> =>
     (await nodes.living()).find((node) => node.id === id);
+  /** One that is being stopped drains until it ends, by its own limit. */
+  const findRunning = async (id: string): Promise<Done<LivingNode> | Refusal> => {
+    const found = await find(id);
+    if (!found) return refusal("node_not_found");
+    return found.isStopping
+      ? refusal("conflict", { message: "The node is being stopped, and drains until it ends" })
+      : done(found);
+  };
   return {
     async all() {
       const living = (await nodes.living()).toSorted((one, other) => (one.id < other.id ? -1 : 1));
       return await Promise.all(living.map(load));
     },
     async drain(id, limitMs) {
-      const node = findNodeId(id);
-      if (node === undefined || (await nodes.drain(node, limitMs)) === undefined)
-        return refusal("node_not_found");
+      const running = await findRunning(id);
+      if (running.kind === "refused") return running;
+      const { id: node } = running.value;
+      if ((await nodes.drain(node, limitMs)) === undefined) return refusal("node_not_found");
       // The node does this too; a caller who has the answer can rely on it that nothing more is lent there.
       const request = newRequestId();
       await inPartitions(ports, (partition) =>
@@ -57,10 +69,10 @@ export function makeNodeOperations(ports: NodePorts): NodeOperations {
       return found ? done(await load(found)) : refusal("node_not_found");
     },
     async endDrain(id) {
-      const found = await find(id);
-      if (!found) return refusal("node_not_found");
-      await nodes.endDrain(found.id);
-      await reopen(ports, found.id);
+      const running = await findRunning(id);
+      if (running.kind === "refused") return running;
+      await nodes.endDrain(running.value.id);
+      await reopen(ports, running.value.id);
       return done(null);
     },
   };

@@ -65,8 +65,9 @@ export class RedisNodeStore implements NodeStore {
       const [, silentMs, drainsUntil = "-", text = ""] = /^(-?\d+) (\d+|-) ([^]*)$/.exec(line) ?? [];
       const facts = factsParser.json(text);
       const drains = drainsUntil === "-" ? {} : { drainsUntil: Number(drainsUntil) };
-      const isDraining = facts.isDraining || drainsUntil !== "-";
-      return { ...facts, isLate: Number(silentMs) > nodeLateMs, isDraining, ...drains };
+      const isStopping = facts.isDraining;
+      const isDraining = isStopping || drainsUntil !== "-";
+      return { ...facts, isLate: Number(silentMs) > nodeLateMs, isStopping, isDraining, ...drains };
     });
   }
 

@@ -22,7 +22,11 @@ describe("placement", () => {
   const node = (id: string, bytes: number, memoryBytes = 100) => ({
     held: { bytes, browsers: 0 },
     refusedBytes: Infinity,
-    facts: { ...nodeFacts(id as NodeId, { memoryBytes, maxBrowsers: 9, engines: [] }), isLate: false },
+    facts: {
+      ...nodeFacts(id as NodeId, { memoryBytes, maxBrowsers: 9, engines: [] }),
+      isLate: false,
+      isStopping: false,
+    },
   });
   test.each([
     ["the pool's fewest browsers", [node("a", 0), node("b", 90)], { a: 1 }, ["b", "a"]],

@@ -25,9 +25,14 @@ async function acquire(): Promise<Lease> {
 }
 const nodesOf = async (): Promise<string[]> =>
   (await control.browsersOf("herd")).map(({ node }) => node).toSorted();
-const stateOf = async (id: string): Promise<unknown> =>
-  ((await control.call("GET /nodes")).body as { id: string; state: string }[]).find((node) => node.id === id)
-    ?.state;
+interface ShownNode {
+  readonly id: string;
+  readonly state: string;
+  readonly drains_until?: string;
+}
+const nodeOf = async (id: string): Promise<ShownNode | undefined> =>
+  ((await control.call("GET /nodes")).body as ShownNode[]).find((node) => node.id === id);
+const stateOf = async (id: string): Promise<unknown> => (await nodeOf(id))?.state;
 const leaseOn = async (node: string): Promise<Lease> => {
   const leases = [await acquire(), await acquire()];
   const browsers = await control.browsersOf("herd");
@@ -99,6 +104,12 @@ test("a node that is told to stop has its sessions say until when they live", as
   const until200 = Date.parse(await until("the session tells", shown));
   expect(until200 - asked).toBeGreaterThan(195_000);
   expect(until200 - Date.now()).toBeLessThanOrEqual(200_000);
+  // It drains by its own limit: nobody else ends that, or says another time.
+  const refused = { status: 409, body: { code: "conflict" } };
+  expect(await control.call("DELETE /nodes/c/drain")).toMatchObject(refused);
+  expect(await control.call("POST /nodes/c/drain", { limit_seconds: 1000 })).toMatchObject(refused);
+  expect(await nodeOf("c")).toMatchObject({ state: "draining" });
+  expect(Date.parse((await nodeOf("c"))?.drains_until ?? "")).toBe(until200);
   await release(held);
   expect(await c.daemon.ended()).toEqual({ code: 0, signal: null });
   fleet.forget(c.daemon);

@@ -27,13 +27,13 @@ export const operations = describeOperations({
     summary: "Lend and place nothing on a node any more, and empty it within a limit",
     takesBody: true,
     success: reply(200, "Node", "The node, which drains"),
-    failures: ["audit_unavailable", "node_not_found"],
+    failures: ["audit_unavailable", "node_not_found", "conflict"],
   },
   endNodeDrain: {
     tag: nodes,
     summary: "Lend and place on a node again",
     success: noContent("It drains no more"),
-    failures: ["audit_unavailable", "node_not_found"],
+    failures: ["audit_unavailable", "node_not_found", "conflict"],
   },
   getAuthContext: {
     tag: "Authentication",

@@ -44,6 +44,8 @@ export type NodeFacts = Readonly<Static<typeof NodeFacts>>;
 export interface LivingNode extends NodeFacts {
   /** It has missed some beats. */
   readonly isLate: boolean;
+  /** It has been told to stop, and drains for that, whoever else has asked it to. */
+  readonly isStopping: boolean;
   /** Redis's time at which its drain ends, whatever is left then. */
   readonly drainsUntil?: Millis;
 }

@@ -9,6 +9,7 @@ export const node: LoadedNode = {
   memoryBytes: 2 ** 34,
   maxBrowsers: 50,
   isDraining: false,
+  isStopping: false,
   isLate: false,
   canLaunch: true,
   engines: ["chromium"],
