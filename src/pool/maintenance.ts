@@ -193,7 +193,7 @@ async function reapNodes(ports: MaintenancePorts): Promise<void> {
   const faults = await forEachConcurrently(cleared, partitionsAtOnce, async (node) => {
     // Forgotten last: a control that dies on the way leaves the rest to the next look.
     await ports.queues.drop(node);
-    await ports.nodes.forget(node);
+    await ports.nodes.forgetLost(node);
   });
   if (faults.length > 0) throw faults[0];
 }

@@ -29,6 +29,9 @@ const yieldingParser = parserOf(
   Type.Array(Type.Tuple([BrowserId, Type.Number()])),
 );
 
+/** A node that stood still for longer than this after the end of its drain is not asked to drain any more. */
+const drainKeptMs: Millis = 86_400_000;
+
 const heldIn = (places: readonly string[]): { browsers: number; bytes: number } => ({
   browsers: places.length,
   bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0),
@@ -87,7 +90,8 @@ export class RedisNodeStore implements NodeStore {
   }
 
   async lost(): Promise<readonly NodeId[]> {
-    const reply = await this.#run("lose-nodes", { lostMs: this.options.limits.nodeLostMs });
+    const args = { lostMs: this.options.limits.nodeLostMs, drainKeptMs };
+    const reply = await this.#run("lose-nodes", args);
     return lostParser.json(reply.payload);
   }
 
@@ -109,13 +113,17 @@ export class RedisNodeStore implements NodeStore {
   }
 
   async forget(node: NodeId): Promise<void> {
+    await this.forgetLost(node);
+    await this.endDrain(node);
+  }
+
+  async forgetLost(node: NodeId): Promise<void> {
     await this.clearRooms(node);
     await this.store.ask((redis) =>
       redis
         .multi()
         .zrem(nodesKey("beats"), node)
         .hdel(nodesKey("facts"), node)
-        .hdel(nodesKey("drains"), node)
         .incr(nodesKey("version"))
         .srem(nodesKey("lost"), node)
         .exec(),

@@ -114,6 +114,19 @@ test("a node that beats again while what it held is cleared counts as living whe
   expect(await bed.nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "beaten" });
 });
 
+test("a node that was taken for lost and comes back drains on, as it was asked to", async () => {
+  await bed.nodes.beat(nodeFacts(nodeA));
+  const drainsUntil = (await bed.nodes.drain(nodeA, 3_600_000)) ?? 0;
+  await silenceBeats();
+  await upkeepWith().reap();
+  expect(await bed.nodes.known()).toEqual([]);
+  const beaten = await bed.nodes.beat(nodeFacts(nodeA));
+  expect(beaten).toMatchObject({ kind: "beaten", drainMs: expect.any(Number) as unknown });
+  expect(await bed.nodes.living()).toMatchObject([
+    { id: nodeA, isDraining: true, isStopping: false, drainsUntil },
+  ]);
+});
+
 test("a node that has started anew meanwhile keeps what it has from then on", async () => {
   // More than are cleared side by side.
   const pools = await Promise.all(Array.from({ length: 80 }, () => openPool(1)));

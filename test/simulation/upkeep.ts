@@ -231,7 +231,7 @@ export async function reapNode(world: World): Promise<void> {
   }
   world.note(`node ${node} was lost with ${found}`);
   if (found > 0) return;
-  await bed.nodes.forget(node);
+  await bed.nodes.forgetLost(node);
   world.dropPlans(node);
   for (const one of world.nodes.filter(({ id }) => id === node)) one.isNamed = false;
   bed.jobs.splice(0, bed.jobs.length, ...bed.jobs.filter((job) => job.node !== node));

@@ -79,7 +79,7 @@ export interface NodeStore {
   version(): Promise<string>;
   /**
    * Takes nodes without a beat for lost, and gives all that are not forgotten yet: until then they do not
-   * count as living.
+   * count as living. Drops drains of nodes without a beat that ended a day ago.
    */
   lost(): Promise<readonly NodeId[]>;
   /** Lists all nodes that are not forgotten, living or not. */
@@ -89,6 +89,11 @@ export interface NodeStore {
   isLost(node: NodeId): Promise<boolean>;
   /** It is gone, and nothing of it is left. */
   forget(node: NodeId): Promise<void>;
+  /**
+   * It was taken for lost, and what it held is cleared. It may come back as it was, since it may only have
+   * stood still: whether it is to drain is kept.
+   */
+  forgetLost(node: NodeId): Promise<void>;
   /** Empties the node's rooms, because it starts anew. */
   clearRooms(node: NodeId): Promise<void>;
   /**

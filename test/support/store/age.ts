@@ -49,6 +49,7 @@ local how = {
   names = function(key) each(key, json({ "deadline" })) end,
   pendingTombstones = function(key) each(key, json({ "deletedAt" })) end,
   controls = function(key) each(key, earlier) end,
+  drains = function(key) each(key, earlier) end,
   -- What was added stays where it is; only a clock that goes back leaves the last of it ahead.
   events = function(key)
     local info = ms < 0 and redis.call("XINFO", "STREAM", key) or {}
