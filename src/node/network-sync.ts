@@ -51,6 +51,8 @@ interface Changing {
 interface Closing {
   /** Has to be called when a change is known. */
   arm(): void;
+  /** Has to be called when it is in force, whatever is still to be done. */
+  disarm(): void;
 }
 
 /**
@@ -75,16 +77,20 @@ export class NetworkSync {
     return this.#inTurn(slot, async () => {
       let cancel: (() => void) | undefined;
       const arm = (): void => void (cancel ??= this.ports.clock.after(shutAfterMs, () => slot.egress.shut()));
+      const disarm = (): void => {
+        cancel?.();
+        cancel = undefined;
+      };
       if (revision > 0) arm();
       this.#behind.delete(slot);
       try {
-        return await this.#sync(slot, { revision, ...(unread && { unread }) }, { arm });
+        return await this.#sync(slot, { revision, ...(unread && { unread }) }, { arm, disarm });
       } catch (error) {
         this.#behind.add(slot);
         if (cancel) slot.egress.shut();
         throw error;
       } finally {
-        cancel?.();
+        disarm();
       }
     });
   }
@@ -201,6 +207,7 @@ export class NetworkSync {
     });
     if (rules) await this.#put({ slot, lease }, wanted, rules);
     else await slot.egress.reopen();
+    if (rules && revision >= request.revision) closing.disarm();
     const noted = await this.#report(slot, {
       browser: slot.id,
       lease,

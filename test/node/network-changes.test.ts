@@ -160,6 +160,28 @@ test("a change that is in force and could not be told is told again, and holds m
   await bed.changedAtNextLook({ pool, slot, held });
 });
 
+test("while Redis takes its time to be told of a change that is in force, the way out stays as it is", async () => {
+  const { pool, slot, held } = await bed.lend();
+  await bed.change(pool, held, { allowedHosts: '["a.example"]' });
+  const { reports } = node.bed;
+  const applied = reports.applied.bind(reports);
+  let answer = (): void => {};
+  const silence = new Promise<void>((resolve) => (answer = resolve));
+  let isAsked = false;
+  reports.applied = async (report) => {
+    isAsked = true;
+    await silence;
+    return await applied(report);
+  };
+  const changed = node.networkSync.sync(slot, 1);
+  await until("the rules in force", () => isAsked);
+  await node.clock.advance(1000);
+  const reached = await bed.reach(slot);
+  answer();
+  expect(reached).toBe("allowed_hosts");
+  expect(await changed).toBe(true);
+});
+
 test("the next holder of a browser whose fence never came has the launch's own network", async () => {
   const { pool, slot, held } = await bed.lend();
   slot.activity.begin(held.lease);
