@@ -78,8 +78,8 @@ const scalingParser = parserOf(
   }),
 );
 
-function remotePool(given: unknown): RemotePool {
-  const pool = poolParser.value(given);
+function remotePool({ text }: Answer): RemotePool {
+  const pool = read(poolParser, text);
   const { acquired_count: leased, available_count: idle, launching_count: launching, fill } = pool;
   return {
     id: pool.id,
@@ -112,6 +112,11 @@ interface Request {
   readonly key?: string;
 }
 
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
 /**
  * Remuda's own API, as the operator uses it: whatever a resource asks for goes through the checks of every
  * caller.
@@ -121,7 +126,7 @@ export class PoolApi {
 
   /** `pool`: its name or its id. */
   async find(pool: string): Promise<RemotePool | undefined> {
-    return await this.#ask({ method: "GET", path: pathOf(pool) }, ifThere(remotePool));
+    return await ifThere(this.#ask({ method: "GET", path: pathOf(pool) }, remotePool));
   }
 
   /** Many operators that create the same pool get the same one, by the resource's own id as the key. */
@@ -130,20 +135,20 @@ export class PoolApi {
   }
 
   async update(pool: string, body: object): Promise<RemotePool | undefined> {
-    return await this.#ask({ method: "PATCH", path: pathOf(pool), body }, ifThere(remotePool));
+    return await ifThere(this.#ask({ method: "PATCH", path: pathOf(pool), body }, remotePool));
   }
 
   /** One that is not there is deleted. */
   async remove(pool: string, isForced: boolean): Promise<void> {
-    await this.#ask({ method: "DELETE", path: pathOf(pool), body: { force: isForced } }, () => undefined);
+    const request: Request = { method: "DELETE", path: pathOf(pool), body: { force: isForced } };
+    await ifThere(this.#ask(request, removed));
   }
 
   async leasesByNode(): Promise<ReadonlyMap<string, NodeLeases>> {
     return await this.#ask({ method: "GET", path: "/scaling" }, leasesByNode);
   }
 
-  /** `read` is given undefined where there is no such thing. */
-  async #ask<Answer>(request: Request, read: (answer: unknown) => Answer): Promise<Answer> {
+  async #ask<Told>(request: Request, told: (answer: Answer) => Told): Promise<Told> {
     const { clock, limitMs, stopping } = this.options;
     const late = new AbortController();
     const cancel = clock.after(limitMs, () =>
@@ -151,7 +156,7 @@ export class PoolApi {
     );
     const unfollow = abortWith(late, [stopping]);
     try {
-      return read(await this.#send(request, late.signal));
+      return told(await this.#send(request, late.signal));
     } catch (error) {
       throw error instanceof ApiRefusal ? error : new ApiUnavailable(error);
     } finally {
@@ -160,7 +165,7 @@ export class PoolApi {
     }
   }
 
-  async #send({ method, path, body, key }: Request, signal: AbortSignal): Promise<unknown> {
+  async #send({ method, path, body, key }: Request, signal: AbortSignal): Promise<Answer> {
     const response = await fetch(new URL(path, this.options.url), {
       method,
       redirect: "error",
@@ -173,27 +178,45 @@ export class PoolApi {
       ...(body && { body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    if (response.status === 404) return undefined;
-    if (response.ok) return text === "" ? undefined : (JSON.parse(text) as unknown);
+    if (response.ok) return { status: response.status, text };
     throw refusalOf(response.status, text);
   }
 }
 
 const pathOf = (pool: string): string => `/browser_pools/${encodeURIComponent(pool)}`;
 
-const ifThere =
-  <Thing>(read: (answer: unknown) => Thing) =>
-  (answer: unknown): Thing | undefined =>
-    answer === undefined ? undefined : read(answer);
+/** Undefined where the API itself says that there is no such pool: what stands before it may say 404, too. */
+async function ifThere<Told>(asking: Promise<Told>): Promise<Told | undefined> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (error instanceof ApiRefusal && error.code === "pool_not_found") return undefined;
+    throw error;
+  }
+}
 
-function leasesByNode(answer: unknown): ReadonlyMap<string, NodeLeases> {
-  const { by_node: nodes } = scalingParser.value(answer);
+function removed({ status }: Answer): void {
+  if (status !== 204) throw new Error(`the API answered ${status} to a deletion`);
+}
+
+function leasesByNode({ text }: Answer): ReadonlyMap<string, NodeLeases> {
+  const { by_node: nodes } = read(scalingParser, text);
   return new Map(
     nodes.map(({ id, leased, outlasts_drain: outlastsDrain = false }) => [id, { leased, outlastsDrain }]),
   );
 }
 
-/** What stands before the API answers in words of its own, which are not repeated. */
+/** What stands before the API answers in words of its own, which an error of JSON's would repeat. */
+function read<Value>(parser: { value(given: unknown): Value }, text: string): Value {
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch {
+    throw new Error("the API answered something else than JSON");
+  }
+  return parser.value(given);
+}
+
 function refusalOf(status: number, text: string): Error {
   try {
     const { code, message } = refusalParser.json(text);

@@ -33,6 +33,9 @@ export class TestPools {
   readonly #keys = new Map<string, string>();
   /** Answers instead of it. */
   refuse: { status: number; code: string; message: string } | undefined;
+  /** Something before it answers in its own words. */
+  standIn: (asked: string) => { readonly status: number; readonly text: string } | undefined = () =>
+    undefined;
   /** Answers what would change a pool. */
   refuseChanges: { status: number; code: string; message: string } | undefined;
 
@@ -63,6 +66,8 @@ export class TestPools {
     const { method = "", url = "" } = request;
     this.asked.push(`${method} ${url}`);
     await this.before(`${method} ${url}`);
+    const other = this.standIn(`${method} ${url}`);
+    if (other) return void response.writeHead(other.status).end(other.text);
     const key = String(request.headers["idempotency-key"]);
     const [status, answer] = this.#act({ method, url, body, key });
     response.writeHead(status, { "content-type": "application/json" });
