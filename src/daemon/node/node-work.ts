@@ -1,3 +1,5 @@
+import type { Millis } from "../../base/clock.js";
+import { within } from "../../base/deadline.js";
 import type { NodeId } from "../../base/ids.js";
 import { textOf } from "../../base/log.js";
 import type { Stops } from "../../base/stops.js";
@@ -28,13 +30,15 @@ interface NodeWork extends LeaseWork {
   facts(): NodeFacts;
 }
 
+const endedDrainMs: Millis = 2000;
+
 /**
  * Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what
  * beats out of turn.
  */
 export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: Stops): Promise<() => void> {
-  const { config, log, clock, hurry, stores } = shared;
-  const { nameOwnership, slots, reconciler, recovery, drain, requestedDrain, gateway } = work;
+  const { config, log, clock, stores } = shared;
+  const { nameOwnership, slots, reconciler, recovery, drain, gateway } = work;
   await recovery.check();
   await takeName(shared, work, stops);
   const beat = makeBeat({
@@ -64,13 +68,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   );
   stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
   stops.add("gateway", () => gateway.close());
-  stops.add("drain", async () => {
-    requestedDrain.close();
-    // After this beat nothing more is placed here.
-    await beat().catch(onFault);
-    await tellDrain(shared, work).catch(onFault);
-    if (!nameOwnership.isOver) await drain.wait(config.drain.limitMs, hurry);
-  });
+  stops.add("drain", () => drainToStop(shared, work, () => beat().catch(onFault)));
   return beatSoon;
 }
 
@@ -82,6 +80,19 @@ async function settleDoubt({ reconciler, standstill }: LeaseWork): Promise<void>
   await reconciler.look();
   await reconciler.look();
   standstill.settle();
+}
+
+/** Lets leases end. Whatever a drain that was asked for still marks, or takes back, comes before that. */
+async function drainToStop(shared: DaemonParts, work: NodeWork, beat: () => Promise<unknown>): Promise<void> {
+  const { clock, config, hurry, log } = shared;
+  const onFault = (error: unknown): void => log.warn({ error: textOf(error) }, "drain begun past a fault");
+  const limit = { what: "the end of the drain before", limitMs: endedDrainMs };
+  const closed = within(clock, limit, work.requestedDrain.close()).catch(onFault);
+  // After this beat nothing more is placed here.
+  await beat();
+  await tellDrain(shared, work).catch(onFault);
+  await closed;
+  if (!work.nameOwnership.isOver) await work.drain.wait(config.drain.limitMs, hurry);
 }
 
 /** Sessions show from then on when they end at the latest. */

@@ -212,8 +212,8 @@ interface UnderWay {
 /** The drain of a node that goes on running, as Redis asks for it by the answers to beats. */
 export class RequestedDrain {
   #under: UnderWay | undefined;
-  /** Settles when the marks of the drain before are taken back, which could be those of the next one. */
-  #unmarked: Promise<void> = Promise.resolve();
+  /** Settles when nothing of the drains before comes any more, which would undo marks of the next one. */
+  #before: Promise<void> = Promise.resolve();
 
   constructor(private readonly ports: DrainPorts) {}
 
@@ -224,15 +224,18 @@ export class RequestedDrain {
     // A drain whose time is over has ended by itself; one with another end is another drain.
     const isSame = (under: UnderWay): boolean => drainMs === 0 || Math.abs(under.until - until) < sameMs;
     if (this.#under && !this.#under.hasFailed && isSame(this.#under)) return;
-    this.close();
     const [end, drain] = [new AbortController(), new Drain(this.ports)];
-    const ran = this.#unmarked.then(() => this.#run(drain, drainMs, end.signal));
+    const ran = this.close().then(() => this.#run(drain, until, end.signal));
     this.#under = { end, until, drain, ran, hasFailed: false };
   }
 
-  close(): void {
-    this.#under?.end.abort();
+  /** Resolves when it marks nothing any more, and takes no mark back. */
+  close(): Promise<void> {
+    const under = this.#under;
     this.#under = undefined;
+    under?.end.abort();
+    if (under) this.#before = this.#before.then(() => under.ran);
+    return this.#before;
   }
 
   /**
@@ -242,16 +245,15 @@ export class RequestedDrain {
   #revoke(): void {
     const under = this.#under;
     if (!under) return;
-    this.close();
     const { log } = this.ports;
-    this.#unmarked = under.ran
+    this.#before = this.close()
       .then(() => under.drain.unmark())
       .catch((error: unknown) => log.warn({ error: textOf(error) }, "marks of an ended drain were left"));
   }
 
-  async #run(drain: Drain, limitMs: Millis, end: AbortSignal): Promise<void> {
+  async #run(drain: Drain, until: Millis, end: AbortSignal): Promise<void> {
     try {
-      await drain.wait(limitMs, end);
+      await drain.wait(Math.max(0, until - this.ports.clock.monotonic()), end);
       if (!end.aborted) await drain.empty();
     } catch (error) {
       this.ports.log.warn({ error: textOf(error) }, "drain is tried again");
