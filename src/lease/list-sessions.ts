@@ -1,4 +1,11 @@
-import { type BrowserId, type Partition, partitionOf, type ProfileId } from "../base/ids.js";
+import {
+  type BrowserId,
+  findProxyId,
+  type Partition,
+  partitionOf,
+  type ProfileId,
+  type ProxyId,
+} from "../base/ids.js";
 import { groupBy } from "../base/group-by.js";
 import { launchFactsOf, type LeasedBrowser } from "../pool/browser.js";
 import type { SessionReader } from "../pool/launch-templates.js";
@@ -216,19 +223,38 @@ async function isSeen(
   return sees({ id: row.browser.id, ...(profile && { profile }), vaults: launch.vault_ids ?? [] });
 }
 
-function makeFinds({ profiles }: Ports, query: SessionListQuery): Matches {
-  if (query.query === undefined && Object.keys(query.tags ?? {}).length === 0) return undefined;
+/** An empty search finds all, as in the other lists. */
+function makeFinds(ports: Ports, query: SessionListQuery): Matches {
+  const wanted = query.query === "" ? undefined : query.query;
+  if (wanted === undefined && Object.keys(query.tags ?? {}).length === 0) return undefined;
   const names = new Map<ProfileId, string | undefined>();
+  const proxy = wanted === undefined ? undefined : findProxyId(wanted);
   return async (rows) => {
-    const unknown =
-      query.query === undefined
-        ? []
-        : rows.flatMap((row) => profileIdOf(row) ?? []).filter((id) => !names.has(id));
+    const tagged = rows.filter((row) => hasTags(row, query));
+    if (wanted === undefined) return tagged;
+    const unknown = tagged.flatMap((row) => profileIdOf(row) ?? []).filter((id) => !names.has(id));
     await Promise.all(
-      [...new Set(unknown)].map(async (id) => void names.set(id, (await profiles.find(id))?.name)),
+      [...new Set(unknown)].map(async (id) => void names.set(id, (await ports.profiles.find(id))?.name)),
     );
-    return rows.filter((row) => isFound(searchable(row), query, names));
+    const found = await Promise.all(
+      tagged.map(
+        async (row) => isFound(searchable(row), wanted, names) || (await usesProxy(ports, row, proxy)),
+      ),
+    );
+    return tagged.filter((_, at) => found[at]);
   };
+}
+
+/** By the proxy that is in force: a pool's or a session's may change while its browsers run. */
+async function usesProxy({ sessionReader }: Ports, row: Row, proxy: ProxyId | undefined): Promise<boolean> {
+  if (proxy === undefined || !("browser" in row)) return false;
+  return (await sessionReader.findSession(row.browser, row.at))?.launch.proxy_id === proxy;
+}
+
+function hasTags(row: Row, { tags }: SessionListQuery): boolean {
+  const text = "browser" in row ? row.browser.lease.tags : row.tags;
+  const own = text === undefined ? {} : tagsParser.json(text);
+  return Object.entries(tags ?? {}).every(([key, value]) => own[key] === value);
 }
 
 /** The profile that a PATCH has attached to the lease, else the one its browser was launched from. */
@@ -246,39 +272,22 @@ interface Searchable {
   readonly pool?: string | undefined;
   readonly poolId?: string | undefined;
   readonly profileId?: ProfileId | undefined;
-  readonly tags?: string | undefined;
 }
 
 function searchable(row: Row): Searchable {
   const profileId = profileIdOf(row);
   if (!("browser" in row))
-    return {
-      id: row.id,
-      name: row.name,
-      tags: row.tags,
-      pool: row.pool?.name,
-      poolId: row.pool?.id,
-      profileId,
-    };
+    return { id: row.id, name: row.name, pool: row.pool?.name, poolId: row.pool?.id, profileId };
   const { id, lease } = row.browser;
-  return {
-    id,
-    name: lease.name,
-    tags: lease.tags,
-    pool: lease.pool,
-    poolId: launchFactsOf(row.browser).poolId,
-    profileId,
-  };
+  return { id, name: lease.name, pool: lease.pool, poolId: launchFactsOf(row.browser).poolId, profileId };
 }
 
 function isFound(
   row: Searchable,
-  { query, tags }: SessionListQuery,
+  query: string,
   profiles: ReadonlyMap<ProfileId, string | undefined>,
 ): boolean {
-  const own = row.tags === undefined ? {} : tagsParser.json(row.tags);
-  if (Object.entries(tags ?? {}).some(([key, value]) => own[key] !== value)) return false;
-  if (query === undefined || [row.id, row.poolId, row.profileId].includes(query)) return true;
+  if ([row.id, row.poolId, row.profileId].includes(query)) return true;
   const profile = row.profileId && profiles.get(row.profileId);
   return [row.name, row.pool, profile].some(
     (text) => text !== undefined && folded(text).includes(folded(query)),

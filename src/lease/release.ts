@@ -1,6 +1,13 @@
 import { type Clock, type Millis, pause } from "../base/clock.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { type BrowserId, findBrowserIdIn, findPoolId, type Partition, partitionOf } from "../base/ids.js";
+import {
+  type BrowserId,
+  findBrowserIdIn,
+  findPoolId,
+  type LeaseId,
+  type Partition,
+  partitionOf,
+} from "../base/ids.js";
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
 import type { SessionReader } from "../pool/launch-templates.js";
@@ -115,7 +122,7 @@ async function releaseOver(
 export const makeRemoveSession =
   (ports: ReleasePorts) =>
   async (ref: string, caller: Caller): Promise<Done<null> | Refusal> => {
-    const isRetry = caller.retryCount > 0 && !caller.lease;
+    const isRetry = caller.retryCount > 0;
     const browser = await findSessionId(ports, ref);
     const reply = browser
       ? await ports.poolStore.release(partitionOf(browser), {
@@ -130,7 +137,9 @@ export const makeRemoveSession =
     if (browser && captured) caller.concerns?.(capturedOf(ports, browser, captured));
     if (outcome === "superseded") return refusal("lease_superseded");
     const isOver =
-      outcome === "released" || outcome === "saving" || (isRetry && (await endedLately(ports, ref)));
+      outcome === "released" ||
+      outcome === "saving" ||
+      (isRetry && (await endedLately(ports, ref, caller.lease)));
     if (!isOver) return refusal("browser_not_found");
     // What a retry repeats may have been given up on while it saved.
     if (browser && outcome !== "released") await saved(ports, browser, caller);
@@ -154,17 +163,21 @@ async function saved(
   }
 }
 
+/** Whether the session has just ended; where a lease is named, by the end of that. */
 async function endedLately(
   { poolStore, projects, retryWindowMs }: ReleasePorts,
   ref: string,
+  lease: Caller["lease"],
 ): Promise<boolean> {
+  const isMeant = (ended: LeaseId | undefined): boolean => !lease || lease === ended;
   const id = findBrowserIdIn(projects.project, ref);
   const found = id && (await poolStore.findBrowser(id));
   if (found)
     return (
       found.browser.lastLeaseEndedAt !== undefined &&
+      isMeant(found.browser.lastLease) &&
       found.at - found.browser.lastLeaseEndedAt <= retryWindowMs
     );
   const [tombstone, at] = await Promise.all([findTombstone(projects, ref), poolStore.now()]);
-  return tombstone !== undefined && at - tombstone.deletedAt <= retryWindowMs;
+  return tombstone !== undefined && isMeant(tombstone.lease) && at - tombstone.deletedAt <= retryWindowMs;
 }

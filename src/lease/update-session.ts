@@ -192,6 +192,9 @@ async function changeRecord(
   { attached, network }: Recorded,
 ): Promise<Done<Session> | Refusal> {
   const { browser } = session;
+  // Before the record: where the node does not answer, nothing else is changed.
+  const unheard = await changeTelemetry(ports, session, patch.telemetry);
+  if (unheard) return unheard;
   const reply = await ports.poolStore.touch(partitionOf(browser.id), {
     browser: browser.id,
     change: touchOf(patch, attached, network),
@@ -202,15 +205,13 @@ async function changeRecord(
     return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
   const late = network && (await askNetwork(ports, reply.browser));
   if (late) return late;
-  const unheard = await changeTelemetry(ports, session, patch.telemetry);
-  if (unheard) return unheard;
   if (patch.start_url)
     await ports.askNode(reply.browser, { kind: "navigate", url: patch.start_url }).catch(() => {});
-  if (!network && !patch.telemetry) return await shown(ports, reply);
+  if (!network) return await shown(ports, reply);
   // What its node has put in force since is part of the answer.
-  const now = async (): Promise<Done<Session> | Refusal> =>
-    await shown(ports, await ports.poolStore.findHeld(partitionOf(browser.id), browser.lease.id));
-  return network ? await withNetworkInForce(now) : await now();
+  return await withNetworkInForce(async () =>
+    shown(ports, await ports.poolStore.findHeld(partitionOf(browser.id), browser.lease.id)),
+  );
 }
 
 async function shown(

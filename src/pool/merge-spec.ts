@@ -62,7 +62,7 @@ export function mergePoolSpec(
   mergeRefresh({ current, merged, patch }, faults);
   checkCeiling(faults, patch, defaults);
   const most = defaults.maxFillRatePerMinute;
-  if (most !== null && merged.fill_rate_per_minute > most)
+  if (most !== null && (patch.fill_rate_per_minute ?? 0) > most)
     fieldFault(faults, "fill_rate_per_minute", `must be at most ${most} here`);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(merged);
 }

@@ -57,7 +57,7 @@ async function updateOnce(
   const resolved = await resolveReferences(ports, { ...unresolved(pool.spec), ...fields });
   const merged = withFaults(mergePoolSpec(pool.spec, resolved.body, ports.defaults), resolved.faults);
   if (merged.kind === "refused") return merged;
-  const tooLarge = sizeRefusal(ports, merged.value.size);
+  const tooLarge = patch.size === undefined ? undefined : sizeRefusal(ports, patch.size);
   if (tooLarge) return tooLarge;
   if (expected_network && !isExpectedNetwork(pool.spec.network, expected_network))
     return refusal("stale_network");

@@ -241,12 +241,15 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
   }
 }
 
+/** A rate is multiplied by sizes: Redis counts with nothing infinite. No node launches a part of this. */
+const fastestFill = 1e9;
+
 const writeArgs = ({ spec, launchTemplate, unsupported }: PoolWrite, revision: number): ScriptArgs => ({
   name: spec.name ?? "",
   config: JSON.stringify(spec),
   launchTemplate: JSON.stringify(launchTemplate),
   size: spec.size,
-  fillRate: spec.fill_rate_per_minute,
+  fillRate: Math.min(spec.fill_rate_per_minute, fastestFill),
   fields: JSON.stringify({
     unsupported: unsupported.join(" "),
     timeoutSeconds: String(spec.timeout_seconds),

@@ -81,6 +81,31 @@ test.each([
   },
 );
 
+test("telemetry that its node does not confirm is kept, and nothing else of its PATCH is done", async () => {
+  const pool = await filled();
+  const { id } = await lend(pool, { name: "one", tags: { a: "1" } });
+  const before = await pool.record(id);
+  control.answerOfNode("silent");
+  const patch = {
+    name: "two",
+    tags: {},
+    start_url: "https://a.example/",
+    telemetry: { browser: { page: { enabled: true } } },
+  };
+  expect(await control.updateSession(id, patch, callerOf())).toMatchObject({ code: "node_silent" });
+  const { lease } = await pool.record(id);
+  expect(lease?.telemetry).toContain("page");
+  const { telemetry: _, telemetryRevision: __, ...rest } = lease ?? {};
+  expect(rest).toEqual(before.lease);
+  expect([await holderOf("two"), await holderOf("one")]).toEqual([undefined, before.lease?.id]);
+  control.answerOfNode("done");
+  expect((await patched(id, patch)).browser.lease).toMatchObject({
+    name: "two",
+    startUrl: "https://a.example/",
+    telemetry: lease?.telemetry,
+  });
+});
+
 test("what a control that died has touched and not noted is restored before the next holder", async () => {
   const pool = await filled();
   const { id } = await lend(pool);

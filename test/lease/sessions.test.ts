@@ -38,6 +38,9 @@ test("a session names its proxy as it is called now", async () => {
       : got;
   };
   expect(await shown()).toEqual([id, "out"]);
+  const found = async (query: string) =>
+    (await control.listSessions({ limit: 20, offset: 0, status: "all", query })).items.length;
+  expect([await found(id), await found(newProxyId()), await found("")]).toEqual([1, 0, 1]);
   await control.bed.proxies.rename(id, "away");
   expect(await shown()).toEqual([id, "away"]);
   await control.bed.proxies.remove(id);
@@ -92,14 +95,20 @@ test("a release is done once: its repeat, by whatever reference to the pool, is 
 test("a DELETE ends the session; only its repeat by the client's own retry is no error", async () => {
   const pool = await filled();
   const held = await lend(pool, { name: "one" });
-  expect(await control.remove("one", callerOf())).toMatchObject({ kind: "done" });
+  const { lease } = held;
+  const retryWith = (named: typeof lease) => callerOf({ retryCount: 1, lease: named });
+  expect(await control.remove("one", callerOf({ lease }))).toMatchObject({ kind: "done" });
   for (const ref of [held.id, "one"]) {
     expect(await control.remove(ref, retry())).toMatchObject({ kind: "done" });
+    expect(await control.remove(ref, retryWith(lease))).toMatchObject({ kind: "done" });
     expect(await control.remove(ref, callerOf())).toMatchObject({ code: "browser_not_found" });
   }
   await pool.clear();
-  for (const ref of [held.id, "one"])
+  for (const ref of [held.id, "one"]) {
     expect(await control.remove(ref, retry())).toMatchObject({ kind: "done" });
+    expect(await control.remove(ref, retryWith(lease))).toMatchObject({ kind: "done" });
+    expect(await control.remove(ref, retryWith(newLeaseId()))).toMatchObject({ code: "browser_not_found" });
+  }
   expect(await control.remove("other", retry())).toMatchObject({ code: "browser_not_found" });
 });
 

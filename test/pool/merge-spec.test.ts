@@ -212,6 +212,18 @@ test("a rate above the operator's maximum is refused, whoever names it", () => {
   expect(made({ fill_rate_per_minute: 25 }, { maxFillRatePerMinute: 25 }).fill_rate_per_minute).toBe(25);
 });
 
+test("a rate from before the operator's maximum was lowered keeps nobody from changing the rest", () => {
+  const current = made({ fill_rate_per_minute: 100 });
+  const lowered = { ...defaults, maxFillRatePerMinute: 25 };
+  expect(mergePoolSpec(current, { timeout_seconds: 60 }, lowered)).toMatchObject({
+    kind: "done",
+    value: { fill_rate_per_minute: 100, timeout_seconds: 60 },
+  });
+  expect(faultsOf(mergePoolSpec(current, { fill_rate_per_minute: 99 }, lowered))).toEqual([
+    "fill_rate_per_minute",
+  ]);
+});
+
 test("every fault is told at once", () => {
   expect(
     faultsOfPool({

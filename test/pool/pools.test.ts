@@ -3,6 +3,7 @@ import { partitionOf, type PoolId } from "../../src/base/ids.js";
 import type { Pool } from "../../src/pool/pool.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { organizationKey, projectKey } from "../../src/store/redis/keys.js";
+import { PoolBed } from "../support/store/pool-bed.js";
 import { age } from "../support/store/age.js";
 
 let control: ControlBed;
@@ -133,6 +134,16 @@ test.each([
     undefined,
     pool.id,
   ]);
+});
+
+test("a pool from before the operator's largest size was lowered may be changed in the rest", async () => {
+  const large = await PoolBed.create(control.bed, { size: 1001 });
+  expect(await control.updatePool(large.id, { timeout_seconds: 90 }, callerOf())).toMatchObject({
+    value: { spec: { size: 1001, timeout_seconds: 90 } },
+  });
+  expect(await control.updatePool(large.id, { size: 1002 }, callerOf())).toMatchObject({
+    code: "bad_request",
+  });
 });
 
 test("a pool that is deleted while it is changed leaves neither name nor size", async () => {

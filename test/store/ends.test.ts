@@ -118,6 +118,12 @@ onBoth("ends", ({ bed, server }) => {
     const remove = (pool: PoolBed, force: boolean): Promise<string> =>
       bed().poolStore.deletePool(pool.partition, { force, request: request() });
 
+    test("goes also where the rate at which it fills is the largest number that there is", async () => {
+      const pool = await PoolBed.create(bed(), { size: 2, fill_rate_per_minute: Number.MAX_VALUE });
+      await pool.claim(2);
+      expect(await remove(pool, true)).toBe("deleted");
+    });
+
     test("while leased, without force: refused, and nothing changes", async () => {
       const pool = await PoolBed.filled(bed(), { size: 2 });
       await pool.lend();

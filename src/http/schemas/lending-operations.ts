@@ -19,9 +19,9 @@ export const lendingOperations = {
       "idempotency_mismatch",
       "insufficient_plan",
       "limit_exceeded",
+      "pool_not_found",
       "name_taken",
       "conflict",
-      "lease_ended",
     ],
   },
   getBrowserPool: {
