@@ -116,6 +116,20 @@ test("a node that is told to stop has its sessions say until when they live", as
   c.daemon.place.remove();
 });
 
+test("a node that stands still amid its drain until it is taken for lost drains on when it goes on", async () => {
+  const hasty = await fleet.control({ node: { lost_after_ms: 4000 } });
+  expect((await control.call("POST /nodes/a/drain", { limit_seconds: 300 })).status).toBe(200);
+  const before = await nodeOf("a");
+  a.daemon.signal("SIGSTOP");
+  await until("the node lost", () => [control, hasty].some(({ log }) => log.includes('"node lost"')));
+  expect(await nodeOf("a")).toBeUndefined();
+  a.daemon.signal("SIGCONT");
+  const after = await until("its return", () => nodeOf("a"));
+  expect(after).toMatchObject({ state: "draining", drains_until: before?.drains_until });
+  expect((await control.call("DELETE /nodes/a/drain")).status).toBe(204);
+  expect(await stateOf("a")).toBe("ready");
+});
+
 test("a drain that is ended after replacements were begun leaves the pool at its size, all of it lent", async () => {
   await control.makePool({ name: "herd", size: 4 });
   for (let times = 0; times < 3; times += 1) {
