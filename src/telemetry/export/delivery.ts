@@ -1,6 +1,6 @@
 import type { Agent } from "node:http";
 import type { CompressionAlgorithm } from "@opentelemetry/otlp-exporter-base";
-import type { Clock, Millis } from "../../base/clock.js";
+import { type Clock, type Millis, pause } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import type { Collector, Collectors } from "./collectors.js";
 import type { Exported, Signal } from "./exported.js";
@@ -22,12 +22,30 @@ interface DeliveryParts {
 /** What came of a batch: how many records the collector has thrown away, or why all of them are lost. */
 type Delivered =
   | { readonly kind: "delivered"; readonly rejected: number }
-  | { readonly kind: "failed"; readonly why: string };
+  | {
+      readonly kind: "failed";
+      readonly why: string;
+      /** It may be taken later. */
+      readonly mayPass: boolean;
+    };
+
+/** What OpenTelemetry's client is to send, and when it has asked the collector for that. */
+interface Round {
+  readonly batch: readonly Exported[];
+  readonly now: Millis;
+  readonly limitMs: Millis;
+  readonly askedAt: Millis[];
+}
 
 /** A request that only just keeps within its limit is not given up by the second clock. */
 const marginMs: Millis = 2000;
-/** Requests to a collector go one after the other; of those given up some may still be ending. */
-const concurrencyLimit = 8;
+/**
+ * OpenTelemetry's client (0.223) asks a collector that is busy or away once, and five times more. Where it
+ * has asked less often, the next time would have been too late.
+ */
+const mostAsked = 6;
+/** The client is used again after a pause, at first and at most. */
+const [firstPauseMs, lastPauseMs]: readonly [Millis, Millis] = [1000, 5000];
 
 const compressionOf = (name: Compression): CompressionAlgorithm => {
   const { CompressionAlgorithm: known } = openTelemetry().exporter;
@@ -43,48 +61,67 @@ const untrusted = /CERT|^UNABLE_TO_(GET|VERIFY)|^INVALID_(CA|PURPOSE)$|^HOSTNAME
  * others' keys are no tenant's to receive.
  */
 export class Delivery {
-  readonly #agents = new Set<Agent>();
-  readonly #send: SendBatch;
+  readonly #closing = new AbortController();
+  #agent: Agent | undefined;
 
   constructor(
-    { endpoint, headers }: Collector,
+    private readonly collector: Collector,
     private readonly parts: DeliveryParts,
-  ) {
-    this.#send = openClients[parts.signal]({
-      url: `${endpoint}${signalPaths[parts.signal]}`,
-      headers: async () => ({
-        ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()])),
-        "Content-Type": "application/x-protobuf",
-      }),
-      timeoutMillis: parts.limitMs,
-      compression: compressionOf(parts.compression),
-      concurrencyLimit,
-      agentFactory: (protocol) => this.#openAgent(protocol),
-    });
-  }
+  ) {}
 
   /** Never rejects, and takes no longer than its limit. */
   async send(batch: readonly Exported[]): Promise<Delivered> {
     const { clock, limitMs } = this.parts;
-    const limit = { what: "a delivery", limitMs: limitMs + marginMs };
-    try {
-      const rejected = await within(clock, limit, this.#send(batch, clock.now()));
-      return { kind: "delivered", rejected };
-    } catch (error) {
-      // Whoever answers a byte at a time is answered no more.
-      for (const agent of this.#agents) agent.destroy();
-      return { kind: "failed", why: this.#whyOf(error) };
+    const [now, endsAt] = [clock.now(), clock.monotonic() + limitMs];
+    for (let leastMs = firstPauseMs; ; leastMs = Math.min(leastMs * 2, lastPauseMs)) {
+      const round: Round = { batch, now, limitMs: endsAt - clock.monotonic(), askedAt: [] };
+      const sent = await this.#sendOnce(round);
+      const pauseMs = Math.max(leastMs, lastWaitOf(round));
+      const isOver = sent.kind === "delivered" || !sent.mayPass;
+      if (isOver || clock.monotonic() + pauseMs >= endsAt) return sent;
+      await pause(clock, pauseMs, this.#closing.signal);
+      if (this.#closing.signal.aborted) return sent;
     }
   }
 
+  /** What is under way is given up. */
   close(): void {
-    for (const agent of this.#agents) agent.destroy();
+    this.#closing.abort();
+    this.#agent?.destroy();
   }
 
-  #openAgent(protocol: string): Agent {
-    const agent = this.parts.collectors.agentFor(protocol);
-    this.#agents.add(agent);
-    return agent;
+  async #sendOnce(round: Round): Promise<Delivered> {
+    const limit = { what: "a delivery", limitMs: round.limitMs + marginMs };
+    try {
+      const send = this.#openClient(round);
+      const rejected = await within(this.parts.clock, limit, send(round.batch, round.now));
+      return { kind: "delivered", rejected };
+    } catch (error) {
+      // Whoever answers a byte at a time is answered no more.
+      this.#agent?.destroy();
+      return { kind: "failed", why: this.#whyOf(error), mayPass: mayPass(error, round) };
+    }
+  }
+
+  /** A client for each use: it knows of no limit but the one that it is made with. */
+  #openClient(round: Round): SendBatch {
+    const { signal, collectors, compression } = this.parts;
+    return openClients[signal]({
+      url: `${this.collector.endpoint}${signalPaths[signal]}`,
+      headers: async () => this.#headersFor(round),
+      timeoutMillis: round.limitMs,
+      compression: compressionOf(compression),
+      concurrencyLimit: 1,
+      agentFactory: (protocol) => (this.#agent ??= collectors.agentFor(protocol)),
+    });
+  }
+
+  /** The client asks for them before each request. */
+  #headersFor({ askedAt }: Round): Record<string, string> {
+    this.#closing.signal.throwIfAborted();
+    askedAt.push(this.parts.clock.monotonic());
+    const given = Object.entries(this.collector.headers).map(([name, value]) => [name, value.reveal()]);
+    return { ...Object.fromEntries(given), "Content-Type": "application/x-protobuf" };
   }
 
   /** Errors may have the collector's answer, its address or headers in them: none of that is told. */
@@ -102,3 +139,12 @@ export class Delivery {
       : `The collector refused what was sent: ${code}`;
   }
 }
+
+/** Whether a collector that was asked as often as the client does it may take the batch later. */
+function mayPass(error: unknown, { askedAt }: Round): boolean {
+  const isRefused = typeof (error as { readonly code?: unknown }).code === "number";
+  return askedAt.length === mostAsked && !isRefused;
+}
+
+/** How long the client has waited last: as long as the collector's `Retry-After` said, if it had one. */
+const lastWaitOf = ({ askedAt }: Round): Millis => (askedAt.at(-1) ?? 0) - (askedAt.at(-2) ?? 0);

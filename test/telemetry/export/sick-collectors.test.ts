@@ -40,10 +40,45 @@ test("of 200 destinations, those that never answer delay no other", async () => 
   await until("none in use", () => exporters.size === 0);
 });
 
+test("a collector that is busy for longer than OpenTelemetry's client asks it is asked again within the limit", async () => {
+  const { id, exporters, counts, notes } = bed.open({ limits: { limitMs: 30_000 } });
+  const busy = answering(503, { "retry-after": "1" });
+  bed.receiver.answer = (response, request) => (request.number <= 7 ? busy : accept)(response, request);
+  const stream = exporters.open(id, Promise.resolve(about));
+  stream.add(event());
+  await until("a note", () => notes.length > 0);
+  expect([counts, notes, bed.receiver.requests.length]).toEqual([{ exported: 1 }, [undefined], 8]);
+  expect(new Set(bed.receiver.requests.map(({ bytes }) => bytes.toString("hex"))).size).toBe(1);
+});
+
+test("one that refuses at last what it was too busy for is not asked again", async () => {
+  const { id, exporters, counts, notes } = bed.open({ limits: { limitMs: 60_000 } });
+  const busy = answering(503, { "retry-after": "0" });
+  bed.receiver.answer = (response, request) =>
+    (request.number <= 5 ? busy : answering(401))(response, request);
+  exporters.open(id, Promise.resolve(about)).add(event());
+  await until("it is lost", () => counts["failed"] === 1);
+  expect([notes, bed.receiver.requests.length]).toEqual([["The collector refused what was sent: 401"], 6]);
+});
+
+test.each([
+  ["between two requests", "2"],
+  ["before it uses OpenTelemetry's client again", "0"],
+])("a daemon that stops %s of a collector that is busy asks it no more", async (_, after) => {
+  const { id, exporters, counts } = bed.open({ limits: { limitMs: 60_000 } });
+  bed.receiver.answer = answering(503, { "retry-after": after });
+  exporters.open(id, Promise.resolve(about)).add(event());
+  await until("it is asked", () => bed.receiver.requests.length > 0);
+  await exporters.close();
+  const asked = bed.receiver.requests.length;
+  await until("it is lost", () => counts["failed"] === 1, 10_000);
+  expect(bed.receiver.requests.length).toBe(asked);
+});
+
 test.each(["-5", "0", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "99999999999999999999"])(
   "a collector that says to come back after %s is asked a few times at most, and what comes then is sent",
   async (after) => {
-    const { id, exporters, counts } = bed.open();
+    const { id, exporters, counts } = bed.open({ limits: { limitMs: 1000 } });
     bed.receiver.answer = answering(503, { "retry-after": after });
     const stream = exporters.open(id, Promise.resolve(about));
     stream.add(event());
