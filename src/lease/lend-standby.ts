@@ -73,7 +73,7 @@ export const refilledAfter = (
 
 /** What the record of a session on demand repeats of its launch. */
 export function sessionFactsOf(template: LaunchTemplate): LaunchFacts {
-  const { headless, stealth, kiosk_mode, memory, telemetry } = template;
+  const { headless, stealth, kiosk_mode, memory, telemetry, vault_ids } = template;
   const profile = profileOf(template, undefined);
   return {
     headless,
@@ -81,6 +81,7 @@ export function sessionFactsOf(template: LaunchTemplate): LaunchFacts {
     kiosk_mode,
     memory,
     ...(profile && { profileId: profile.id }),
+    ...(vault_ids?.length && { vaultIds: vault_ids }),
     ...(profile?.save && { saves: true }),
     ...(telemetry && { captures: true }),
   };

@@ -16,7 +16,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
 import { loadedProfileParser } from "../pool/session-profile.js";
-import { tagsParser, type Tombstone } from "../pool/session.js";
+import { guardedBy, tagsParser, type Tombstone } from "../pool/session.js";
 
 interface Ports {
   readonly poolStore: PoolStore;
@@ -213,10 +213,7 @@ async function isSeen(
   row: Row,
   sees: NonNullable<SessionListQuery["sees"]>,
 ): Promise<boolean> {
-  if (!("browser" in row)) {
-    const id = profileIdOf(row);
-    return sees({ id: row.id, ...(id && { profile: { id, save: false } }) });
-  }
+  if (!("browser" in row)) return sees(guardedBy(row));
   const session = await sessionReader.findSession(row.browser, row.at);
   if (session === undefined) return false;
   const { profile, launch } = session;

@@ -1,6 +1,6 @@
 import { type Static, Type } from "typebox";
-import { BrowserId, ClaimId, LeaseId, NodeId, PoolId, ProfileId } from "../base/ids.js";
-import { knownTexts, parserOf } from "../base/parser.js";
+import { BrowserId, ClaimId, LeaseId, NodeId, PoolId, ProfileId, VaultId } from "../base/ids.js";
+import { knownTexts, parserOf, readonlyList } from "../base/parser.js";
 import { memoryClasses } from "../spec/bodies.js";
 
 /**
@@ -183,6 +183,8 @@ const LaunchFacts = Type.Object({
   memory: Type.Enum([...memoryClasses]),
   poolId: Type.Optional(PoolId),
   profileId: Type.Optional(ProfileId),
+  /** Absent where it has none. */
+  vaultIds: Type.Optional(readonlyList(VaultId)),
   /** The end of the session saves its profile. */
   saves: Type.Optional(Type.Boolean()),
   /** Its leases capture something unless they say otherwise. */

@@ -118,7 +118,7 @@ async function candidatesFor(
   const { ofNode: ofPool, at } = await ports.poolStore.spread(partition);
   const selector = launch.node_selector;
   const placement = new Placement(capacities, { engine: launch.engine, selector, ofPool, ...wanted });
-  const { headless, stealth, kiosk_mode, memory, profile_id: profileId } = launch;
+  const { headless, stealth, kiosk_mode, memory, profile_id: profileId, vault_ids } = launch;
   const facts: LaunchFacts = {
     headless,
     stealth,
@@ -126,6 +126,7 @@ async function candidatesFor(
     memory,
     poolId,
     ...(profileId && { profileId }),
+    ...(vault_ids?.length && { vaultIds: vault_ids }),
     ...(launch.telemetry && { captures: true }),
   };
   const ids = Array.from({ length: wanted.count }, () => newBrowserId(partition));

@@ -1,7 +1,7 @@
 import { type Static, Type } from "typebox";
 import type { Millis } from "../base/clock.js";
-import { BrowserId, LeaseId, PoolId, ProfileId } from "../base/ids.js";
-import { parserOf } from "../base/parser.js";
+import { BrowserId, LeaseId, PoolId, ProfileId, VaultId } from "../base/ids.js";
+import { parserOf, readonlyList } from "../base/parser.js";
 import { memoryClasses, type Telemetry, Viewport } from "../spec/bodies.js";
 import { type LeasedBrowser, retireReasons, TrafficUsage } from "./browser.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
@@ -36,7 +36,7 @@ export const capturingLease = ({ browser, telemetry }: Session): CapturingLease 
 export const tagsParser = parserOf("the tags of a session", Type.Record(Type.String(), Type.String()));
 export const viewportParser = parserOf("the viewport of a session", Type.Required(Viewport));
 
-/** What is kept of a session that is over: at most 1 KiB, for a day. */
+/** What is kept of a session that is over, for a day: at most 1 KiB, and 2 KiB where it had vaults. */
 const TombstoneRecord = Type.Object({
   id: BrowserId,
   lease: LeaseId,
@@ -54,11 +54,20 @@ const TombstoneRecord = Type.Object({
   /** Absent where nothing was counted. */
   usage: Type.Optional(TrafficUsage),
   profileId: Type.Optional(ProfileId),
+  /** By these a read of it is judged as one of the session was; absent where it had none. */
+  vaultIds: Type.Optional(readonlyList(VaultId)),
   poolId: Type.Optional(PoolId),
   poolName: Type.Optional(Type.String()),
 });
 export type Tombstone = Readonly<Omit<Static<typeof TombstoneRecord>, "poolId" | "poolName">> &
   Pick<Session, "pool">;
+
+/** By what a policy judges a read of what is kept, which gives nobody more than one of the session did. */
+export const guardedBy = ({ id, profileId, vaultIds = [] }: Tombstone) => ({
+  id,
+  ...(profileId && { profile: { id: profileId, save: false } }),
+  vaults: vaultIds,
+});
 
 const tombstoneParser = parserOf("what is kept of a session", TombstoneRecord);
 export function parseTombstone(text: string): Tombstone {

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { type BrowserId, newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
+import {
+  type BrowserId,
+  newBrowserId,
+  newLeaseId,
+  newVaultId,
+  onDemandPartition,
+} from "../../src/base/ids.js";
 import type { CreateRequest, Waiter } from "../../src/pool/ports/pool-store.js";
 import { partitionKey } from "../../src/store/redis/keys.js";
 import { onBoth } from "../support/store/on-both.js";
@@ -128,6 +134,29 @@ onBoth(
       await bed().reports.gone(id, browser.claim, undefined);
       expect(await bed().redis.hlen(partitionKey(bed().project, onDemandPartition, "templates"))).toBe(0);
       expect(await bed().projects.findTombstone(id)).toMatchObject({ id, reason: "deleted" });
+    });
+
+    test("what is kept of its session names the vaults that it had; tags go where they do not fit beside them", async () => {
+      const vaultIds = Array.from({ length: 20 }, () => newVaultId());
+      const named = { name: "n".repeat(255), tags: JSON.stringify({ note: "v".repeat(200) }) };
+      for (const [vaults, tags] of [
+        [vaultIds.slice(0, 1), named.tags],
+        [vaultIds, undefined],
+      ] as const) {
+        const [id = "" as BrowserId] = await standBy(1);
+        const launched = JSON.stringify({ ...launchFacts, vaultIds: vaults });
+        const { lease } = await granted(waiterOf(named), { standby: { key, facts: launched } });
+        const release = {
+          browser: id,
+          lease: lease.id,
+          reuse: true,
+          why: "deleted",
+          isRetry: false,
+        } as const;
+        await bed().poolStore.release(onDemandPartition, { ...release, request: request() });
+        const { vaultIds: kept, tags: left, name } = (await bed().projects.findTombstone(id)) ?? {};
+        expect({ kept, left, name }).toEqual({ kept: vaults, left: tags, name: named.name });
+      }
     });
 
     test("what stands by, is launching for that or has been retired is no session that counts", async () => {

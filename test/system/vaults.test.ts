@@ -159,6 +159,20 @@ test("a key that may use browsers and not their vaults sees and fills none that 
     body: { code: "browser_not_found" },
   });
   for (const { session_id: id } of [having, plain]) await daemon.call(`DELETE /browsers/${id}`);
+  // Its end takes nothing back: who did not see it while it lived does not see what is kept of it.
+  for (const kept of ["?include_deleted=true", "/telemetry/events", "/flight_recording"]) {
+    const asked = `GET ${path}${kept}`;
+    expect(await browsing.call(asked), kept).toMatchObject({ status: 403 });
+    expect((await both.call(asked)).status, kept).not.toBe(403);
+  }
+  const over = "GET /browsers?status=deleted";
+  const ids = async (client: DaemonClient): Promise<readonly unknown[]> => {
+    const listed: unknown = (await client.call(over)).body;
+    return Array.isArray(listed) ? listed.map(({ session_id: id }: Record<string, unknown>) => id) : [];
+  };
+  expect(await ids(browsing)).not.toContain(having.session_id);
+  expect(await ids(browsing)).toContain(plain.session_id);
+  expect(await ids(both)).toContain(having.session_id);
   await daemon.call("DELETE /vaults/closed");
 });
 
@@ -213,7 +227,12 @@ test("a pool's vaults are those of its leases, and it keeps them from being dele
     status: 400,
     body: { code: "resource_in_use" },
   });
-  await daemon.call("POST /browser_pools/herd/release", { session_id: lease.body.session_id });
+  await daemon.call(`DELETE /browsers/${lease.body.session_id}`);
+  const kept = `GET /browsers/${lease.body.session_id}?include_deleted=true`;
+  expect((await daemon.call(kept)).status).toBe(200);
+  const statements = [{ action: "browsers:use", resource: "projects/default/*" }];
+  const made = await daemon.call("POST /org/api_keys", { name: "narrow", policy: { statements } });
+  expect(await new DaemonClient(daemon.url, String(made.body.key)).call(kept)).toMatchObject({ status: 403 });
   expect(await daemon.call("PATCH /browser_pools/herd", { vaults: [] })).toMatchObject({ status: 200 });
   expect(await daemon.call("DELETE /vaults/pooled")).toMatchObject({ status: 204 });
   await daemon.call("DELETE /browser_pools/herd", { force: true });

@@ -14,6 +14,7 @@ import { firstProject } from "../../access/project.js";
 import type { ProjectId } from "../../base/ids.js";
 import type { Config } from "../../config/config.js";
 import type { HttpDeps, OperationsInProject } from "../../http/deps.js";
+import { guardedBy } from "../../pool/session.js";
 import { resolveProfile } from "../../registry/profiles/selectors.js";
 import { findVault } from "../../registry/vaults/selectors.js";
 import type { ProjectStores } from "../../store/project/projects.js";
@@ -113,8 +114,7 @@ const finders: Readonly<Record<Parameters<GuardedLookup["find"]>[0], Find>> = {
       const { browser, profile, launch } = got.value.session;
       return { id: browser.id, ...(profile && { profile }), vaults: launch.vault_ids ?? [] };
     }
-    const { id, profileId } = got.value.tombstone;
-    return { id, ...(profileId && { profile: { id: profileId, save: false } }) };
+    return guardedBy(got.value.tombstone);
   },
   async profiles({ profiles }, ref) {
     const got = await profiles.get(ref);

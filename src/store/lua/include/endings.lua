@@ -4,8 +4,8 @@
 --- @include refunds
 
 local retireMs = 10000
--- A tombstone may have 1024 bytes; the rest is kept free for the last count of what was used, which still
--- comes.
+-- A tombstone with tags may have 1024 bytes; the rest is kept free for the last count of what was used, which
+-- still comes. Tags go where they do not fit; what a read of it is judged by never goes.
 local maxTombstoneBytes = 900
 
 local function writeTombstone(browser, why)
@@ -16,6 +16,7 @@ local function writeTombstone(browser, why)
     memory = launch.memory, timeoutSeconds = lease.timeoutSeconds, name = lease.name,
     poolId = launch.poolId, poolName = redis.call("HGET", K.pool, "name") or nil,
     usage = lease.usage, profileId = lease.profile and cjson.decode(lease.profile).id or launch.profileId,
+    vaultIds = launch.vaultIds,
   }
   tombstone.tags = lease.tags
   if #cjson.encode(tombstone) > maxTombstoneBytes then tombstone.tags = nil end
