@@ -25,6 +25,8 @@ export interface NodeLoad {
 export interface PoolLoad {
   readonly counts: BrowserCounts;
   readonly lacking: number;
+  readonly ending: number;
+  readonly replaced: number;
   readonly isHeldUp: boolean;
   /** Something else than room holds it up as well, such as labels that no node has. */
   readonly isObstructed: boolean;
@@ -53,14 +55,20 @@ const sumOf = <Item>(items: readonly Item[], amount: (item: Item) => number): nu
   items.reduce((sum, item) => sum + amount(item), 0);
 
 /**
+ * How many browsers a pool is to hold beyond those that have room now. One whose place another has taken, or
+ * is to take, counts once: it goes, and while it is there its own node holds it.
+ */
+const changeOf = ({ lacking, ending, replaced }: PoolLoad): number => lacking - ending - replaced;
+
+/**
  * Does not count the nodes that are there but what they are to hold, so that taking one away does not change
  * what is wanted.
  */
 function wantedOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]): number {
   const bytes =
-    sumOf(nodes, ({ held }) => held.bytes) + sumOf(pools, (pool) => pool.lacking * pool.browserBytes);
-  const browsers = sumOf(nodes, ({ held }) => held.browsers) + sumOf(pools, ({ lacking }) => lacking);
-  if (browsers === 0) return 0;
+    sumOf(nodes, ({ held }) => held.bytes) + sumOf(pools, (pool) => changeOf(pool) * pool.browserBytes);
+  const browsers = sumOf(nodes, ({ held }) => held.browsers) + sumOf(pools, changeOf);
+  if (browsers <= 0) return 0;
   const serving = nodes.filter(({ isServing }) => isServing);
   // Nothing tells how much a node holds before there is one.
   if (serving.length === 0) return 1;
@@ -68,8 +76,8 @@ function wantedOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]): numbe
   const byMemory = Math.ceil(bytes / perNode(({ admittedBytes }) => admittedBytes));
   const byNumber = Math.ceil(browsers / perNode(({ maxBrowsers }) => maxBrowsers));
   // Room that is left in pieces too small for a browser is no room. A pool that something else holds up would
-  // be held up on one node more as well, and want the next at each reading.
-  const isTried = pools.some((pool) => pool.isHeldUp && !pool.isObstructed && pool.lacking > 0);
+  // be held up on one node more as well, and want the next at each reading. What ends leaves room.
+  const isTried = pools.some((pool) => pool.isHeldUp && !pool.isObstructed && pool.lacking > pool.ending);
   const byTrial = isTried ? serving.length + 1 : 1;
   return Math.max(byMemory, byNumber, byTrial);
 }
@@ -139,7 +147,14 @@ export function makeReadScaling(ports: ScalingPorts): ReadScaling {
   return () => (underWay ??= read().finally(() => (underWay = undefined)));
 }
 
-const nothingLacking = { lacking: 0, isHeldUp: false, isObstructed: false, browserBytes: 0 };
+const nothingLacking = {
+  lacking: 0,
+  ending: 0,
+  replaced: 0,
+  isHeldUp: false,
+  isObstructed: false,
+  browserBytes: 0,
+};
 
 async function loadOfPool(
   { pools, scaling }: ScalingPorts,

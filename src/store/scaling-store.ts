@@ -25,12 +25,20 @@ export class RedisScalingStore implements ScalingStore {
       scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "discarded"))),
     ]);
     if (state !== "open") return undefined;
+    const ending = retiring + discarded;
+    const surplus = all - ending - Number(size);
     return {
-      lacking: Math.max(0, Number(size) - (all - retiring - discarded)),
+      lacking: Math.max(0, -surplus),
+      ending,
+      replaced: surplus > 0 ? Math.min(surplus, await this.#replaceable(partition)) : 0,
       isHeldUp: hold === "capacity",
       isObstructed: hold === "capacity" && Boolean(obstacle),
       templateKey: templateKeyOf(generation ?? "", keptKey),
     };
+  }
+
+  #replaceable(partition: Partition): Promise<number> {
+    return this.scripts.ask((redis) => redis.scard(this.scripts.keyOf(partition, "replaceable")));
   }
 
   async leasedByNode(partition: Partition): Promise<ReadonlyMap<NodeId, number>> {

@@ -8,6 +8,7 @@ import { Metrics } from "../../src/observe/metrics.js";
 import { systemClock } from "../../src/base/clock.js";
 import { scalingOf } from "../../src/pool/scaling.js";
 import { makeLogBook } from "../support/http/http-server.js";
+import { scaledFrom } from "../support/kubernetes/autoscaler.js";
 
 const textOf = (name: string): string =>
   readFileSync(join(import.meta.dirname, "../../k8s/examples", name), "utf8");
@@ -53,8 +54,6 @@ test("both scale the Deployment of nodes by an average, which divides by the rep
   expect(autoscaler.spec?.metrics?.[0]?.external?.target.type).toBe("AverageValue");
 });
 
-/** Kubernetes changes nothing within a tenth of the target. */
-const tolerance = 0.1;
 const targets = [
   ["KEDA", Number(scaled.spec.triggers[0]?.metadata["targetValue"])],
   ["HPA", quantity(autoscaler.spec?.metrics?.[0]?.external?.target.averageValue)],
@@ -63,12 +62,6 @@ const targets = [
 function quantity(text = ""): number {
   const [, number, milli] = /^([\d.]+)(m?)$/.exec(text) ?? [];
   return Number(number) / (milli ? 1000 : 1);
-}
-
-/** As GetExternalPerPodMetricReplicas of kube-controller-manager 1.35 computes it. */
-function scaledFrom(nodes: number, wanted: number, target: number): number {
-  const ratio = (wanted * 1000) / (target * 1000 * nodes);
-  return Math.abs(1 - ratio) <= tolerance ? nodes : Math.ceil((wanted * 1000) / (target * 1000));
 }
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);

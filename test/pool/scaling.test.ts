@@ -18,6 +18,8 @@ const counts = { launching: 0, idle: 0, leased: 0, resetting: 0, stale: 0, waiti
 const pool = (more: Partial<PoolLoad> = {}): PoolLoad => ({
   counts,
   lacking: 0,
+  ending: 0,
+  replaced: 0,
   isHeldUp: false,
   isObstructed: false,
   browserBytes: gib,
@@ -38,12 +40,30 @@ describe("nodes that are wanted", () => {
     expect(scalingOf(before, [pool()]).wantedNodes).toBe(1);
     expect(scalingOf([node("a", { held: full })], [pool()]).wantedNodes).toBe(1);
   });
-  test("hold what draining nodes still have, which is to be replaced", () => {
+  test("hold what draining nodes still have until it is replaced", () => {
     const nodes = [
       node("a", { held: full }),
       node("b", { held: full, isDraining: true, isServing: false, leased: 3 }),
     ];
     expect(scalingOf(nodes, [pool()])).toMatchObject({ wantedNodes: 2, serving: 1, draining: 1 });
+  });
+  test("hold a browser whose replacement is there once, and so one that is ending", () => {
+    const nodes = [
+      node("a", { held: full }),
+      node("b", { held: full, isDraining: true, isServing: false, leased: 3 }),
+    ];
+    expect(scalingOf(nodes, [pool({ replaced: 32 })]).wantedNodes).toBe(1);
+    expect(scalingOf(nodes, [pool({ replaced: 31 })]).wantedNodes).toBe(2);
+    expect(scalingOf(nodes, [pool({ ending: 32, lacking: 32 })]).wantedNodes).toBe(2);
+    expect(scalingOf(nodes, [pool({ ending: 64 })]).wantedNodes).toBe(0);
+    const byNumber = nodes.map((each) => ({ ...each, maxBrowsers: 32, admittedBytes: 1000 * gib }));
+    expect(scalingOf(byNumber, [pool({ replaced: 32 })]).wantedNodes).toBe(1);
+  });
+  test("are no more for want of room where what ends leaves enough", () => {
+    const nodes = [node("a", { held: full })];
+    const held = pool({ isHeldUp: true, lacking: 32 });
+    expect(scalingOf(nodes, [{ ...held, ending: 32 }]).wantedNodes).toBe(1);
+    expect(scalingOf(nodes, [{ ...held, ending: 31 }]).wantedNodes).toBe(2);
   });
   test("are bounded by the number of browsers too", () => {
     const nodes = [node("a", { maxBrowsers: 10, held: { browsers: 10, bytes: 10 * gib } })];

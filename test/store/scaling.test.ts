@@ -104,6 +104,32 @@ onBoth("what a scaler is told", ({ bed }) => {
     expect(await read(pool)).toMatchObject({ lacking: 5, unplaceable: 5, serving: 2, wantedNodes: 1 });
   });
 
+  test("tells apart what ends, what others have replaced, and what is only above a size", async () => {
+    const pool = await PoolBed.create(bed(), { size: 4 });
+    const told = async () => await bed().scaling.findDemand(pool.partition);
+    const drains = { node: nodeA, ms: 540_000 };
+    await pool.launch(3, { node: nodeA });
+    for (let lent = 0; lent < 3; lent += 1) await pool.lend();
+    await pool.launch(1, { node: nodeA });
+    await bed().poolStore.recycle(pool.partition, { maxLeases: null, drains, request: request() });
+    expect(await told()).toMatchObject({ lacking: 0, ending: 0, replaced: 0 });
+    // The first replacement ends the one that is idle.
+    await pool.launch(1, { node: nodeB });
+    expect(await told()).toMatchObject({ lacking: 0, ending: 1, replaced: 0 });
+    await pool.launch(2, { node: nodeB });
+    expect(await told()).toMatchObject({ lacking: 0, ending: 1, replaced: 2 });
+    await pool.clear();
+    expect(await told()).toMatchObject({ lacking: 0, ending: 0, replaced: 2 });
+
+    const shrunk = await PoolBed.create(bed(), { size: 3 });
+    await shrunk.launch(3, { node: nodeB });
+    for (let lent = 0; lent < 3; lent += 1) await shrunk.lend();
+    await shrunk.update({ size: 1 });
+    expect(await bed().scaling.findDemand(shrunk.partition)).toMatchObject({ lacking: 0, replaced: 0 });
+    expect(await bed().poolStore.flush(pool.partition, request())).toBe("flushed");
+    expect(await told()).toMatchObject({ lacking: 1, ending: 3, replaced: 0 });
+  });
+
   test("leaves out a pool that is deleted, and fails where Redis does", async () => {
     const pool = await PoolBed.create(bed(), { size: 5 });
     expect(await read(pool)).toMatchObject({ lacking: 5, wantedNodes: 1 });
