@@ -149,6 +149,8 @@ export class AuditTrail {
   async #begin({ raw }: FastifyRequest): Promise<void> {
     const observed = raw[observation];
     if (!observed) return;
+    // What became of a change could not be recorded once its request is: that of who hung up is not made.
+    if (observed.isRecorded) throw new RemudaError("unavailable");
     observed.isChange = true;
     const entry = this.#entryOf(observed, unheardStatus);
     observed.intent = newRequestId();

@@ -11,13 +11,24 @@ const ended = new Set<string>();
 const asked: (readonly string[])[] = [];
 /** Called before a caller is judged. */
 let judging: () => Promise<void> = async () => {};
+/** Called while the id of what a deletion names is looked up. */
+let finding: () => Promise<void> = async () => {};
 /** Called before a change is made. */
 let beginning: () => Promise<void> = async () => {};
 const intents: string[] = [];
+/** Called while it is looked up whether keys have ended. */
+let looking: () => Promise<void> = async () => {};
+let judged = 0;
+function stayOpen(): void {
+  judging = async () => {};
+  finding = async () => {};
+  beginning = async () => {};
+  looking = async () => {};
+}
 beforeEach(() => {
   for (const list of [entries, asked, intents]) list.length = 0;
-  judging = async () => {};
-  beginning = async () => {};
+  judged = 0;
+  stayOpen();
 });
 const server = sharedServer(
   {},
@@ -25,13 +36,19 @@ const server = sharedServer(
     authenticator: {
       async admit(shown) {
         await judging();
+        judged += 1;
         return authenticator.admit(shown);
       },
       defer: () => undefined,
     },
     async endedAmong(ids) {
       asked.push(ids);
+      await looking();
       return ids.filter((id) => ended.has(id));
+    },
+    async findRemoved({ ref }) {
+      await finding();
+      return ref;
     },
     audit: {
       record: (entry) => void entries.push(entry),
@@ -159,5 +176,77 @@ test.each(["before it is made", "while it is made"])(
     await expect.poll(() => entries.length, patience).toBe(1);
     expect(intents).toHaveLength(1);
     expect(entries).toMatchObject([{ status: 204, intent: intents[0], clientIp: "127.0.0.1" }]);
+  },
+);
+
+const lines = (...of: readonly string[]): string => of.map((line) => `${line}\r\n`).join("");
+const vaultRemoval = lines(
+  "DELETE /vaults/mine HTTP/1.1",
+  "host: 127.0.0.1",
+  `authorization: Bearer ${rootKey}`,
+  "",
+);
+const makes = (bearer: string): string =>
+  lines(
+    "POST /org/api_keys HTTP/1.1",
+    "host: 127.0.0.1",
+    `authorization: Bearer ${bearer}`,
+    "content-type: application/json",
+    "content-length: 15",
+    "",
+  ) + '{"name":"mi';
+
+interface HangUp {
+  readonly when: string;
+  readonly text: string;
+  /** What is sent once the head is judged. */
+  readonly rest?: string;
+  /** Has the daemon stand still at that point. */
+  stop(pass: () => Promise<void>): void;
+  readonly status?: number;
+}
+const hangUps: readonly HangUp[] = [
+  { when: "is being let in", text: removal, stop: (pass) => (judging = pass) },
+  { when: "waits for what it names to be found", text: vaultRemoval, stop: (pass) => (finding = pass) },
+  {
+    when: "is judged again, since its body came late",
+    text: makes(knownKey()),
+    rest: 'ne"}',
+    stop: (pass) => (looking = pass),
+  },
+  {
+    when: "has not sent all of its body",
+    text: makes(rootKey),
+    stop: (pass) => (judging = async () => void pass()),
+    status: 400,
+  },
+];
+
+test.each(hangUps.map((hangUp) => [hangUp.when, hangUp] as const))(
+  "a change whose caller hangs up while it %s is not made",
+  async (_, { text, rest, stop, status = 499 }) => {
+    const { reached, pass, open } = gate();
+    stop(pass);
+    let made = 0;
+    for (const operation of ["apiKeys.remove", "apiKeys.create", "vaults.remove"] as const)
+      server().operations.answer(operation, async () => {
+        made += 1;
+        return done(null);
+      });
+    const socket = await send(text);
+    if (rest !== undefined) {
+      await expect.poll(() => judged, patience).toBe(1);
+      socket.write(rest);
+    }
+    await reached;
+    socket.destroy();
+    await expect.poll(() => entries.length, patience).toBe(1);
+    stayOpen();
+    open();
+    // By the answer to a change that comes after it, it would have been begun.
+    const after = { method: "DELETE", headers: { authorization: `Bearer ${rootKey}` } };
+    expect((await fetch(`${server().url}/org/api_keys/keykeykeykeykeykeykeykez`, after)).status).toBe(204);
+    expect(entries).toMatchObject([{ status, intent: undefined }, { status: 204 }]);
+    expect([intents.length, made]).toEqual([1, 1]);
   },
 );
