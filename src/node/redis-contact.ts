@@ -26,6 +26,11 @@ interface RedisContactPorts {
 
 const lookEveryMs: Millis = 1000;
 const checkEveryMs: Millis = 250;
+/**
+ * A pool of which no browser's network may change is looked at so many times within the shorter limit, only
+ * to know that its master answers.
+ */
+const looksPerLimit = 10;
 
 /**
  * This node's contact with Redis. Changes to what browsers may reach are counted there, and the count is
@@ -37,17 +42,17 @@ const checkEveryMs: Millis = 250;
 export class RedisContact {
   readonly #seen = new Map<Partition, string>();
   readonly #stops: readonly (() => void)[];
-  /** When the last look began of which some part has succeeded (monotonic). */
-  #lookedAt: Millis;
-  /** The same of each pool that is looked at: both limits count from there. */
-  readonly #poolsLookedAt = new Map<Partition, Millis>();
-  readonly #underWay = new Set<Partition | "ping">();
+  /**
+   * When the last look at a pool began that has succeeded (monotonic): both limits count from there. A pool
+   * that is new here has been in contact, since a browser of it is being launched.
+   */
+  readonly #lookedAt = new Map<Partition, Millis>();
+  readonly #underWay = new Set<Partition>();
   #isShut = false;
   #isClosed = false;
 
   constructor(private readonly ports: RedisContactPorts) {
     const { clock } = ports;
-    this.#lookedAt = clock.monotonic();
     this.#stops = [
       clock.every(lookEveryMs, () => void this.look()),
       clock.every(checkEveryMs, () => this.#checkShut()),
@@ -63,43 +68,40 @@ export class RedisContact {
    * Never throws. A pool whose look is under way still, as where its master does not answer, is left to that.
    */
   async look(): Promise<void> {
-    const { clock, slots, networkSync, poolStore } = this.ports;
-    const startedAt = clock.monotonic();
+    const { slots, networkSync } = this.ports;
     // What was closed meanwhile is opened again by what is read now.
     this.#checkShut();
     for (const slot of slots.all())
       slot.egress.egress.closeWhile(() => this.#isOverdue(partitionOf(slot.id)));
-    const partitions = groupBy(slots.all().filter(mayChange(networkSync)), (slot) => partitionOf(slot.id));
-    for (const known of [this.#seen, this.#poolsLookedAt])
+    const partitions = groupBy(slots.all(), ({ id }) => partitionOf(id));
+    for (const known of [this.#seen, this.#lookedAt])
       for (const partition of [...known.keys()].filter((any) => !partitions.has(any)))
         known.delete(partition);
-    for (const partition of partitions.keys())
-      if (!this.#poolsLookedAt.has(partition)) this.#poolsLookedAt.set(partition, this.#lookedAt);
-    const looks = [...partitions].map(([partition, own]) =>
-      this.#lookOnce(partition, async () => {
-        await this.#lookAt(partition, own);
-        this.#poolsLookedAt.set(partition, startedAt);
-        this.#lookedAt = Math.max(this.#lookedAt, startedAt);
-      }),
-    );
-    // Where there is nothing to read, a ping tells whether Redis is there.
-    const ping = async (): Promise<void> => {
-      await poolStore.now();
-      this.#lookedAt = Math.max(this.#lookedAt, startedAt);
-    };
-    await Promise.all(looks.length > 0 ? looks : [this.#lookOnce("ping", ping)]);
+    const looks = [...partitions].map(([partition, all]) => {
+      const own = all.filter(mayChange(networkSync));
+      return own.length > 0 || this.#isDue(partition) ? this.#lookOnce(partition, own) : undefined;
+    });
+    await Promise.all(looks);
   }
 
-  async #lookOnce(what: Partition | "ping", work: () => Promise<void>): Promise<void> {
-    if (this.#underWay.has(what)) return;
-    this.#underWay.add(what);
+  /** Whether contact with the master of a pool is to be tried that has nothing else to be looked for. */
+  #isDue(partition: Partition): boolean {
+    const { limitMs, isolatedMs } = this.ports;
+    return this.#aloneMs(partition) >= Math.min(limitMs ?? isolatedMs, isolatedMs) / looksPerLimit;
+  }
+
+  async #lookOnce(partition: Partition, slots: readonly Slot[]): Promise<void> {
+    if (this.#underWay.has(partition)) return;
+    this.#underWay.add(partition);
+    const startedAt = this.ports.clock.monotonic();
     try {
-      await work();
+      await this.#lookAt(partition, slots);
+      this.#lookedAt.set(partition, startedAt);
     } catch (error) {
       this.ports.log.debug({ error: textOf(error) }, "network changes could not be looked for");
-      this.#checkAlone();
+      this.#checkAlone(partition);
     } finally {
-      this.#underWay.delete(what);
+      this.#underWay.delete(partition);
     }
   }
 
@@ -132,7 +134,10 @@ export class RedisContact {
   }
 
   #aloneMs(partition: Partition): Millis {
-    return this.ports.clock.monotonic() - (this.#poolsLookedAt.get(partition) ?? this.#lookedAt);
+    const now = this.ports.clock.monotonic();
+    const lookedAt = this.#lookedAt.get(partition);
+    if (lookedAt === undefined) this.#lookedAt.set(partition, now);
+    return now - (lookedAt ?? now);
   }
 
   /**
@@ -154,14 +159,13 @@ export class RedisContact {
   }
 
   /**
-   * Ends browsers only after a look has failed: a process that was stopped for a while has not been refused
-   * anything, and looks first.
+   * Ends browsers of a pool only after a look at it has failed: a process that was stopped for a while has
+   * not been refused anything, and looks first.
    */
-  #checkAlone(): void {
+  #checkAlone(partition: Partition): void {
     const { log, slots, isolatedMs: limitMs } = this.ports;
-    const isAlone = ({ id, isEnding }: Slot): boolean =>
-      !isEnding && this.#aloneMs(partitionOf(id)) >= limitMs;
-    const alone = slots.all().filter(isAlone);
+    if (this.#aloneMs(partition) < limitMs) return;
+    const alone = slots.all().filter(({ id, isEnding }) => !isEnding && partitionOf(id) === partition);
     if (alone.length > 0) log.warn({ limitMs, browsers: alone.length }, "contact lost: browsers ended");
     const why = "its node was without Redis for too long";
     for (const slot of alone) {

@@ -1,10 +1,12 @@
 import { RemudaError } from "../../src/base/errors.js";
 import { leaseOf } from "../../src/pool/browser.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { RedisContact } from "../../src/node/redis-contact.js";
+import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
 import { NetworkBed } from "../support/node/network-bed.js";
 import type { NodeBed } from "../support/node/node-bed.js";
-import { type Held, PoolBed } from "../support/store/pool-bed.js";
+import { type Held, nodeA, PoolBed } from "../support/store/pool-bed.js";
 
 let bed: NetworkBed;
 let node: NodeBed;
@@ -220,30 +222,76 @@ test("a change that cannot be, and that another has taken the place of, is not t
   expect(await bed.reach(slot)).toBe(200);
 });
 
-test("where the master of one pool is away, as in a cluster, browsers of the others keep their egress and live on", async () => {
-  const [near, far] = [await bed.lend(), await bed.lend()];
-  for (const { slot, held } of [near, far]) slot.activity.begin(held.lease);
+/** Two browsers of two pools, of which one is lent whose master is away, as in a cluster. */
+async function launchNearAndFar() {
+  const near = await bed.launch();
+  const { slot } = near;
+  if (!slot) throw new Error("nothing was launched");
+  const far = await bed.lend();
+  far.slot.activity.begin(far.held.lease);
   const { poolStore } = node.bed;
-  const networkChanges = poolStore.networkChanges.bind(poolStore);
-  let looks = 0;
-  poolStore.networkChanges = async (partition) => {
-    if (partition === far.pool.partition) throw new RemudaError("store_unavailable");
-    const changes = await networkChanges(partition);
-    looks += 1;
-    return changes;
+  const asked = { looks: 0, underWay: 0 };
+  const counted = async <Value>(asking: Promise<Value>): Promise<Value> => {
+    asked.underWay += 1;
+    return await asking.finally(() => (asked.underWay -= 1));
+  };
+  const [networkChanges, browsersOf] = [poolStore.networkChanges, poolStore.browsersOf];
+  poolStore.browsersOf = (...ask) => counted(browsersOf.apply(poolStore, ask));
+  poolStore.networkChanges = (partition) => {
+    if (partition === far.pool.partition) return Promise.reject(new RemudaError("store_unavailable"));
+    asked.looks += 1;
+    return counted(networkChanges.call(poolStore, partition));
   };
   // Redis answers in real time: without waiting for it the near one would seem to be alone, too.
   const passSeconds = async (seconds: number): Promise<void> => {
     for (let second = 0; second < seconds; second += 1) {
-      const before = looks;
       await node.clock.advance(1000);
-      await until("the near one's look", async () => looks > before);
+      await until("the answers", () => asked.underWay === 0);
     }
   };
+  return { near: { ...near, slot }, far, asked, passSeconds };
+}
+
+test("where the master of one pool is away, as in a cluster, browsers of the others keep their egress and live on", async () => {
+  const { near, far, asked, passSeconds } = await launchNearAndFar();
+  near.slot.activity.begin((await near.pool.lend()).lease);
   await passSeconds(5);
+  expect(asked.looks).toBe(5);
   expect(await bed.reach(near.slot)).toBe(200);
   expect(await bed.reach(far.slot)).not.toBe(200);
   await passSeconds(120);
+  await until("the far one's end", async () => far.slot.isEnding);
+  expect(near.slot.isEnding).toBe(false);
+});
+
+test("so do those that nobody has", async () => {
+  const { near, far, passSeconds } = await launchNearAndFar();
+  let shuts = 0;
+  near.slot.egress.shut = () => void (shuts += 1);
+  await passSeconds(125);
+  await until("the far one's end", async () => far.slot.isEnding);
+  expect({ shuts, isEnding: near.slot.isEnding }).toEqual({ shuts: 0, isEnding: false });
+});
+
+test("they live on as well where no egress is ever closed", async () => {
+  const { near, far, passSeconds } = await launchNearAndFar();
+  node.redisContact.close();
+  const { slots, poolStore, networkSync, clock } = node;
+  const limits = { limitMs: null, isolatedMs: 120_000 };
+  const ports = { node: nodeA, slots, poolStore, networkSync, clock, log: silentLog };
+  const contact = new RedisContact({ ...ports, ...limits });
+  await passSeconds(125);
+  contact.close();
+  await until("the far one's end", async () => far.slot.isEnding);
+  expect(near.slot.isEnding).toBe(false);
+});
+
+test("and those of a node that stood still, whose own master has not failed to answer", async () => {
+  const { near, far, passSeconds } = await launchNearAndFar();
+  near.slot.activity.begin((await near.pool.lend()).lease);
+  await passSeconds(1);
+  node.clock.stand(300_000);
+  await passSeconds(1);
   await until("the far one's end", async () => far.slot.isEnding);
   expect(near.slot.isEnding).toBe(false);
 });
