@@ -90,7 +90,7 @@ export class Cluster {
         await this.#within((options) => this.#custom.getNamespacedCustomObject(ask, options)),
       );
     } catch (error) {
-      if (clusterCodeOf(error) === 404) return undefined;
+      if (isAbsent(error)) return undefined;
       throw error;
     }
   }
@@ -216,3 +216,22 @@ export const clusterCodeOf = (error: unknown): number | undefined =>
   typeof error === "object" && error !== null && "code" in error && typeof error.code === "number"
     ? error.code
     : undefined;
+
+const refusalParser = parserOf(
+  "a refusal of Kubernetes",
+  Type.Object({ kind: Type.Literal("Status"), reason: Type.String() }),
+);
+
+/**
+ * Kubernetes itself has no such resource. Whatever stands before it may answer 404, and so does a server that
+ * does not know the definition yet.
+ */
+export function isAbsent(error: unknown): boolean {
+  if (clusterCodeOf(error) !== 404) return false;
+  const { body } = error as { readonly body?: unknown };
+  try {
+    return refusalParser.json(String(body)).reason === "NotFound";
+  } catch {
+    return false;
+  }
+}

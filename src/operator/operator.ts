@@ -2,7 +2,7 @@ import { type Clock, type Millis, pause } from "../base/clock.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { type Log, textOf } from "../base/log.js";
 import { type BrowserPool, type SeenMetadata, stampOf } from "./browser-pool.js";
-import { type Cluster, clusterCodeOf } from "./cluster.js";
+import { type Cluster, clusterCodeOf, isAbsent } from "./cluster.js";
 
 interface OperatorParts {
   readonly cluster: Pick<Cluster, "list" | "find" | "watch">;
@@ -130,7 +130,7 @@ export class Operator {
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       // Another operator, or its owner, was first.
-      const isRace = [404, 409].includes(clusterCodeOf(error) ?? 0);
+      const isRace = isAbsent(error) || clusterCodeOf(error) === 409;
       this.parts.log[isRace ? "debug" : "warn"]({ ...fields, error: textOf(error) }, what);
     }
   }

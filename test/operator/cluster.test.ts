@@ -76,3 +76,21 @@ test("a watch that its server neither ends nor tells anything by is given up, an
   await closed;
   expect(clock.pending).toBe(0);
 });
+
+test("a resource is absent by Kubernetes's own word alone", async () => {
+  const answers = [
+    '{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "details": {"name": "agents"}}',
+    "default backend - 404",
+    "404 page not found\n",
+    '{"kind": "Status", "status": "Failure", "code": 404}',
+    "",
+  ];
+  const found = [];
+  for (const text of answers) {
+    const { cluster } = await serve((response) => void response.writeHead(404).end(text));
+    found.push(await cluster.find("agents").catch((error: { readonly code?: number }) => error.code));
+    await close();
+  }
+  close = async () => {};
+  expect(found).toEqual([undefined, 404, 404, 404, 404]);
+});
