@@ -52,7 +52,10 @@ const textIn = (data: unknown, name: string): string | undefined => {
   return typeof text === "string" ? text : undefined;
 };
 
-/** Only 400 speaks of what was sent: all else may be otherwise later. */
+/**
+ * Only 400 speaks of what was sent, where HashiCorp Vault itself says it, which lists errors: all else may be
+ * otherwise later.
+ */
 async function post(
   { address, token, mount, key, limitMs }: TransitOptions,
   operation: string,
@@ -66,9 +69,10 @@ async function post(
       redirect: "error",
       signal: AbortSignal.timeout(limitMs),
     });
-    if (!got.ok) return { kind: got.status === 400 ? "refused" : "away" };
     const read: unknown = await got.json();
-    return { kind: "answered", data: isRecord(read) ? read["data"] : undefined };
+    if (!isRecord(read)) return { kind: "away" };
+    if (got.ok) return { kind: "answered", data: read["data"] };
+    return { kind: got.status === 400 && Array.isArray(read["errors"]) ? "refused" : "away" };
   } catch {
     // Its text might have a part of what was sent.
     return { kind: "away" };

@@ -148,6 +148,13 @@ describe.each(["transit", "kms"] as const)("%s", (name) => {
     expect(await provider.unwrap(wrapped, "c")).toEqual({ kind: "unavailable" });
     await expect(provider.wrap(randomBytes(32), "c")).rejects.toMatchObject({ code: "unavailable" });
   });
+
+  test("what stands before the keeper of keys gives no verdict on a key by its own 400", async () => {
+    const provider = providers[name]();
+    const wrapped = await provider.wrap(randomBytes(32), "c");
+    doubles[name].failing = [400, { message: "The plain HTTP request was sent to HTTPS port" }];
+    expect(await provider.unwrap(wrapped, "c")).toEqual({ kind: "unavailable" });
+  });
 });
 
 test("a request to KMS is signed as Signature Version 4 has it", async () => {
