@@ -75,5 +75,9 @@ onBoth("a rate", ({ bed, server }) => {
     const got = await limiter.take("tries");
     expect(got).toMatchObject({ remaining: 0, retryAfterMs: expect.any(Number) });
     expect(got.retryAfterMs).toBeLessThanOrEqual(1000);
+    // It is refilled from then on, not from when the clock is where it was.
+    expect(await bed().redis.pttl(rateKey("tries"))).toBeGreaterThan(0);
+    await pass(1000);
+    expect(await limiter.take("tries")).toEqual({ perMinute: 60, remaining: 0 });
   });
 });

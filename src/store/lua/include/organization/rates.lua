@@ -10,11 +10,12 @@ local keepMs = "60000"
 -- then, and in how many ms the next one is there.
 local function takeFrom(bucket, perMinute, count)
   local at = clock[1] * 1000000 + clock[2]
-  -- One further ahead was written under a higher rate, or before Redis's clock went back.
-  local full = math.min(math.max(tonumber(redis.call("GET", bucket) or 0), at), at + minute)
+  local kept = tonumber(redis.call("GET", bucket) or 0)
+  -- One further ahead was written before Redis's clock went back: it is empty, and is refilled from now on.
+  local full = math.min(math.max(kept, at), at + minute)
   local held = math.floor((at + minute - full) * perMinute / minute)
   local taken = math.min(count, held)
-  if taken > 0 then
+  if taken > 0 or kept > at + minute then
     full = full + taken * minute / perMinute
     redis.call("SET", bucket, string.format("%d", full + 0.5), "PX", keepMs)
   end
