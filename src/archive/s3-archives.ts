@@ -221,8 +221,9 @@ function statusOf(error: unknown): number | undefined {
 /** Some stores list times in ms, and all tell that of one object in whole seconds. */
 const secondOf = (at: Millis): number => Math.floor(at / 1000);
 
-const isNotFound = (error: unknown): boolean =>
-  ["NoSuchKey", "NoSuchUpload", "NotFound"].includes(nameOf(error));
+const saysMissing = (error: unknown): boolean => ["NoSuchKey", "NoSuchUpload"].includes(nameOf(error));
+/** Takes 404 alone for the store's word as well, since an answer to HEAD has no other. */
+const isNotFound = (error: unknown): boolean => saysMissing(error) || nameOf(error) === "NotFound";
 /** Some S3-compatible stores lack an operation. */
 const isNotBuilt = (error: unknown): boolean =>
   nameOf(error) === "NotImplemented" || [405, 501].includes(statusOf(error) ?? 0);
@@ -230,7 +231,7 @@ const isNotBuilt = (error: unknown): boolean =>
 /** Keeps only the fault's name and status: its other fields repeat what was signed, and by whom. */
 function s3Fault(error: unknown): RemudaError {
   if (error instanceof RemudaError) return error;
-  if (isNotFound(error)) return new RemudaError("archive_missing");
+  if (saysMissing(error)) return new RemudaError("archive_missing");
   const status = statusOf(error);
   const cause = status === undefined ? nameOf(error) : `${nameOf(error)}, ${status}`;
   return new RemudaError("store_unavailable", {

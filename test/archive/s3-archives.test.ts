@@ -94,6 +94,22 @@ describe("where the store does not do as it is asked", () => {
     }
   });
 
+  test("something before it that answers 404 in its own words: no archive is missing by that", async () => {
+    const endpoint = await silentServer((reply) => reply.writeHead(404).end("<html>no backend</html>"));
+    const [archives, file] = [open({ endpoint }), await newFile()];
+    for (const ask of [
+      () => archives.open(file.digest),
+      () => archives.put(file.digest, file.path),
+      () => allOf(archives.list()),
+      () => archives.remove(file.digest),
+    ])
+      await expect(ask()).rejects.toMatchObject({ code: "store_unavailable" });
+    const missing = await open()
+      .open(file.digest)
+      .catch((error: unknown) => error);
+    expect(missing).toMatchObject({ code: "archive_missing" });
+  });
+
   test("a server that never answers is given up after the limit", async () => {
     const archives = open({ endpoint: await silentServer(() => {}), limitMs: 300 });
     const file = await newFile();
