@@ -1,6 +1,7 @@
 import { outsideCeiling } from "../base/net/private-hosts-ceiling.js";
 import { isLoopback } from "../base/net/host-check.js";
 import { parseHostPattern, patternsOf } from "../base/net/hosts.js";
+import { isRedisUrl } from "../base/net/redis-url.js";
 import { isNodeLabel } from "../spec/node-labels.js";
 import { type DeclaredPoolBounds, declaredPoolFaults } from "../pool/declared-pools.js";
 import { standbyFaults } from "../pool/standby/shapes.js";
@@ -106,6 +107,12 @@ const amongBounds: readonly Contradiction[] = [
 ];
 
 const amongStores: readonly Contradiction[] = [
+  {
+    isIn: ({ redis }) => redis.url !== null && !isRedisUrl(redis.url),
+    fault:
+      "REDIS_URL (redis.url): cannot be read; what is special in a URL has to be written %XX in names and " +
+      "passwords, and a port is at most 65535",
+  },
   {
     isIn: ({ redis }) => redis.cluster && /^rediss?\+sentinel:/.test(redis.url ?? ""),
     fault: "redis.cluster: has to be false where redis.url names sentinels",

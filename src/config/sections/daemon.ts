@@ -1,4 +1,5 @@
 import { Type } from "typebox";
+import { sentinelUrlPattern } from "../../base/net/redis-url.js";
 import {
   bytes,
   count,
@@ -15,8 +16,10 @@ import {
 } from "../kinds.js";
 
 const redisUrl = {
-  pattern: "^(rediss?://|/)\\S+$|^rediss?\\+sentinel://[^/\\s]+/[^/?#\\s]+$",
-  form: "redis://…, rediss://…, redis+sentinel://host:port,host:port/name or the path of a unix socket",
+  pattern: `^(rediss?://|/)\\S+$|${sentinelUrlPattern}`,
+  form:
+    "redis://…, rediss://…, redis+sentinel://host:port,host:port/name, with %XX for what is special in names " +
+    "and passwords, or the path of a unix socket",
 } as const;
 const logFormats = ["auto", "json", "text"] as const;
 const logLevels = ["debug", "info", "warn", "error", "silent"] as const;

@@ -1,11 +1,9 @@
 import type { Millis } from "../../base/clock.js";
+import { sentinelUrlPattern } from "../../base/net/redis-url.js";
 import type { RedisTls } from "./tls.js";
 
-/**
- * `redis+sentinel://[user:password@]host[:port][,host[:port]…]/name`; `rediss+sentinel` speaks TLS to all of
- * them.
- */
-const form = /^(rediss?)\+sentinel:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/]+)\/([^/?#]+)$/;
+/** `rediss+sentinel` speaks TLS to all of them. */
+const form = new RegExp(sentinelUrlPattern);
 const sentinelPort = 26_379;
 
 export const isSentinelUrl = (url: string): boolean => form.test(url);

@@ -1,0 +1,46 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openConfig } from "../../src/config/config.js";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "remuda-test-urls-"));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+async function faultsOf(file: object, env: Record<string, string> = {}): Promise<readonly string[]> {
+  const path = join(directory, "config.json");
+  await writeFile(path, JSON.stringify(file));
+  const result = openConfig({ packageRoot: directory, env: { REMUDA_CONFIG: path, ...env } });
+  return result.kind === "refused" ? result.faults : [];
+}
+
+test.each([
+  "redis+sentinel://remuda:p@hidden@s1:26379/herd",
+  "redis+sentinel://remuda:p/hidden@s1/herd",
+  "redis+sentinel://remuda:hidden%@s1/herd",
+  "redis+sentinel://remuda:hidden@s1:26379,s2:99999/herd",
+  "redis+sentinel://remuda:hidden@s1,,s2/herd",
+  "redis://remuda:ab/hidden@h",
+  "redis://remuda:ab#hidden@h",
+  "rediss://remuda:hidden%zz@h",
+  "redis://remuda:hidden@h:99999",
+  "//remuda:p@hidden@h",
+])("a URL of Redis that cannot be read is refused by its setting's name, and not shown: %s", async (url) => {
+  const faults = await faultsOf({}, { REDIS_URL: url });
+  expect(faults).toEqual([expect.stringMatching(/^REDIS_URL \(redis\.url\): /)]);
+  expect(faults.join()).not.toContain("hidden");
+});
+
+test.each([
+  "redis://remuda:p%40ss@h:6379/1?family=6",
+  "redis://:a:b@h",
+  "rediss://[fd00::1]:7",
+  "redis+sentinel://remuda:p%40ss:word@s1:26379,s_2,[fd00::1]:7/herd",
+  "rediss+sentinel://a/b",
+  "/run/redis/a@b%.sock",
+])("one that can be read is taken: %s", async (url) => {
+  expect(await faultsOf({}, { REDIS_URL: url })).toEqual([]);
+});
