@@ -172,9 +172,13 @@ export class RedisNodeStore implements NodeStore {
     await this.store.ask((redis) => redis.del(nodeKey(node, "rest"), nodeKey(node, "trial")));
   }
 
-  async holdRoom(node: NodeId, { id, bytes }: { id: BrowserId; bytes: number }): Promise<void> {
+  async holdRoom(
+    node: NodeId,
+    { id, bytes, standsBy = false }: Parameters<NodeStore["holdRoom"]>[1],
+  ): Promise<void> {
     const deadline = (await this.store.now()) + this.options.limits.launchClaimMs;
-    await this.store.ask((redis) => redis.hsetnx(nodeKey(node, "room"), id, `${bytes} ${deadline}`));
+    const place = `${bytes} ${deadline}${standsBy ? " standby" : ""}`;
+    await this.store.ask((redis) => redis.hsetnx(nodeKey(node, "room"), id, place));
   }
 
   /** It has a record, for as long as which no deadline counts. */

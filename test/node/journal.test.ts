@@ -13,7 +13,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { Seal } from "../../src/base/crypto/seal.js";
 import { Secret } from "../../src/base/crypto/secret.js";
-import type { LeaseId } from "../../src/base/ids.js";
+import { type LeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { Journal } from "../../src/node/journal/journal.js";
 import { JournalFiles } from "../../src/node/journal/journal-files.js";
 import { Recovery, type RecoveryCounts } from "../../src/node/journal/recovery.js";
@@ -23,6 +23,7 @@ import { newDirectory } from "../support/killed-runs.js";
 import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { oneSlot, seatClient } from "../support/node/one-slot.js";
 import { type Held, nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { candidateOn, poolConfig, request, writeOf } from "../support/store/store-bed.js";
 
 interface Kept {
   readonly journal: Journal;
@@ -74,9 +75,9 @@ const written = ({ lines }: Kept): number =>
   lines.filter(({ message }) => message === "journal written").length;
 
 /** What is there now of a pool is on disk when this resolves. */
-async function write(kept: Kept, pool: PoolBed): Promise<void> {
+async function write(kept: Kept, { partition }: Pick<PoolBed, "partition">): Promise<void> {
   const before = written(kept);
-  kept.journal.note(pool.partition);
+  kept.journal.note(partition);
   await until("the entry", () => written(kept) > before);
 }
 
@@ -105,6 +106,27 @@ test("an idle browser is lent again after Redis has forgotten it, and its place 
   await kept.recovery.check();
   const errors = kept.lines.filter(({ level }) => level === "error");
   expect(errors.map(({ fields }) => fields)).toMatchObject([{ pools: 1, browsers: 1, leases: 0, lost: 0 }]);
+});
+
+test("a browser that stands by is restored as one, and takes room from nobody", async () => {
+  const candidates = [candidateOn(onDemandPartition, nodeA)];
+  const { launchTemplate: template } = writeOf(poolConfig());
+  const ask = { candidates, key: "one", template, count: 1, request: request() };
+  const [browser] = await node.bed.standby.claim(onDemandPartition, ask);
+  if (!browser) throw new Error("nothing was claimed");
+  await node.launch(browser);
+  const kept = await openJournal();
+  await kept.recovery.check();
+  await write(kept, { partition: onDemandPartition });
+  await forget();
+  await kept.recovery.check();
+  const restored = (await node.bed.poolStore.findBrowser(browser.id))?.browser;
+  expect(restored).toMatchObject({ state: "idle", standby: "one" });
+  expect(await node.bed.nodes.occupancy(nodeA)).toEqual({
+    browsers: 0,
+    bytes: 0,
+    standby: { browsers: 1, bytes: 2 ** 30 },
+  });
 });
 
 test("a lease goes on, with a client and without, and what the node has seen of it counts", async () => {

@@ -1,6 +1,6 @@
 import { forEachConcurrently } from "../../base/concurrently.js";
 import { RemudaError } from "../../base/errors.js";
-import { type BrowserId, isOnDemand, type NodeId, partitionOf } from "../../base/ids.js";
+import { isOnDemand, type NodeId, partitionOf } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import { type Browser, leaseOf } from "../../pool/browser.js";
 import type { Dataset, DatasetStore } from "../../pool/ports/dataset-store.js";
@@ -107,7 +107,7 @@ export class Recovery {
       );
     if (restored.kind === "restored" && !isOnDemand(partition)) counts.pools += 1;
     const wanted = restored.isRemnant ? leased : living;
-    for (const { id } of wanted) await this.#holdRoom(id);
+    for (const record of wanted) await this.#holdRoom(record);
     const ids = new Set(await store.restoreBrowsers(partition, wanted));
     counts.browsers += ids.size;
     counts.leases += leased.filter(({ id }) => ids.has(id)).length;
@@ -139,10 +139,11 @@ export class Recovery {
     return { ...record, lease: { ...lease, registrations: Math.max(lease.registrations, seen) } };
   }
 
-  async #holdRoom(id: BrowserId): Promise<void> {
+  async #holdRoom({ id, standby }: Browser): Promise<void> {
     const { node, nodes, slots } = this.ports;
     const slot = slots.find(id);
-    if (slot) await nodes.holdRoom(node, { id, bytes: memoryBytes(slot.template.memory) });
+    const standsBy = standby !== undefined;
+    if (slot) await nodes.holdRoom(node, { id, bytes: memoryBytes(slot.template.memory), standsBy });
   }
 }
 

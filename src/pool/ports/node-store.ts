@@ -110,7 +110,7 @@ export interface NodeStore {
   /** The node launches again. */
   wake(node: NodeId): Promise<void>;
   /** A browser is there, whether there is room or not, and whether it has a record. */
-  holdRoom(node: NodeId, browser: { id: BrowserId; bytes: number }): Promise<void>;
+  holdRoom(node: NodeId, browser: { id: BrowserId; bytes: number; standsBy?: boolean }): Promise<void>;
   /** A browser that stood by is a session: its room is nobody else's any more. */
   keepRoom(node: NodeId, browser: { id: BrowserId; bytes: number }): Promise<void>;
   freeRoom(node: NodeId, browser: BrowserId): Promise<void>;
