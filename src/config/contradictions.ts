@@ -260,6 +260,7 @@ function faultsOfHosts({ egress, telemetry }: ConfigFile): string[] {
   const faults = [
     ...faultsIn("egress.private_hosts", egress.private_hosts),
     ...faultsIn("egress.private_hosts_ceiling", egress.private_hosts_ceiling ?? []),
+    ...faultsIn("egress.proxy_hosts", egress.proxy_hosts),
     ...faultsIn("telemetry.export.private_hosts", telemetry.export.private_hosts),
   ];
   if (faults.length > 0 || egress.private_hosts_ceiling === null) return faults;

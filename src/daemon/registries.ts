@@ -2,10 +2,12 @@ import type { Readable } from "node:stream";
 import { type Staging, TooLarge } from "../archive/archives.js";
 import { checkExtension } from "../archive/formats/check-extension.js";
 import { makeFromStore } from "../archive/formats/web-store.js";
+import { patternsOf } from "../base/net/hosts.js";
 import { blockedPermissions } from "../browser/policy/managed-policy.js";
 import type { Config } from "../config/config.js";
 import { whyClosed } from "../egress/collectors.js";
 import { makeProbe } from "../egress/proxy-check.js";
+import { whyProxyClosed } from "../egress/rules.js";
 import { makeReservedEndpoints } from "../egress/reserved-endpoints.js";
 import type { OtlpDestinationOperations } from "../registry/destinations/destination.js";
 import { makeExportingSessions } from "../lease/telemetry/exporting-sessions.js";
@@ -69,10 +71,12 @@ function openProxies(
   { config, clock, log, stores, keys, resolve, endpoints }: DaemonParts,
   { projects, proxies }: ProjectStores,
 ): ProxyOperations {
+  const proxyHosts = patternsOf(config.egress.proxyHosts);
   const probe = makeProbe({
     clock,
     resolve,
     reserved: makeReservedEndpoints(endpoints.places),
+    proxyHosts,
     defaultUrl: config.egress.checkUrl,
     limitMs: config.egress.checkLimitMs,
   });
@@ -83,6 +87,7 @@ function openProxies(
     seal: keys.seal,
     maxProxies: config.limits.maxProxies,
     log,
+    whyClosed: (place) => whyProxyClosed(place, proxyHosts),
     probe: async (...asked) => {
       await endpoints.refresh();
       return await probe(...asked);

@@ -6,7 +6,9 @@ import type { TargetHost } from "./rules.js";
 import type { Upstream } from "../registry/proxies/proxy.js";
 import { dialThrough, dialUpstream } from "./upstream.js";
 
-type Parts = Pick<EgressParts, "resolve" | "reserved" | "clock"> & { readonly counts: TrafficCounts };
+type Parts = Pick<EgressParts, "resolve" | "reserved" | "proxyHosts" | "clock"> & {
+  readonly counts: TrafficCounts;
+};
 
 /** Makes the connections of one browser, once they are judged, and has their bytes counted. */
 export class Connector {
@@ -32,8 +34,8 @@ export class Connector {
   }
 
   #options({ until, signal }: ConnectAttempt) {
-    const { clock, resolve, reserved } = this.parts;
-    return { connectMs: until - clock.monotonic(), clock, signal, resolve, reserved };
+    const { clock, resolve, reserved, proxyHosts } = this.parts;
+    return { connectMs: until - clock.monotonic(), clock, signal, resolve, reserved, proxyHosts };
   }
 
   #counted(connection: TargetSocket): TargetSocket {

@@ -2,8 +2,7 @@ import type { Server, Socket } from "node:net";
 import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
-import type { Resolve } from "./resolve.js";
-import type { DeniedBy, ReservedEndpoints } from "./rules.js";
+import type { DeniedBy, ProxyHostParts } from "./rules.js";
 
 export interface EgressSettings {
   /**
@@ -38,10 +37,8 @@ export interface Meter {
   carried(browser: BrowserId, direction: "sent" | "received", bytes: number): void;
 }
 
-export interface EgressParts {
+export interface EgressParts extends ProxyHostParts {
   readonly settings: EgressSettings;
-  readonly resolve: Resolve;
-  readonly reserved: ReservedEndpoints;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;

@@ -7,15 +7,12 @@ import { within } from "../base/deadline.js";
 import { parseHost } from "../base/net/hosts.js";
 import type { ProxyFinding, Upstream } from "../registry/proxies/proxy.js";
 import type { ProbeReply } from "../registry/proxies/operations.js";
-import type { Resolve } from "./resolve.js";
-import { judgeTarget, type ReservedEndpoints, type Rules, type TargetHost } from "./rules.js";
+import { judgeTarget, type ProxyHostParts, type Rules, type TargetHost } from "./rules.js";
 import { hostHeaderOf, parseAuthority } from "./target.js";
 import { basicAuthorization, dialThrough, dialUpstream } from "./upstream.js";
 
-export interface ProbeParts {
+export interface ProbeParts extends ProxyHostParts {
   readonly clock: Clock;
-  readonly resolve: Resolve;
-  readonly reserved: ReservedEndpoints;
   /** The URL for a caller who names none. The operator has chosen it, so it may be private. */
   readonly defaultUrl: string;
   /** A whole check takes at most so long. */
@@ -94,9 +91,9 @@ async function probe(trial: ProxyTrial, parts: ProbeParts): Promise<ProxyFinding
 /** Everything it opens ends with the trial's signal. */
 async function ask(
   { url, target, upstream, limitMs, signal }: ProxyTrial,
-  { clock, reserved, resolve }: ProbeParts,
+  { clock, reserved, resolve, proxyHosts }: ProbeParts,
 ): Promise<ProxyFinding> {
-  const options = { connectMs: limitMs, clock, signal, reserved, resolve };
+  const options = { connectMs: limitMs, clock, signal, reserved, resolve, proxyHosts };
   const isAbsolute = isPlain(url) && upstream.protocol !== "socks5";
   const socket = isAbsolute
     ? await dialUpstream(upstream, options)

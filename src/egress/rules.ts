@@ -152,3 +152,62 @@ export function isStillAllowed(rules: Rules, { host, port, address, upstreamId }
     dialled === undefined || ["public", "opened"].includes(judgeAddress(rules, asked, canonical(dialled)))
   );
 }
+
+/** What says where a proxy of the registry may be. */
+export interface ProxyHostParts {
+  readonly resolve: Resolve;
+  readonly reserved: ReservedEndpoints;
+  /** Private places that the operator has opened to proxies. Pages reach nothing by them. */
+  readonly proxyHosts: readonly HostPattern[];
+}
+
+/** To be read after what names the proxy. */
+const closedProxy: Partial<Record<DeniedBy, string>> = {
+  private: "is at a private address, and egress.proxy_hosts does not name it",
+  metadata:
+    "is at an address that serves a cloud's metadata, and egress.proxy_hosts does not name that exact address",
+  remuda: "is a port of the service itself",
+};
+
+const rulesOfProxies = (proxyHosts: readonly HostPattern[]): Rules => ({
+  allowed: null,
+  privates: proxyHosts,
+  routes: [],
+});
+
+/** Addresses to dial a proxy at, or why it is not dialled. */
+type ProxyVerdict =
+  | { readonly kind: "open"; readonly addresses: readonly string[] }
+  | { readonly kind: "closed"; readonly why: string };
+
+/** Judges where a proxy is by the rules that hold for browsers: its name, then every address it has now. */
+export async function judgeProxy(
+  place: TargetHost,
+  { proxyHosts, resolve, reserved }: ProxyHostParts,
+  signal?: AbortSignal,
+): Promise<ProxyVerdict> {
+  const route = await judgeTarget(rulesOfProxies(proxyHosts), place, {
+    reserved,
+    resolve: (name) => resolve(name, signal),
+  });
+  if (route.kind === "direct") return { kind: "open", addresses: route.addresses };
+  return { kind: "closed", why: whyOf(route) ?? "has a name that does not resolve" };
+}
+
+/** Which ports are the service's own is not told to whoever registers a proxy. */
+const noneReserved: ReservedEndpoints = { isOwn: () => false };
+
+/**
+ * Why no proxy may be at a place, as far as the text of its host tells: a name is judged whenever the proxy
+ * is dialled. Undefined where nothing is wrong with it.
+ */
+export function whyProxyClosed(asked: TargetHost, proxyHosts: readonly HostPattern[]): string | undefined {
+  const known = isIP(asked.host) ? [asked.host] : loopbackOf(asked.host);
+  return (
+    known &&
+    whyOf(judgeAddresses({ rules: rulesOfProxies(proxyHosts), asked, reserved: noneReserved }, known))
+  );
+}
+
+const whyOf = (route: Route): string | undefined =>
+  route.kind === "denied" ? closedProxy[route.by] : undefined;

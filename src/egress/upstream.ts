@@ -1,4 +1,3 @@
-import { lookup } from "node:dns/promises";
 import { request } from "node:http";
 import { isIP, type Socket } from "node:net";
 import { connect as connectTls, createSecureContext, type SecureContext } from "node:tls";
@@ -7,20 +6,15 @@ import { errnoOf } from "../base/errno.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
 import { awaitHandshake, destroySocket, dial, setRawSocket } from "./dial.js";
-import type { Resolve } from "./resolve.js";
-import type { ReservedEndpoints, TargetHost } from "./rules.js";
+import { judgeProxy, type ProxyHostParts, type TargetHost } from "./rules.js";
 import type { Upstream } from "../registry/proxies/proxy.js";
 import { authorityOf } from "./target.js";
 
-interface UpstreamOptions {
+interface UpstreamOptions extends ProxyHostParts {
   /** The limit for all of it: resolving, connecting, TLS, the proxy's answer. */
   readonly connectMs: Millis;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Resolves the upstream's own name; left out: the system's resolver. */
-  readonly resolve?: Resolve;
-  /** What is not dialled even if an upstream is said to be there. */
-  readonly reserved?: ReservedEndpoints;
 }
 
 /**
@@ -93,8 +87,9 @@ async function reachUntil(
   handshake: ProxyHandshake,
 ): Promise<Socket> {
   const { clock, connectMs, signal } = options;
-  const addresses = await addressesOf(upstream, options);
-  const { socket: plain } = await dial(addresses, upstream.port, {
+  const judged = await judgeProxy(upstream, options, signal);
+  if (judged.kind === "closed") throw failed(upstream, judged.why);
+  const { socket: plain } = await dial(judged.addresses, upstream.port, {
     clock,
     until: clock.monotonic() + connectMs,
     signal,
@@ -117,19 +112,6 @@ async function reachUntil(
 }
 
 const failed = (upstream: Upstream, why: string): UpstreamFailure => new UpstreamFailure(upstream.id, why);
-
-async function addressesOf(
-  upstream: Upstream,
-  { resolve, reserved, signal }: UpstreamOptions,
-): Promise<readonly string[]> {
-  const { host, port } = upstream;
-  const find = resolve ?? (async (name) => (await lookup(name, { all: true })).map(({ address }) => address));
-  const addresses = isIP(host) ? [host] : await find(host, signal);
-  if (addresses.length === 0) throw failed(upstream, "has a name that does not resolve");
-  if (addresses.some((address) => reserved?.isOwn(address, port)))
-    throw failed(upstream, "is a port of the service itself");
-  return addresses;
-}
 
 /** Reading certificates takes milliseconds, so once for each upstream. */
 const contexts = new WeakMap<Upstream, SecureContext>();

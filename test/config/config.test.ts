@@ -167,11 +167,10 @@ describe("faults", () => {
   });
   test("no private host is open, and none may be opened, unless the operator says so", async () => {
     const { egress } = await opened({});
-    expect([egress.privateHosts, egress.privateHostsCeiling]).toEqual([[], []]);
-    const shipped = openConfig({ packageRoot: join(import.meta.dirname, "../.."), env: {} });
-    expect(shipped).toMatchObject({
+    expect([egress.privateHosts, egress.privateHostsCeiling, egress.proxyHosts]).toEqual([[], [], []]);
+    expect(openConfig({ packageRoot: join(import.meta.dirname, "../.."), env: {} })).toMatchObject({
       kind: "opened",
-      config: { egress: { privateHosts: [], privateHostsCeiling: [] } },
+      config: { egress: { privateHosts: [], privateHostsCeiling: [], proxyHosts: [] } },
     });
   });
   test("the ceiling is what the operator opens to all, unless it is given", async () => {
@@ -185,9 +184,10 @@ describe("faults", () => {
         egress: { private_hosts: ["10.0.0.0/8", "a.corp"], private_hosts_ceiling: ["10.1.0.0/16", "*.corp"] },
       }),
     ).toEqual(['egress.private_hosts: "10.0.0.0/8" is outside egress.private_hosts_ceiling']);
-    expect(await faultsOf({ egress: { private_hosts_ceiling: ["http://a"] } })).toEqual([
-      'egress.private_hosts_ceiling: "http://a" must not have a scheme',
-    ]);
+    for (const setting of ["private_hosts_ceiling", "proxy_hosts"])
+      expect(await faultsOf({ egress: { [setting]: ["http://a"] } })).toEqual([
+        `egress.${setting}: "http://a" must not have a scheme`,
+      ]);
   });
   test("the command line opens loopback for a trial, under whatever ceiling the file has", async () => {
     const path = join(directory, "config.json");

@@ -6,7 +6,8 @@ import { Secret } from "../../src/base/crypto/secret.js";
 import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { makeProbe, type ProbeParts } from "../../src/egress/proxy-check.js";
 import type { Upstream } from "../../src/registry/proxies/proxy.js";
-import { resolveBy } from "../support/egress/egress-bed.js";
+import { patterns, resolveBy } from "../support/egress/egress-bed.js";
+import { openOrigin } from "../support/egress/egress-origin.js";
 import {
   makeCertificate,
   type Origin,
@@ -43,6 +44,7 @@ const probeWith = (over: Partial<ProbeParts> = {}) =>
   makeProbe({
     clock: systemClock,
     reserved: makeReservedEndpoints([]),
+    proxyHosts: patterns("127.0.0.0/8"),
     defaultUrl: "http://127.0.0.1:1/",
     limitMs: 5000,
     resolve: resolveBy({
@@ -241,6 +243,24 @@ test("a name that only the proxy can resolve is asked for; without a URL the ope
   ).toEqual(available);
   expect(origin.requests.at(-1)).toBe(`GET 127.0.0.1:${origin.port} /mine`);
 });
+
+test.each([
+  ["127.0.0.1", []],
+  ["proxy.example", ["127.0.0.1"]],
+  ["proxy.example", ["93.184.216.34", "127.0.0.1"]],
+  ["localhost", []],
+] as const)(
+  "a check does not tell what listens at a private address that is not open: %s %j",
+  async (host, addresses) => {
+    const server = await opened(openOrigin((_, reply) => reply.end("private")));
+    const resolve = resolveBy({ "origin.example": ["93.184.216.34"], "proxy.example": addresses });
+    for (const port of [server.port, await freePort()])
+      expect(
+        await check(upstream(port, { host }), "http://origin.example/", { proxyHosts: [], resolve }),
+      ).toEqual(unavailable);
+    expect(server.accepted).toEqual([]);
+  },
+);
 
 test("a port of Remuda itself is no proxy, and is not connected to", async () => {
   const [origin, proxy] = [await opened(startOrigin()), await opened(startHttpProxy())];

@@ -1,4 +1,5 @@
 import type { lookup } from "node:dns";
+import { createServer } from "node:http";
 import { inspect } from "node:util";
 import { Server as ChainServer } from "proxy-chain";
 import { afterEach, expect, test } from "vitest";
@@ -10,7 +11,7 @@ import type { Upstream } from "../../src/registry/proxies/proxy.js";
 import { dialThrough } from "../../src/egress/upstream.js";
 import { type BedOptions, type EgressBed, openEgress, patterns } from "../support/egress/egress-bed.js";
 import { ask, bodyOf, openTunnel, readText } from "../support/egress/egress-client.js";
-import { openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
+import { listenOn, openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
 import { freePort } from "../support/free-port.js";
 import { openUpstream, type TestUpstream, upstreamPassword } from "../support/egress/egress-upstream.js";
 
@@ -96,7 +97,13 @@ test.each(protocols)("an error of %s carries no password, whatever is printed of
   const error: unknown = await dialThrough(
     wrong,
     { host: "site.test", port: 443 },
-    { connectMs: 2000, clock: systemClock },
+    {
+      connectMs: 2000,
+      clock: systemClock,
+      resolve: async () => [],
+      reserved: makeReservedEndpoints([]),
+      proxyHosts: patterns("127.0.0.1"),
+    },
   ).catch((failure: unknown) => failure);
   expect(error).toBeInstanceOf(Error);
   expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch(/wr0ng-secret|Basic /);
@@ -176,6 +183,62 @@ test("a proxy is not dialled where the service itself listens", async () => {
   });
   expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({ status: 502 });
   expect(accepted).toHaveLength(0);
+});
+
+test.each([
+  ["an address", "127.0.0.1", []],
+  ["a name", "proxy.corp", ["127.0.0.1"]],
+  ["a name with a public address besides", "proxy.corp", ["93.184.216.34", "127.0.0.1"]],
+  ["a name of this machine", "proxy.localhost", ["93.184.216.34"]],
+] as const)("a server at a private address is no proxy, named by %s", async (_, host, addresses) => {
+  const requests: string[] = [];
+  const origin = await openOrigin((asked, reply) => {
+    requests.push(`${asked.method} ${asked.url}`);
+    reply.end("private");
+  });
+  closing.push(() => origin.close());
+  const upstream: Upstream = { id: "inner", protocol: "http", host, port: origin.port, bypass: [] };
+  const resolve = async (): Promise<readonly string[]> => addresses;
+  const bed = await bedFor(rulesThrough(upstream), { parts: { proxyHosts: [], resolve } });
+  const answer = await ask(bed.port, "http://site.test/any/path");
+  expect(answer).toMatchObject({ status: 502 });
+  expect(answer.text).toContain(
+    "The proxy inner is at a private address, and egress.proxy_hosts does not name it",
+  );
+  expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({ status: 502 });
+  expect(requests).toEqual([]);
+  const opened = await bedFor(rulesThrough(upstream), {
+    parts: { proxyHosts: patterns(host), resolve: async () => ["127.0.0.1"] },
+  });
+  expect(await ask(opened.port, "http://site.test/")).toMatchObject({ status: 200, text: "private" });
+  expect(requests).toEqual(["GET http://site.test/"]);
+});
+
+test("what is open for proxies is not open for pages", async () => {
+  const { upstream, accepted } = await open("http");
+  const bed = await bedFor(rulesThrough(upstream));
+  expect(await ask(bed.port, `http://127.0.0.1:${upstream.port}/`)).toMatchObject({ status: 403 });
+  expect(accepted).toEqual([]);
+});
+
+test("a name of a proxy is judged at each dial, by the addresses that it has then", async () => {
+  const proxy = await listenOn(createServer(), "0.0.0.0");
+  closing.push(() => proxy.close());
+  const asked: string[] = [];
+  proxy.server.on("connect", ({ url }, socket) => {
+    asked.push(String(url));
+    socket.end("HTTP/1.1 200 OK\r\n\r\n");
+  });
+  const answers = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]];
+  const upstream: Upstream = { id: "p", protocol: "http", host: "proxy.corp", port: proxy.port, bypass: [] };
+  const bed = await bedFor(rulesThrough(upstream), {
+    parts: { proxyHosts: patterns("127.0.0.1"), resolve: async () => answers.shift() ?? [] },
+  });
+  const statuses = [];
+  for (const target of ["one.test:443", "two.test:443", "three.test:443"])
+    statuses.push((await openTunnel(bed.port, target)).status);
+  expect(statuses).toEqual([200, 502, 200]);
+  expect(asked).toEqual(["one.test:443", "three.test:443"]);
 });
 
 test("a tunnel through a proxy is cut when the rules name another", async () => {

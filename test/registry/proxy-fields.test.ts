@@ -5,6 +5,7 @@ import { makeCertificate } from "../support/egress/upstream-proxies.js";
 
 const { cert, key } = makeCertificate();
 const other = makeCertificate().cert;
+const nothingClosed = (): undefined => undefined;
 const place = { host: "proxy.example", port: 3128 };
 const custom = (over: Partial<ProxyCreate> = {}, config: ProxyCreate["config"] = {}): ProxyCreate => ({
   type: "custom",
@@ -13,12 +14,12 @@ const custom = (over: Partial<ProxyCreate> = {}, config: ProxyCreate["config"] =
 });
 
 function made(body: ProxyCreate): ParsedProxy {
-  const parsed = parseProxy(body);
+  const parsed = parseProxy(body, nothingClosed);
   if (parsed.kind === "refused") throw new Error(JSON.stringify(parsed));
   return parsed.value;
 }
 function faults(body: ProxyCreate): string[] {
-  const parsed = parseProxy(body);
+  const parsed = parseProxy(body, nothingClosed);
   if (parsed.kind === "done") return [];
   expect(parsed.code).toBe("bad_request");
   return (parsed.details ?? []).map(({ message }) => message);
@@ -74,6 +75,16 @@ test.each([
   expect(faults(custom({}, { host }))).toEqual([
     "config.host: must be a host name or an address, without a scheme, a port or a path",
   ]);
+});
+
+test("a place that is closed to proxies is a fault of its host, told with the others", () => {
+  const parsed = parseProxy(custom({ bypass_hosts: ["*"] }, { host: "10.0.0.7" }), ({ host, port }) =>
+    host === "10.0.0.7" && port === 3128 ? "is closed" : undefined,
+  );
+  expect(parsed).toMatchObject({
+    code: "bad_request",
+    details: [{ message: "config.host: is closed" }, { message: expect.stringContaining("bypass_hosts[0]") }],
+  });
 });
 
 test("bypass hosts are kept in their normal form, each once", () => {
@@ -169,10 +180,12 @@ test.each([
 test.each(["datacenter", "isp", "residential", "mobile"] as const)(
   "a %s proxy needs a vendor, whatever else the body says",
   (type) => {
-    expect(parseProxy({ type, config: { country: "US" } })).toMatchObject({ code: "not_supported" });
-    expect(parseProxy({ type, config: { host: "http://x" }, bypass_hosts: ["*"] })).toMatchObject({
+    expect(parseProxy({ type, config: { country: "US" } }, nothingClosed)).toMatchObject({
       code: "not_supported",
     });
-    expect(parseProxy({ type })).toMatchObject({ code: "not_supported" });
+    expect(
+      parseProxy({ type, config: { host: "http://x" }, bypass_hosts: ["*"] }, nothingClosed),
+    ).toMatchObject({ code: "not_supported" });
+    expect(parseProxy({ type }, nothingClosed)).toMatchObject({ code: "not_supported" });
   },
 );

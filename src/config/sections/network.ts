@@ -73,6 +73,10 @@ export const egressSection = Type.Object({
     "private destinations that network.private_hosts of pools and sessions may open at most; what lies outside is refused",
     "a list of host names, addresses or ranges",
   )("egress.private_hosts"),
+  proxy_hosts: texts(
+    "private places at which proxies of the registry may be; pages reach nothing by it",
+    "a list of host names, addresses or ranges",
+  )([]),
   allowed_probe_url: textOr("also asked for from inside before a browser is idle, and has to answer")(
     "only a closed destination is tried",
     { pattern: "^https?://\\S+$", form: "http(s)://…" },

@@ -61,7 +61,7 @@ function portsOf(
   { config, clock, log, stores, keys, metrics, endpoints, resolve }: DaemonParts,
   counters: TrafficCounters,
 ): Omit<BrowserEgressPorts, "openListener"> {
-  const { privateHosts, privateHostsCeiling, allowedProbeUrl } = config.egress;
+  const { privateHosts, privateHostsCeiling, proxyHosts, allowedProbeUrl } = config.egress;
   return {
     privateHosts,
     privateHostsCeiling: patternsOf(privateHostsCeiling),
@@ -73,6 +73,7 @@ function portsOf(
     egress: {
       settings: settingsOf(config),
       reserved: makeReservedEndpoints(endpoints.places),
+      proxyHosts: patternsOf(proxyHosts),
       clock,
       log,
       meter: counters,

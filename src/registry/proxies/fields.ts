@@ -12,14 +12,19 @@ export interface ParsedProxy {
 
 type ProxyFields = NonNullable<ProxyCreate["config"]>;
 
-/** A new proxy as it is kept, or every fault of the body; the kinds that need a vendor are not supported. */
-export function parseProxy({
-  type,
-  name,
-  protocol = "https",
-  bypass_hosts = [],
-  config = {},
-}: ProxyCreate): Done<ParsedProxy> | Refusal {
+export interface ProxyPlace {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * A new proxy as it is kept, or every fault of the body; the kinds that need a vendor are not supported.
+ * `whyClosed` says what is wrong with a place, to be read after the field's name.
+ */
+export function parseProxy(
+  { type, name, protocol = "https", bypass_hosts = [], config = {} }: ProxyCreate,
+  whyClosed: (place: ProxyPlace) => string | undefined,
+): Done<ParsedProxy> | Refusal {
   if (type !== "custom")
     return refusal("not_supported", {
       message: `A ${type} proxy needs a vendor; only custom proxies are built`,
@@ -30,6 +35,8 @@ export function parseProxy({
   for (const field of Object.keys(ofVendors))
     fieldFault(faults, `config.${field}`, "is not a field of custom proxies");
   const place = checkPlace(faults, config);
+  const closed = place && whyClosed(place);
+  if (closed !== undefined) fieldFault(faults, "config.host", closed);
   checkCredentials(faults, protocol, config);
   checkBundle(faults, protocol, ca_bundle);
   const bypassHosts = checkBypass(faults, bypass_hosts);
@@ -51,10 +58,7 @@ export function parseProxy({
   });
 }
 
-function checkPlace(
-  faults: FieldFaults,
-  { host, port }: ProxyFields,
-): { host: string; port: number } | undefined {
+function checkPlace(faults: FieldFaults, { host, port }: ProxyFields): ProxyPlace | undefined {
   const parsed = host === undefined ? undefined : parseHost(host);
   if (host === undefined) fieldFault(faults, "config.host", "is required");
   else if (!parsed)

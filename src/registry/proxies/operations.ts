@@ -18,7 +18,7 @@ import {
   type ProxyStore,
   type Upstream,
 } from "./proxy.js";
-import { checkText, parseProxy } from "./fields.js";
+import { checkText, parseProxy, type ProxyPlace } from "./fields.js";
 
 /** What a check was asked for cannot be tried; or what it found. */
 export type ProbeReply =
@@ -34,6 +34,8 @@ interface ProxyPorts extends ProxyRecords {
   readonly projects: ProjectStore;
   readonly maxProxies: number;
   readonly log: Log;
+  /** Why no proxy may be at a place, to be read after the field's name; undefined where it may. */
+  whyClosed(place: ProxyPlace): string | undefined;
   /**
    * Sends one request through the proxy, to the operator's own URL where none is asked for; ends within a
    * limit of its own.
@@ -81,7 +83,7 @@ async function found({ store }: ProxyRecords, id: ProxyId | undefined): Promise<
 const makeCreate =
   (ports: ProxyPorts): ProxyOperations["create"] =>
   async (body) => {
-    const parsed = parseProxy(body);
+    const parsed = parseProxy(body, ports.whyClosed);
     if (parsed.kind === "refused") return parsed;
     const { secrets, ...rest } = parsed.value;
     const id = newProxyId(ports.projects.project);

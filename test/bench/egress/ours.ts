@@ -32,6 +32,7 @@ const egress = await Egress.open(
     },
     resolve: makeResolve({ clock: systemClock, limitMs: 5000 }),
     reserved: makeReservedEndpoints([]),
+    proxyHosts: [],
     clock: systemClock,
     log: silent,
     meter: { request: () => {}, carried: () => {} },

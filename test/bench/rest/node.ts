@@ -55,6 +55,7 @@ function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonCo
     },
     resolve: async () => [],
     reserved: makeReservedEndpoints([]),
+    proxyHosts: [],
     clock,
     log,
     meter: { request() {}, carried() {} },

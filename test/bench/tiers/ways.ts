@@ -34,6 +34,7 @@ export function tiersOf(namespaces: Namespaces, { canary }: BrowserHost): readon
     },
     resolve: makeResolve({ clock: systemClock, limitMs: 10_000 }),
     reserved: makeReservedEndpoints([{ host: "127.0.0.1", port: canary.port }]),
+    proxyHosts: [],
     clock: systemClock,
     log: silentLog,
     meter: { request() {}, carried() {} },

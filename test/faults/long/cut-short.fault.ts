@@ -67,7 +67,7 @@ const lent = async (): Promise<string> => {
   return await made("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 });
 };
 const session = { headless: true, name: "mine" };
-const proxyBody = { name: "out", type: "custom", config: { host: "192.0.2.1", port: 8080 } };
+const proxyBody = { name: "out", type: "custom", config: { host: "proxy.example", port: 8080 } };
 const uploaded = async (at: DaemonProcess, headers: Headers): Promise<Answer> => {
   const form = new FormData();
   form.set("name", "marks");

@@ -140,6 +140,22 @@ test("every fault is told at once, kinds that need a vendor are not supported, a
   expect(await contents("*prox*")).toBe(before);
 });
 
+test.each(["10.0.0.5", "169.254.169.254", "[::1]", "2852039166"])(
+  "a proxy at %s is refused, since the operator has not opened it, and nothing is kept",
+  async (host) => {
+    const before = await contents("*prox*");
+    const details = await detailsOf("POST /proxies", {
+      type: "custom",
+      protocol: "http",
+      config: { host, port: 8080 },
+    });
+    expect(details).toEqual([
+      expect.stringMatching(/^config\.host: is at .*egress\.proxy_hosts does not name/),
+    ]);
+    expect(await contents("*prox*")).toBe(before);
+  },
+);
+
 test("a name is 1 to 255 characters, none of them a control character", async () => {
   const id = await create({ name: "out" });
   for (const [name, fault] of [

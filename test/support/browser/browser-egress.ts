@@ -67,6 +67,7 @@ export async function openTestEgress(
       log: silentLog,
       resolve: makeResolve({ clock: systemClock, limitMs: 2_000 }),
       reserved: { isOwn: (_address, port) => port === canary.port },
+      proxyHosts: [],
       meter: { request() {}, carried() {} },
     },
   );

@@ -29,8 +29,8 @@ export const launchClaimMs = 300_000;
 /** Everything happens soon, so that a test waits for little. */
 const quick = {
   browser: { engine: "headless-shell" },
-  // No private host is open by default, but the sites of tests are on this machine.
-  egress: { private_hosts: ["127.0.0.0/8", "[::1]", "localhost"] },
+  // No private host is open by default, but the sites and proxies of tests are on this machine.
+  egress: { private_hosts: ["127.0.0.0/8", "[::1]", "localhost"], proxy_hosts: ["127.0.0.0/8"] },
   // The servers of tests keep nothing, and several daemons run beside each other.
   vault: { allow_lossy_redis: true, form: { port: 0 } },
   fill: { default_rate_per_minute: 6000, backoff_initial_ms: 200 },

@@ -34,6 +34,7 @@ const egress = await Egress.open(
     },
     resolve: async () => [],
     reserved: makeReservedEndpoints([]),
+    proxyHosts: [],
     clock: systemClock,
     log,
     meter: { request() {}, carried() {} },

@@ -66,6 +66,8 @@ export async function openEgress(
       settings: { ...egressSettings, ...settings },
       resolve: resolveBy({}),
       reserved: makeReservedEndpoints([]),
+      // The proxies of tests are on this machine.
+      proxyHosts: patterns("127.0.0.0/8"),
       clock: systemClock,
       log,
       meter: {

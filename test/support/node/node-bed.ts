@@ -157,6 +157,7 @@ export async function openNodeBed(
           },
           resolve: makeResolve({ clock: systemClock, limitMs: 2000 }),
           reserved,
+          proxyHosts: [],
           clock: systemClock,
           log: silentLog,
           meter: { request() {}, carried() {} },
