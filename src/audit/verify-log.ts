@@ -35,6 +35,8 @@ export interface Verified {
   readonly entries: number;
   /** The end of the chain: noted down elsewhere, it shows later what was cut off. */
   readonly head: ChainHead;
+  /** Whether a head was noted of which nothing is kept any more, not even by the segment after it. */
+  readonly isUncompared: boolean;
   /** A line for each thing that is not as it was sealed. */
   readonly faults: readonly string[];
 }
@@ -61,22 +63,36 @@ export async function verifyLog(ports: VerifyPorts, range: VerifyRange): Promise
   }
   // The manifest is older than this: whatever was sealed since has only made the oldest entry a later one.
   look.end(manifest, await ports.store.oldest(undefined, 1));
-  // What retention has taken away meanwhile is no fault.
+  // What retention has taken away meanwhile is no fault. What it was compared with before that still holds.
   const { first } = await ports.store.manifest();
-  const faults = look.faults.filter(({ number }) => number >= first);
+  const faults = [...look.faults.filter(({ number }) => number >= first), ...look.faultsOfNoted];
   const { last: number, hash } = manifest;
   return {
     first: manifest.first,
     segments: look.segments,
     entries: look.entries,
     head: { number, hash },
+    isUncompared: look.isUncompared,
     faults: faults.map((fault) => `segment ${fault.number}: ${fault.text}`),
   };
 }
 
+/** A hash that the chain has of a segment. */
+interface Comparison {
+  readonly of: number;
+  readonly hash: string;
+  /** The segment that has it, where that is another. */
+  readonly at?: number;
+  readonly fault: string;
+}
+const notNoted = "is not the one that was noted down";
+
 /** One walk along the chain, from its oldest segment on. */
 class Look {
   readonly faults: Fault[] = [];
+  readonly faultsOfNoted: Fault[] = [];
+  /** Whether the head that was noted is still to be compared with something. */
+  isUncompared: boolean;
   segments = 0;
   entries = 0;
   #before: SealedSegment | undefined;
@@ -84,14 +100,17 @@ class Look {
   constructor(
     private readonly ports: VerifyPorts,
     private readonly range: VerifyRange,
-  ) {}
+  ) {
+    this.isUncompared = range.noted !== undefined;
+  }
 
   async at(number: number, segment: SealedSegment | undefined): Promise<void> {
-    const { start, end, noted } = this.range;
+    const { start, end } = this.range;
     if (!segment) return this.#find(number, ["is not in the manifest"]);
     this.#find(number, faultsInChain(segment, this.#before));
-    if (noted?.number === number && noted.hash !== segment.hash)
-      this.#find(number, ["is not the one that was noted down: the log was made anew since"]);
+    this.#compare({ of: number, hash: segment.hash, fault: notNoted });
+    const fault = "names another before it than was noted down";
+    this.#compare({ of: number - 1, hash: segment.previous, at: number, fault });
     this.#before = segment;
     if (segment.to < start || segment.from >= end) return;
     this.segments += 1;
@@ -100,13 +119,25 @@ class Look {
   }
 
   end({ last, hash }: LogManifest, [oldest]: readonly Entry[]): void {
-    const { noted } = this.range;
     const newest = this.#before;
     if (newest && newest.hash !== hash) this.#find(last, ["is not the one with which the manifest ends"]);
     if (newest && oldest && oldest.position <= newest.last)
       this.#find(last, ["has entries that are in Redis too"]);
-    if (noted && noted.number > last)
-      this.#find(noted.number, ["was noted down and is not there: the log was cut off or made anew since"]);
+    this.#compare({ of: last, hash, fault: notNoted });
+    const { noted } = this.range;
+    if (!noted || noted.number <= last) return;
+    this.isUncompared = false;
+    const text = "was noted down and is not there: the log was cut off or made anew since";
+    this.faultsOfNoted.push({ number: noted.number, text });
+  }
+
+  /** Compares what was noted with the hash of that segment, once, wherever that stands. */
+  #compare({ of, hash, at = of, fault }: Comparison): void {
+    const { noted } = this.range;
+    if (!this.isUncompared || noted?.number !== of) return;
+    this.isUncompared = false;
+    if (noted.hash !== hash)
+      this.faultsOfNoted.push({ number: at, text: `${fault}: the log was made anew since` });
   }
 
   #find(number: number, texts: readonly string[]): void {

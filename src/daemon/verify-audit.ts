@@ -21,7 +21,8 @@ with the settings that the daemon has. A daemon with a Redis of its own has to b
   --from, --to   instants such as 2026-01-31T12:00:00Z; all that is kept unless given
   --head         what an earlier look has printed: shows whether the log was cut off or made anew since
 
-It ends with 0 where all is as it was sealed, 1 where something is not, 2 where it could not look.`;
+It ends with 0 where all is as it was sealed, 1 where something is not, 2 where it could not look, or had nothing to
+compare the head with, since its segment and the one after it are kept no longer.`;
 
 interface VerifyCommand {
   readonly start: number;
@@ -53,7 +54,8 @@ export async function verifyAudit(args: readonly string[], say: (line: string) =
   try {
     const found = await look(opened.config, command);
     linesOf(found).forEach(say);
-    return found.faults.length === 0 ? exitCodes.whole : exitCodes.faulty;
+    if (found.faults.length > 0) return exitCodes.faulty;
+    return found.isUncompared ? exitCodes.unable : exitCodes.whole;
   } catch (error) {
     say(`The audit log could not be looked at: ${textOf(error)}`);
     return exitCodes.unable;
@@ -76,9 +78,10 @@ async function look(config: Config, command: VerifyCommand): Promise<Verified> {
   }
 }
 
-const linesOf = ({ first, segments, entries, head, faults }: Verified): readonly string[] => [
+const linesOf = ({ first, segments, entries, head, isUncompared, faults }: Verified): readonly string[] => [
   ...faults,
   `${segments} segments with ${entries} entries of the range, ${faults.length} faults`,
+  ...(isUncompared ? ["the noted segment is kept no longer: nothing was compared with it"] : []),
   ...(head.number === 0
     ? ["nothing is sealed yet: all entries are in Redis, where nothing shows what was changed"]
     : [`segments kept: ${first} to ${head.number}`, `head: ${head.number}:${head.hash}`]),
@@ -101,7 +104,7 @@ function instantIn(text: string): number {
 }
 
 function headIn(text: string): ChainHead {
-  const [, number, hash] = /^(\d+):([0-9a-f]{64})$/.exec(text) ?? [];
+  const [, number, hash] = /^([1-9]\d*):([0-9a-f]{64})$/.exec(text) ?? [];
   if (hash === undefined) throw new Error(`${text} is no NUMBER:HASH`);
   return { number: Number(number), hash };
 }

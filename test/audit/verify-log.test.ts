@@ -51,6 +51,7 @@ test("a log that is as it was sealed has no fault, and its head is that of the m
     segments: 3,
     entries: 30,
     head: { number: 3, hash },
+    isUncompared: false,
     faults: [],
   });
 });
@@ -139,6 +140,49 @@ test("a tail that was cut off is found where only the list was cut, else by the 
     "segment 3: is not the one that was noted down: the log was made anew since",
   ]);
   expect((await verified()).faults).toEqual([]);
+});
+
+test("a head is compared with what is kept of it: itself, the link of the segment after it, the note of the end", async () => {
+  const [one, two, three] = await Promise.all([1, 2, 3].map(segment));
+  const other = "0".repeat(64);
+  const look = async (number: number, hash = other) => {
+    const { faults, isUncompared } = await verified({ noted: { number, hash } });
+    return { faults, isUncompared };
+  };
+  const whole = { faults: [], isUncompared: false };
+  expect(await look(1, one?.hash)).toEqual(whole);
+  await bed.audit.drop(one as SealedSegment);
+  expect(await look(1, one?.hash)).toEqual(whole);
+  expect(await look(1)).toEqual({
+    faults: ["segment 2: names another before it than was noted down: the log was made anew since"],
+    isUncompared: false,
+  });
+  await bed.audit.drop(two as SealedSegment);
+  expect(await look(2, two?.hash)).toEqual(whole);
+  expect(await look(1, one?.hash)).toEqual({ faults: [], isUncompared: true });
+  expect(await look(1)).toEqual({ faults: [], isUncompared: true });
+  await bed.audit.drop(three as SealedSegment);
+  expect(await look(3, three?.hash)).toEqual(whole);
+  expect(await look(3)).toMatchObject({
+    faults: ["segment 3: is not the one that was noted down: the log was made anew since"],
+  });
+  expect(await look(2, two?.hash)).toEqual({ faults: [], isUncompared: true });
+});
+
+test("a head that is not that of the log is told also where retention takes its segment away during the look", async () => {
+  const noted = { number: 1, hash: "0".repeat(64) };
+  const store = {
+    manifest: () => bed.audit.manifest(),
+    oldest: bed.audit.oldest.bind(bed.audit),
+    async segments(from: number, to: number) {
+      const segments = await bed.audit.segments(from, to);
+      const [oldest] = segments;
+      if (oldest) await bed.audit.drop(oldest);
+      return segments;
+    },
+  };
+  const { faults } = await verifyLog({ store, archives: bed.archives }, { ...always(), noted });
+  expect(faults).toEqual(["segment 1: is not the one that was noted down: the log was made anew since"]);
 });
 
 test("entries that are sealed and in Redis are found", async () => {
