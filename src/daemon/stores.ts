@@ -208,7 +208,7 @@ function openVaultWrites(
   const directory = privateRedisDirectory(dataDir);
   return new DurableWrites(store, {
     file: url === null ? new AppendOnlyFile({ store, directory, clock, log }) : undefined,
-    wait: url === null || cluster ? undefined : new AppendWait(redis),
+    wait: url === null || cluster ? undefined : new AppendWait(redis, clock),
     allowsLoss: vault.allowLossyRedis,
     clock,
   });

@@ -1,9 +1,11 @@
 import type { Redis } from "ioredis";
-import type { Millis } from "../../base/clock.js";
+import { type Clock, type Millis, systemClock } from "../../base/clock.js";
+import { within } from "../../base/deadline.js";
 import { RemudaError } from "../../base/errors.js";
 import { storeFault } from "../../base/store-fault.js";
 import { connectAlone, type RedisOptions } from "./connect.js";
 import { appendedKey } from "./keys.js";
+import { isSentinelUrl, sentinelPlaces } from "./sentinels.js";
 
 /** Redis that syncs once a second postpones that by 2 s at most where its disk is busy. */
 const waitLimitMs: Millis = 5_000;
@@ -16,7 +18,10 @@ const keptMs: Millis = 60_000;
  * key after what is to be waited for.
  */
 export class AppendWait {
-  constructor(private readonly options: RedisOptions) {}
+  constructor(
+    private readonly options: RedisOptions,
+    private readonly clock: Clock = systemClock,
+  ) {}
 
   /**
    * Whether the server has the command, as Redis has it since 8.0, and an append-only file. One that never
@@ -51,11 +56,22 @@ export class AppendWait {
     // What ends a connection is told to whoever waits for an answer on it.
     redis.on("error", () => {});
     try {
-      await redis.connect();
+      const limit = { what: "connecting to wait for Redis's file", limitMs: this.#connectLimitMs() };
+      await within(this.clock, limit, redis.connect());
       return await work(redis);
     } finally {
       redis.disconnect();
     }
+  }
+
+  /**
+   * While no sentinel answers ioredis tries them in turn without end. Each may take its time before one tells
+   * where Redis is.
+   */
+  #connectLimitMs(): Millis {
+    const { url, connectTimeoutMs, commandTimeoutMs } = this.options;
+    const sentinels = isSentinelUrl(url) ? sentinelPlaces(url).length : 0;
+    return (sentinels + 1) * (connectTimeoutMs + commandTimeoutMs);
   }
 }
 

@@ -31,6 +31,7 @@ const knownForMs: Millis = 60_000;
  */
 export class DurableWrites {
   #known: { readonly by: SyncedBy; readonly until: Millis } | undefined;
+  #looking: Promise<SyncedBy> | undefined;
   #running: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
 
@@ -84,13 +85,18 @@ export class DurableWrites {
     return this.#next;
   }
 
+  /** All who ask while Redis is being looked at share that look. */
   async #syncedBy(): Promise<SyncedBy> {
+    if (this.#known && this.options.clock.monotonic() < this.#known.until) return this.#known.by;
+    this.#looking ??= this.#lookAnew().finally(() => (this.#looking = undefined));
+    return await this.#looking;
+  }
+
+  async #lookAnew(): Promise<SyncedBy> {
     const now = this.options.clock.monotonic();
-    if (!this.#known || now >= this.#known.until) {
-      const by = this.options.file ? "file" : await this.#look();
-      this.#known = { by, until: now + knownForMs };
-    }
-    return this.#known.by;
+    const by = this.options.file ? "file" : await this.#look();
+    this.#known = { by, until: now + knownForMs };
+    return by;
   }
 
   async #look(): Promise<SyncedBy> {

@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
+import { within } from "../../../src/base/deadline.js";
 import { AppendWait } from "../../../src/store/redis/append-wait.js";
 import { newDirectory } from "../../support/killed-runs.js";
 import { startRedis } from "../../support/store/redis.js";
@@ -114,4 +116,13 @@ test("a server that is not there is told apart from one that cannot wait", async
   await expect(waitOf(url).isOffered()).rejects.toMatchObject({ code: "store_unavailable" });
   await expect(waitOf(url).sync()).rejects.toMatchObject({ code: "store_unavailable" });
   recording = undefined;
+});
+
+test("while no sentinel answers a wait ends all the same, as the store's trouble", async () => {
+  const url = "redis+sentinel://127.0.0.1:1,127.0.0.1:2/herd";
+  const wait = new AppendWait({ url, isCluster: false, connectTimeoutMs: 50, commandTimeoutMs: 50 });
+  const limit = { what: "the wait", limitMs: 10_000 };
+  const away = { code: "store_unavailable" };
+  await expect(within(systemClock, limit, wait.isOffered())).rejects.toMatchObject(away);
+  await expect(within(systemClock, limit, wait.sync())).rejects.toMatchObject(away);
 });

@@ -104,3 +104,19 @@ test("one that syncs each write is written to; its settings are read anew after 
   expect(await writes.write(async () => "written")).toBe("written");
   expect(writes.knownSafety()).toBe("durable");
 });
+
+test("who asks while Redis is being looked at shares the look, however long that takes", async () => {
+  let looks = 0;
+  const isOffered = (): Promise<boolean> => new Promise(() => void (looks += 1));
+  const wait = { isOffered, sync: async () => {} };
+  const writes = writesOf(new DrivenClock(), { wait });
+  await set("appendonly", "yes");
+  for (let probe = 0; probe < 5; probe += 1) expect(writes.knownSafety()).toBeUndefined();
+  // It is answered after what the probes have asked.
+  await set("appendfsync", "everysec");
+  await yieldTurn();
+  expect(writes.knownSafety()).toBeUndefined();
+  await set("appendfsync", "everysec");
+  await yieldTurn();
+  expect(looks).toBe(1);
+});
