@@ -16,6 +16,10 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
   const back = (): Promise<void> => age(bed().redis, "remuda:*", -hourMs);
   const reap = async (pool: PoolBed): Promise<number> =>
     (await bed().poolStore.reap(pool.partition)).launch.length;
+  const nowOf = async (): Promise<number> => {
+    const [seconds, microseconds] = await bed().redis.time();
+    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  };
   /** So much time after the next tick there is another one. */
   const reapAfter = async (pool: PoolBed, ms: number): Promise<number> => {
     await back();
@@ -95,8 +99,50 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
   test("keeps no browser in service that was launched before its profile was saved", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await reapAfter(pool, 1000);
-    const [seconds] = await bed().redis.time();
-    await pool.refresh(Number(seconds) * 1000);
+    await pool.refresh(await nowOf());
+    expect(await pool.counts()).toMatchObject({ idle: 0 });
+  });
+
+  test("flushes once for a save that lies ahead, and keeps what has been launched since", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    let savedAt = (await nowOf()) + hourMs;
+    const refreshAfter = async (ms: number): Promise<void> => {
+      await age(bed().redis, "remuda:*", ms);
+      savedAt -= ms;
+      await reap(pool);
+      await pool.refresh(savedAt);
+    };
+    await pool.refresh(savedAt);
+    expect(await pool.counts()).toMatchObject({ idle: 0 });
+    await pool.clear();
+    await pool.launch(1);
+    // The clock goes back once more, and catches up at last.
+    for (const ms of [5, 30_000, -hourMs, 30_000, 3 * hourMs]) {
+      await refreshAfter(ms);
+      expect(await pool.counts(), `after ${ms} ms`).toMatchObject({ idle: 1 });
+    }
+    await pool.refresh(await nowOf());
+    expect(await pool.counts()).toMatchObject({ idle: 0 });
+  });
+
+  test("flushes nothing anew for a save that was met before", async () => {
+    const pool = await PoolBed.create(bed(), { size: 1 });
+    const savedAt = await nowOf();
+    await pool.launch(1);
+    await pool.age(5);
+    await pool.refresh(savedAt - 5);
+    await pool.refresh(savedAt - 5);
+    await back();
+    await reap(pool);
+    await pool.refresh(savedAt - 5 + hourMs);
+    expect(await pool.counts()).toMatchObject({ idle: 1 });
+  });
+
+  test("flushes what was claimed before such a save, and lies ahead itself still", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const savedAt = (await nowOf()) + 1;
+    await back();
+    await pool.refresh(savedAt + hourMs);
     expect(await pool.counts()).toMatchObject({ idle: 0 });
   });
 
@@ -113,8 +159,7 @@ onBoth("a clock that goes back by an hour", ({ bed }) => {
 
   test("keeps no browser in service for longer than it was to serve, as if it were new now", async () => {
     const pool = await PoolBed.create(bed(), { size: 1 });
-    const [seconds] = await bed().redis.time();
-    await pool.launch(1, { recycleAt: Number(seconds) * 1000 + 60_000 });
+    await pool.launch(1, { recycleAt: (await nowOf()) + 60_000 });
     const recycle = (): Promise<number> =>
       bed().poolStore.recycle(pool.partition, { maxLeases: null, request: request() });
     await reapAfter(pool, 30_000);

@@ -33,7 +33,10 @@ local function deadline(text)
 end
 local how = {
   pool = function(key)
-    for _, name in ipairs({ "tokensAt", "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo", "serverCheckedAt" }) do
+    local instants = {
+      "tokensAt", "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo", "aheadSave", "aheadSeenAt", "serverCheckedAt",
+    }
+    for _, name in ipairs(instants) do
       local at = redis.call("HGET", key, name)
       if at and tonumber(at) > 0 then redis.call("HSET", key, name, earlier(at)) end
     end

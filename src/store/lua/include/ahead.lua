@@ -32,8 +32,17 @@ local function boundNodes(nodes, names, mostMs)
   return isBound
 end
 
+-- A save that was met before the clock went back is not met anew (pool/refresh).
+local function boundRefresh()
+  local refreshedTo, seenAt = unpack(poolFields("refreshedTo", "aheadSeenAt"))
+  if (tonumber(refreshedTo) or 0) <= now then return end
+  if seenAt ~= refreshedTo then redis.call("HSET", K.pool, "aheadSave", refreshedTo) end
+  redis.call("HSET", K.pool, "refreshedTo", now, "aheadSeenAt", now)
+end
+
 local function boundPool(closed, backoffMs, silentMs)
-  local names = { "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo" }
+  boundRefresh()
+  local names = { "backoffUntil", "earlyDeathAt", "refreshedFrom" }
   local instants = poolFields(unpack(names))
   for place, name in ipairs(names) do
     local latest = name == "backoffUntil" and now + backoffMs or now

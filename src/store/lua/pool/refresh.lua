@@ -5,8 +5,9 @@
 --       answer
 -- ARGV  before from isClean atOnce eventsKept
 -- REPLY refreshed (JSON {from?, isClean}: where to go on, absent at the end), missing
--- `before` is an instant of ours, at which the pool's profile was saved. `from` is the score in line of the
--- last that the piece before has looked at, empty for the first; `isClean` is that piece's own.
+-- `before` is the instant at which the pool's profile was saved, by Redis's clock as it was then. `from` is
+-- the score in line of the last that the piece before has looked at, empty for the first; `isClean` is that
+-- piece's own.
 --- @include endings
 
 local lookedAtOnce = 200
@@ -16,7 +17,18 @@ if first then return first end
 
 local state, refreshedFrom, refreshedTo = unpack(poolFields("state", "refreshedFrom", "refreshedTo"))
 if state ~= "open" then return plain("missing") end
-local before = tonumber(A.before)
+local savedAt = tonumber(A.before)
+
+-- A save from before Redis's clock went back lies ahead: it counts as made when it was first met here, also
+-- once the clock has caught up.
+local function savedBy()
+  local save, seenAt = unpack(poolFields("aheadSave", "aheadSeenAt"))
+  if tonumber(save) == savedAt and tonumber(seenAt) <= now then return tonumber(seenAt) end
+  if savedAt <= now then return savedAt end
+  redis.call("HSET", K.pool, "aheadSave", A.before, "aheadSeenAt", now)
+  return now
+end
+local before = savedBy()
 local isDone = before <= (tonumber(refreshedTo) or 0)
 -- Where the pool came to follow a profile only after that, nothing of it was updated since. And the same save
 -- is asked for again and again until all browsers that are older are gone.
@@ -24,19 +36,24 @@ if isDone or before <= (tonumber(refreshedFrom) or 0) then
   return plain("refreshed", cjson.encode({ isClean = true }))
 end
 
-local function claimedAt(text) return text and tonumber(text:match('"createdAt":(%d+)')) or now end
+local function isOlder(text)
+  local claimedAt = text and tonumber(text:match('"createdAt":(%d+)')) or now
+  -- One that lies ahead itself is of the clock that the save is of.
+  return claimedAt < (claimedAt > now and savedAt or before)
+end
 local function isAnyOlder(key)
   if redis.call("ZCARD", key) > lookedAtOnce then return true end
   local ids = redis.call("ZRANGE", key, 0, -1)
   if #ids == 0 then return false end
   for _, text in ipairs(redis.call("HMGET", K.browsers, unpack(ids))) do
-    if claimedAt(text) < before then return true end
+    if isOlder(text) then return true end
   end
   return false
 end
 -- Leased browsers go by their age.
 local function isOneInUse()
   return redis.call("ZCOUNT", K.leased, "-inf", "(" .. before) > 0
+    or redis.call("ZCOUNT", K.leased, "(" .. now, "(" .. savedAt) > 0
     or isAnyOlder(K.launching)
     or isAnyOlder(K.resetting)
 end
@@ -52,7 +69,7 @@ local texts = #ids > 0 and redis.call("HMGET", K.browsers, unpack(ids)) or {}
 local retired, looked = 0, 0
 while looked < #ids and retired < tonumber(A.atOnce) do
   looked = looked + 1
-  if claimedAt(texts[looked]) < before then
+  if isOlder(texts[looked]) then
     retire(cjson.decode(texts[looked]), "flushed")
     retired = retired + 1
   end
@@ -63,7 +80,7 @@ local isEnd = looked == #ids and #ids < lookedAtOnce
 local isWhole = A.from == "" and isEnd
 local isClean = (A.from == "" or A.isClean == "1") and retired == 0 and not isOneInUse()
 if isEnd and (isClean or isWhole and not isOneInUse()) then
-  redis.call("HSET", K.pool, "refreshedTo", A.before)
+  redis.call("HSET", K.pool, "refreshedTo", before)
 end
 local from = not isEnd and string.format("%.0f", scores[looked]) or nil
 local answer = cjson.encode({ from = from, isClean = isClean })

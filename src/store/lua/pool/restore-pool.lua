@@ -7,8 +7,9 @@
 
 -- What tells of the moment, of nodes as they were then, and of the Redis that there was.
 local passing = {
-  "closed", "failing", "hold", "obstacle", "asked", "lastError", "refreshedTo", "boundFrom", "boundTo",
-  "discards", "replicationId", "run", "serverCheckedAt", "epochSequence", "indexing", "reapedWaiters",
+  "closed", "failing", "hold", "obstacle", "asked", "lastError", "refreshedTo", "aheadSave", "aheadSeenAt",
+  "boundFrom", "boundTo", "discards", "replicationId", "run", "serverCheckedAt", "epochSequence",
+  "indexing", "reapedWaiters",
 }
 
 local given = cjson.decode(A.fields)
