@@ -8,17 +8,16 @@ const readOr = (reading: Promise<string>): Promise<string> => reading.catch(() =
 
 /**
  * The process that a pid file names, if it still is the Redis of that directory: its working directory says
- * so.
+ * so. Its name says nothing, since `redis.executable` may be a Valkey or a script that starts one.
  */
 async function findLeftover(place: PrivateRedisPaths): Promise<number | undefined> {
   const pid = Number.parseInt(await readOr(readFile(place.pidFile, "utf8")), 10);
   if (!(pid > 1)) return undefined;
-  const [name, directory, own] = await Promise.all([
-    readOr(readFile(`/proc/${pid}/comm`, "utf8")),
+  const [directory, own] = await Promise.all([
     readOr(readlink(`/proc/${pid}/cwd`)),
     readOr(realpath(place.directory)),
   ]);
-  return name.startsWith("redis") && directory !== gone && directory === own ? pid : undefined;
+  return directory !== gone && directory === own ? pid : undefined;
 }
 
 async function awaitGone(place: PrivateRedisPaths, clock: Clock, limitMs: Millis): Promise<boolean> {

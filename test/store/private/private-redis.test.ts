@@ -1,11 +1,11 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, execFileSync, fork } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import {
   type PrivateRedis,
@@ -13,7 +13,7 @@ import {
   startPrivateRedis,
 } from "../../../src/store/private/private-redis.js";
 import { compiled } from "../../support/compiled.js";
-import { isLiving } from "../../support/living.js";
+import { isLiving, signalLiving } from "../../support/living.js";
 import { redisProgram } from "../../support/store/redis-server.js";
 
 let root: string;
@@ -141,10 +141,16 @@ test("an executable that is absent is named", async () => {
   await expect(start({ executable: "no-such-redis" })).rejects.toThrow("no-such-redis");
 });
 
-async function forkHolder(dataDir: string): Promise<{ holder: ChildProcess; pid: number }> {
+const pathOf = (program: string): string =>
+  execFileSync("sh", ["-c", 'command -v "$1"', "sh", program], { encoding: "utf8" }).trim();
+
+async function forkHolder(
+  dataDir: string,
+  executable = redisProgram,
+): Promise<{ holder: ChildProcess; pid: number }> {
   const holder = fork(
     join(import.meta.dirname, "../../support/store/redis-holder.mjs"),
-    [compiled, dataDir],
+    [compiled, dataDir, executable],
     { stdio: ["ignore", "ignore", "inherit", "ipc"] },
   );
   const [pid] = (await once(holder, "message")) as [number];
@@ -157,12 +163,18 @@ test("a killed daemon's Redis ends by itself", async () => {
   await expect.poll(() => isLiving(pid)).toBe(false);
 });
 
-test("a killed daemon's Redis that hangs is ended by the next start, and its data is there", async () => {
-  const { holder, pid } = await forkHolder(join(root, "data"));
-  process.kill(pid, "SIGSTOP");
-  holder.kill("SIGKILL");
-  await once(holder, "exit");
-  const redis = await start({ stopLimitMs });
-  expect(redis.pid).not.toBe(pid);
-  expect(await withClient(redis, (client) => client.get("horse"))).toBe("bay");
-});
+test.each(["redis-server", "valkey-server"])(
+  "a killed daemon's %s that hangs is ended by the next start, and its data is there",
+  async (name) => {
+    const executable = join(root, name);
+    await symlink(pathOf(redisProgram), executable);
+    const { holder, pid } = await forkHolder(join(root, "data"), executable);
+    onTestFinished(() => signalLiving(pid, "SIGKILL"));
+    process.kill(pid, "SIGSTOP");
+    holder.kill("SIGKILL");
+    await once(holder, "exit");
+    const redis = await start({ stopLimitMs });
+    expect(isLiving(pid)).toBe(false);
+    expect(await withClient(redis, (client) => client.get("horse"))).toBe("bay");
+  },
+);

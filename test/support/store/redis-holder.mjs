@@ -1,13 +1,13 @@
 // A process that holds a private Redis and is there to be killed: `redis-holder.mjs <compiled sources> <data
-// directory>`.
+// directory> <redis-server>`.
 import { join } from "node:path";
-const [compiled, dataDir] = process.argv.slice(2);
+const [compiled, dataDir, executable] = process.argv.slice(2);
 const { startPrivateRedis } = await import(join(compiled, "src/store/private/private-redis.js"));
 const { systemClock } = await import(join(compiled, "src/base/clock.js"));
 const { Redis } = await import(join(compiled, "node_modules/ioredis/built/index.js"));
 const redis = await startPrivateRedis({
   dataDir,
-  executable: "redis-server",
+  executable,
   startLimitMs: 10_000,
   stopLimitMs: 5000,
   environment: { PATH: "/usr/bin:/bin" },
