@@ -56,7 +56,7 @@ async function makeTar(host: BrowserHost, path: string): Promise<void> {
   ).stopAndKeep(10_000);
   try {
     await fill(keptWorkspace);
-    await pipeline(packProfile(keptWorkspace), createWriteStream(path));
+    await pipeline(packProfile(keptWorkspace, limits), createWriteStream(path));
   } finally {
     await keptWorkspace.discard();
   }

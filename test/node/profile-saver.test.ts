@@ -75,8 +75,9 @@ async function write(
     },
   }: Session,
   content: string,
+  file = "Local State",
 ): Promise<void> {
-  const path = join(directories.profile, "Local State");
+  const path = join(directories.profile, file);
   await writeFile(path, content);
   if (isolation.uid !== null) await chown(path, isolation.uid, isolation.uid);
 }
@@ -98,6 +99,7 @@ async function remove({ id, lease }: Session): Promise<() => Promise<void>> {
   if (!record) throw new Error("no record");
   return () => node.slots.retire({ kind: "retire", node: nodeA, browser: id, claim: claimOf(record) });
 }
+const end = async (one: Session): Promise<void> => await (await remove(one))();
 const stateOf = async (id: BrowserId): Promise<string> =>
   (await node.bed.poolStore.findBrowser(id))?.browser.state ?? "gone";
 
@@ -106,9 +108,7 @@ test("the end of a session that was to save makes its state the profile's, says 
   const saving = await session(profile);
   const { root } = saving.slot.chromium.directories;
   await write(saving, "what was done");
-  await (
-    await remove(saving)
-  )();
+  await end(saving);
   expect(await kept(profile)).toContain("what was done");
   expect([node.saves, await stateOf(saving.id), existsSync(root)]).toEqual([
     { outcomes: ["saved"], told: [profile] },
@@ -121,23 +121,17 @@ test("the next one starts from it", async () => {
   const profile = await node.assets.addProfile();
   const first = await session(profile);
   await write(first, "what was done");
-  await (
-    await remove(first)
-  )();
+  await end(first);
   const next = await session(profile);
   expect(next.slot.profile).toEqual({ id: profile, isSaved: true });
-  await (
-    await remove(next)
-  )();
+  await end(next);
   expect(await kept(profile)).toContain("what was done");
 });
 
 test("one without save_changes, and one that crashed, save nothing", async () => {
   const profile = await node.assets.addProfile();
   const reading = await session(profile, { profile: { id: profile } });
-  await (
-    await remove(reading)
-  )();
+  await end(reading);
   const crashing = await session(profile);
   signal(crashing.slot.chromium.pid, "SIGKILL");
   await until("its end", async () => (await stateOf(crashing.id)) === "gone");
@@ -179,9 +173,7 @@ test("a profile deleted meanwhile is not brought back", async () => {
   const profile = await node.assets.addProfile();
   const saving = await session(profile);
   await node.assets.profiles.remove(profile);
-  await (
-    await remove(saving)
-  )();
+  await end(saving);
   expect([node.saves, await node.assets.profiles.find(profile)]).toEqual([
     { outcomes: ["missing"], told: [] },
     undefined,
@@ -192,16 +184,12 @@ test("a save that fails leaves the profile as it was, and nothing of the browser
   const profile = await node.assets.addProfile();
   const first = await session(profile);
   await write(first, "the first state");
-  await (
-    await remove(first)
-  )();
+  await end(first);
   const second = await session(profile);
   const { root } = second.slot.chromium.directories;
   await write(second, "the second state");
   node.broken.add("save");
-  await (
-    await remove(second)
-  )();
+  await end(second);
   expect(await kept(profile)).toContain("the first state");
   expect([node.saves.outcomes, await stateOf(second.id), existsSync(root)]).toEqual([
     ["saved", "failed"],
@@ -210,15 +198,31 @@ test("a save that fails leaves the profile as it was, and nothing of the browser
   ]);
 });
 
+test("a state with more files than a profile may have is not saved, and the next one starts from the last", async () => {
+  await node.close();
+  await open({ profileFiles: 20 });
+  const profile = await node.assets.addProfile();
+  const first = await session(profile);
+  await write(first, "the first state");
+  await end(first);
+  const filling = await session(profile);
+  await write(filling, "the second state");
+  for (let file = 0; file < 20; file += 1) await write(filling, "stored by a page", `Default-${file}`);
+  await end(filling);
+  expect(node.saves.outcomes).toEqual(["saved", "failed"]);
+  const next = await session(profile);
+  expect(next.slot.profile).toEqual({ id: profile, isSaved: true });
+  await end(next);
+  expect(await kept(profile)).toContain("the first state");
+});
+
 test("a Chromium that does not come to its own end is not saved", async () => {
   await node.close();
   await open({ saveLimitMs: 1000 });
   const profile = await node.assets.addProfile();
   await node.fake.turn({ ignore: ["Browser.close"] });
   const saving = await session(profile);
-  await (
-    await remove(saving)
-  )();
+  await end(saving);
   expect([node.saves.outcomes, await kept(profile), await stateOf(saving.id)]).toEqual([
     ["broken"],
     undefined,
@@ -270,7 +274,7 @@ test("two that save one profile at once leave one whole state", async () => {
   const [one, other] = await Promise.all([session(profile), session(profile)]);
   await Promise.all([write(one, "1".repeat(100_000)), write(other, "2".repeat(100_000))]);
   const ends = await Promise.all([remove(one), remove(other)]);
-  await Promise.all(ends.map((end) => end()));
+  await Promise.all(ends.map((finish) => finish()));
   const state = (await kept(profile)) ?? "";
   expect(["1", "2"].filter((digit) => state.includes(digit.repeat(100_000)))).toHaveLength(1);
   expect(node.saves.outcomes).toEqual(["saved", "saved"]);

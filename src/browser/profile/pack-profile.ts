@@ -4,23 +4,26 @@ import { basename, join } from "node:path";
 import { Readable } from "node:stream";
 import { pack, type Pack } from "tar-stream";
 import type { KeptWorkspace } from "../chromium.js";
-import { isState, isStateFile } from "./profile-state.js";
+import { isState, isStateFile, mostParts } from "./profile-state.js";
 
-/** Chromium's directories are less deep, and paths of this depth are still far from too long. */
-const mostDepth = 24;
 const chunkBytes = 2 ** 20;
 
+interface PackLimits {
+  readonly maxFiles: number;
+}
 type Packed = Pick<KeptWorkspace, "directories" | "uid">;
 
 /**
  * Packs the state in the user-data directory of an ended browser as a tar. The browser may have put anything
  * there: only regular files of its own uid that have no other name are taken, and no link is followed.
- * Directories appear only in the names of files. The stream fails where a file cannot be read.
+ * Directories appear only in the names of files. The stream fails where a file cannot be read, or where
+ * there are more than `unpackProfile` takes: a profile that no browser could start from is not saved.
  */
-export function packProfile({ directories, uid }: Packed): Readable {
+export function packProfile({ directories, uid }: Packed, { maxFiles }: PackLimits): Readable {
   const tar = pack();
   const owner = uid ?? process.getuid?.() ?? 0;
-  packDirectory(tar, { path: directories.profile, name: "", depth: 0, owner }).then(
+  const count = fileCounter(maxFiles);
+  packDirectory(tar, { path: directories.profile, name: "", depth: 0, owner, count }).then(
     () => tar.finalize(),
     (error: unknown) => tar.destroy(asError(error)),
   );
@@ -31,32 +34,44 @@ export function packProfile({ directories, uid }: Packed): Readable {
 const asError = (error: unknown): Error =>
   error instanceof Error ? error : new Error("the profile could not be packed", { cause: error });
 
+/** Its calls throw from the first file on that is one too many. */
+function fileCounter(maxFiles: number): () => void {
+  let files = 0;
+  return () => {
+    files += 1;
+    if (files > maxFiles) throw new Error(`the profile has more than ${maxFiles} files`);
+  };
+}
+
 interface Found {
   readonly path: string;
   /** The path within the profile. */
   readonly name: string;
   readonly depth: number;
   readonly owner: number;
+  /** Called for each file that is packed. */
+  readonly count: () => void;
 }
 
-async function packDirectory(tar: Pack, { path, name, depth, owner }: Found): Promise<void> {
+async function packDirectory(tar: Pack, { path, name, depth, ...all }: Found): Promise<void> {
   const found = await lstat(path);
-  if (!found.isDirectory() || found.uid !== owner || depth > mostDepth) return;
+  if (!found.isDirectory() || found.uid !== all.owner || depth >= mostParts) return;
   const entries = await readdir(path, { withFileTypes: true });
   for (const entry of entries.filter((each) => isState(each.name))) {
-    const inner = { path: join(path, entry.name), name: `${name}${entry.name}`, depth: depth + 1, owner };
+    const inner = { path: join(path, entry.name), name: `${name}${entry.name}`, depth: depth + 1, ...all };
     if (entry.isDirectory()) await packDirectory(tar, { ...inner, name: `${inner.name}/` });
     if (entry.isFile()) await packFile(tar, inner);
   }
 }
 
-async function packFile(tar: Pack, { path, name, owner }: Found): Promise<void> {
+async function packFile(tar: Pack, { path, name, owner, count }: Found): Promise<void> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = await file.stat();
     const isTheirs = found.isFile() && found.uid === owner && found.nlink === 1;
-    if (isTheirs && isStateFile(basename(name), found.size))
-      await copyInto(tar, { file, name, size: found.size });
+    if (!isTheirs || !isStateFile(basename(name), found.size)) return;
+    count();
+    await copyInto(tar, { file, name, size: found.size });
   } finally {
     await file.close();
   }

@@ -1,4 +1,10 @@
 /**
+ * How many parts the name of a file may have. Chromium's have fewer, and paths of so many are still far from
+ * too long.
+ */
+export const mostParts = 24;
+
+/**
  * Parts of a user-data directory that are not state: nothing that a page, an extension or a person would miss
  * (names seen in Chromium 156). Service Worker/ScriptCache and CacheStorage are caches by name only: a site
  * that works offline works from them.

@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import { extract, type Extract, type Header } from "tar-stream";
 import type { StartDirectories } from "../chromium.js";
 import { emptyDirectory } from "../directories.js";
-import { isState, isStateFile } from "./profile-state.js";
+import { isState, isStateFile, mostParts } from "./profile-state.js";
 
 /** The most that a profile may hold: bytes of all its files together, and files. */
 interface ProfileLimits {
@@ -147,7 +147,6 @@ async function copy(entry: TarEntry, file: number): Promise<void> {
   }
 }
 
-const mostDepth = 24;
 const mostNameBytes = 255;
 
 /** Splits a name within the profile into its parts. */
@@ -159,7 +158,7 @@ function partsOf(name: string): readonly string[] {
     part !== ".." &&
     !part.includes("\0") &&
     Buffer.byteLength(part) <= mostNameBytes;
-  if (!parts.every(isPlain) || parts.length > mostDepth)
+  if (!parts.every(isPlain) || parts.length > mostParts)
     throw new ProfileRejected("holds a name that leads elsewhere or is too long");
   return parts;
 }

@@ -59,7 +59,7 @@ export const profilesSection = Type.Object({
   max_bytes: bytes("a profile may have, unpacked; one that has more is not saved", [2 ** 20, 2 ** 40])(
     2 * 2 ** 30,
   ),
-  max_files: count("files of one profile", "files", [1, 10_000_000])(100_000),
+  max_files: count("files of one profile; one that has more is not saved", "files", [1, 10_000_000])(100_000),
   save_limit_seconds: seconds("a save takes at most, Chromium's own end included", [1, 100])(60),
   save_wait_seconds: seconds("the end of a session waits for its save at most", [0, 55])(30),
 });

@@ -65,7 +65,7 @@ export function openBrowserAssets(shared: DaemonParts, host: BrowserHost): Asset
   });
   const profileSaver = new ProfileSaver({
     profiles,
-    pack: packProfile,
+    pack: (keptWorkspace) => packProfile(keptWorkspace, config.profiles),
     saved: (profile) => makeRefresh({ ...stores, ...stores.projects.of(projectOf(profile)) })(profile),
     meter: metrics.node,
     clock,

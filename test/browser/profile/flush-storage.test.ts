@@ -18,6 +18,7 @@ import { type LoginSite, openLoginSite } from "../../support/browser/sites/login
 
 let host: BrowserHost;
 let site: LoginSite;
+const limits = { maxBytes: 2 ** 30, maxFiles: 10_000 };
 const started: Chromium[] = [];
 beforeAll(async () => {
   [host, site] = await Promise.all([openTestHost(), openLoginSite()]);
@@ -67,10 +68,10 @@ test.each(engines)(
     for (let probes = 0; probes < 20; probes += 1) await first.probe(60_000).catch(() => first.exited);
     for (const writer of writers) if (await isLiving(writer)) process.kill(writer, "SIGCONT");
     const keptWorkspace = await leaving;
-    const tar = await buffer(packProfile(keptWorkspace));
+    const tar = await buffer(packProfile(keptWorkspace, limits));
     await keptWorkspace.discard();
     const fillWorkspace: FillWorkspace = async (room) => {
-      await unpackProfile(Readable.from([tar]), room, { maxBytes: 2 ** 30, maxFiles: 10_000 });
+      await unpackProfile(Readable.from([tar]), room, limits);
       return [];
     };
     const second = await start(launchSpec({ ...given, fillWorkspace }));

@@ -62,7 +62,7 @@ test("only plain files of the browser's own are packed: no link, no file that is
   if (uid !== null) writeFileSync(join(profile, "Default/ours"), "the daemon's");
   put(join(profile, "Default/Web Data-journal"), "");
   put(join(profile, "Default/History-journal"), "hot");
-  expect((await namesIn(await buffer(packProfile(room)))).toSorted()).toEqual([
+  expect((await namesIn(await buffer(packProfile(room, limits)))).toSorted()).toEqual([
     "Default/Cookies",
     "Default/History-journal",
   ]);
@@ -74,7 +74,7 @@ test("what was packed is unpacked byte for byte, for the uid alone", async () =>
   put(join(room.directories.profile, "Default/File System/large"), large);
   put(join(room.directories.profile, `Default/${"n".repeat(200)}/${"ü".repeat(100)}`), "deep");
   put(join(room.directories.profile, "empty"), "");
-  const tar = await buffer(packProfile(room));
+  const tar = await buffer(packProfile(room, limits));
   const before = found();
   await newRoom();
   put(join(room.directories.profile, "old"));
@@ -88,9 +88,30 @@ test("what was packed is unpacked byte for byte, for the uid alone", async () =>
   });
   expect(
     createHash("sha256")
-      .update(await buffer(packProfile(room)))
+      .update(await buffer(packProfile(room, limits)))
       .digest("hex"),
   ).toBe(createHash("sha256").update(tar).digest("hex"));
+});
+
+test("what has as many files as a profile may have is packed, and what has more is not", async () => {
+  await newRoom();
+  for (const name of ["one", "two", "three"]) put(join(room.directories.profile, "Default", name));
+  const tar = await buffer(packProfile(room, { maxFiles: 3 }));
+  await unpackProfile(Readable.from([tar]), await newRoom(), { maxBytes: 100, maxFiles: 3 });
+  put(join(room.directories.profile, "Default/four"));
+  // What is no state is not counted.
+  put(join(room.directories.profile, "SingletonCookie"));
+  await expect(buffer(packProfile(room, { maxFiles: 3 }))).rejects.toThrow("more than 3 files");
+});
+
+test("what lies deeper than is unpacked is not packed either", async () => {
+  await newRoom();
+  const name = (parts: number): string => Array.from({ length: parts }, () => "d").join("/");
+  put(join(room.directories.profile, name(23), "deepest"));
+  put(join(room.directories.profile, name(24), "deeper"));
+  const tar = await buffer(packProfile(room, limits));
+  expect(await namesIn(tar)).toEqual([`${name(23)}/deepest`]);
+  await unpackProfile(Readable.from([tar]), await newRoom(), limits);
 });
 
 test.each([

@@ -67,7 +67,7 @@ async function livedIn(spec: FilledSpec): Promise<{ tar: Buffer; uid: number | n
   const { client, session } = await open(chromium, "/login");
   await client.evaluate(moveIn, session);
   const keptWorkspace = await leave(chromium);
-  return { tar: await buffer(packProfile(keptWorkspace)), uid: keptWorkspace.uid };
+  return { tar: await buffer(packProfile(keptWorkspace, limits)), uid: keptWorkspace.uid };
 }
 
 describe.each(engines)("%s", (_, given) => {
@@ -84,7 +84,7 @@ describe.each(engines)("%s", (_, given) => {
   test("a login for as long as the browser ran is in the packed profile too", async () => {
     const first = await start(launchSpec(given));
     await open(first, "/login-for-now");
-    const tar = await buffer(packProfile(await leave(first)));
+    const tar = await buffer(packProfile(await leave(first), limits));
     const second = await start(launchSpec({ ...given, fillWorkspace: from(tar) }));
     const { client, session } = await open(second, "/");
     expect(await client.evaluate("document.title", session)).toBe("welcome back");
@@ -99,7 +99,7 @@ describe.each(engines)("%s", (_, given) => {
         rm(join(keptWorkspace.directories.profile, "Default", name), { force: true }),
       ),
     );
-    const tar = await buffer(packProfile(keptWorkspace));
+    const tar = await buffer(packProfile(keptWorkspace, limits));
     const second = await start(launchSpec({ ...given, fillWorkspace: from(tar) }));
     const { client, session } = await open(second, "/");
     expect(await client.evaluate("document.title", session)).toBe("welcome back");
@@ -143,7 +143,7 @@ test("a site that works offline does so from the packed profile", async () => {
   const session = await client.attach();
   await client.open(`${own.origin}/`, session);
   await client.evaluate(moveIn, session);
-  const tar = await buffer(packProfile(await leave(first)));
+  const tar = await buffer(packProfile(await leave(first), limits));
   own.goOffline();
   const second = await start(launchSpec({ engine: "chromium", fillWorkspace: from(tar) }));
   const later = new PipeClient(second);

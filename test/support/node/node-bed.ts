@@ -88,11 +88,12 @@ interface Options extends Partial<
   /** Whether browsers too go by the clock that a test moves, as the inactivity of their leases does. */
   readonly isDriven?: boolean;
   readonly saveLimitMs?: number;
+  readonly profileFiles?: number;
 }
 
 export async function openNodeBed(
   project: string,
-  { isReal = false, isDriven = false, saveLimitMs = 30_000, before, ...limits }: Options = {},
+  { isReal = false, isDriven = false, saveLimitMs = 30_000, profileFiles, before, ...limits }: Options = {},
 ): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
@@ -113,10 +114,11 @@ export async function openNodeBed(
   const networkSync = new NetworkSync({ poolStore, reports, clock, log: silentLog });
   const reserved = makeReservedEndpoints([{ host: "127.0.0.1", port: host.canary.port }]);
   const assetsBed = await openAssetsBed(bed);
+  const profileLimits = { maxBytes: 2 ** 30, maxFiles: profileFiles ?? 10_000 };
   const saves: { outcomes: SaveOutcome[]; told: string[] } = { outcomes: [], told: [] };
   const profileSaver = new ProfileSaver({
     profiles: failing(assetsBed.archives, broken),
-    pack: packProfile,
+    pack: (keptWorkspace) => packProfile(keptWorkspace, profileLimits),
     saved: async (profile) => void saves.told.push(profile),
     clock: systemClock,
     log: silentLog,
@@ -132,7 +134,7 @@ export async function openNodeBed(
     ...assetsBed,
     log: silentLog,
     unpackExtension: unpack,
-    unpackProfile: (tar, room) => unpackProfile(tar, room, { maxBytes: 2 ** 30, maxFiles: 10_000 }),
+    unpackProfile: (tar, room) => unpackProfile(tar, room, profileLimits),
   });
   const projects = failing(bed.projects, broken);
   const slots = new Slots({
