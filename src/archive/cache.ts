@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { directoryMode } from "../base/files/durable.js";
 import type { Digest } from "../base/ids.js";
 import type { ArchiveCache } from "./archives.js";
-import { directoryMode } from "./durable-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 
 interface CacheOptions {

@@ -6,17 +6,10 @@ import { pipeline as piped, type Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Clock, Millis } from "../base/clock.js";
 import { RemudaError } from "../base/errors.js";
+import { makeDurableDirectory, syncDirectory, syncFile } from "../base/files/durable.js";
 import { findDigest, type Digest } from "../base/ids.js";
 import type { ArchiveEntry } from "./archives.js";
-import {
-  cannotLink,
-  isMissing,
-  makeDurableDirectory,
-  syncDirectory,
-  syncFile,
-  unlessMissing,
-  writeNewFile,
-} from "./durable-files.js";
+import { cannotLink, isMissing, unlessMissing, writeNewFile } from "./archive-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 import { verifyDigest } from "./verified.js";
 

@@ -21,7 +21,7 @@ import { findDigest, type Digest } from "../base/ids.js";
 import type { Secret } from "../base/crypto/secret.js";
 import type { ArchiveEntry } from "./archives.js";
 import { limitedRequests, takeShortAnswers } from "./aws-answers.js";
-import { writeNewFile } from "./durable-files.js";
+import { writeNewFile } from "./archive-files.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 import { verifyDigest, WrongDigest } from "./verified.js";
 

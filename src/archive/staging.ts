@@ -3,9 +3,10 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { directoryMode } from "../base/files/durable.js";
 import { findDigest, type Digest } from "../base/ids.js";
 import type { StagedArchive, Staging } from "./archives.js";
-import { directoryMode, writeNewFile } from "./durable-files.js";
+import { writeNewFile } from "./archive-files.js";
 import { limitBytes } from "./pipe-through.js";
 
 const emptied = async (directory: string): Promise<void> => {

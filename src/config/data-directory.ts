@@ -1,39 +1,60 @@
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf } from "../base/errno.js";
 import { findNodeId, newNodeId, type NodeId } from "../base/ids.js";
 import { rootPrefix } from "../base/crypto/key-text.js";
 import { Secret } from "../base/crypto/secret.js";
+import { makeDurableDirectory, syncDirectory } from "../base/files/durable.js";
 import type { Config } from "./config.js";
 
-const isExisting = (error: unknown): boolean => errnoOf(error) === "EEXIST";
+const unless =
+  (code: string) =>
+  (error: unknown): undefined => {
+    if (errnoOf(error) !== code) throw error;
+  };
 
 /**
  * Gives the text that the data directory keeps under `name`. The first use draws it and writes it with mode
- * 0600.
+ * 0600. It outlives a loss of power, as does what is encrypted under it.
  */
 async function keep(dataDir: string, name: string, draw: () => string): Promise<string> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await makeDurableDirectory(dataDir);
   const file = join(dataDir, name);
-  const drawn = `${file}.${randomBytes(6).toString("hex")}`;
-  try {
-    // The complete file is linked into its place, so that nobody reads half of it and the first of two starts
-    // wins.
-    await writeFile(drawn, `${draw()}\n`, { mode: 0o600 });
-    await link(drawn, file);
-  } catch (error) {
-    if (!isExisting(error)) throw error;
-  } finally {
-    await rm(drawn, { force: true });
-  }
+  if ((await readFile(file, "utf8").catch(unless("ENOENT"))) === undefined) await putFirst(file, draw());
+  // Another start may have put it there and not have synced the directory yet.
+  await syncDirectory(dataDir);
   return (await readFile(file, "utf8")).trim();
 }
 
-async function keepSecret(dataDir: string, name: string, prefix: string): Promise<Secret> {
+/**
+ * The complete file is linked into its place, so that nobody reads half of it and the first of two starts
+ * wins.
+ */
+async function putFirst(file: string, text: string): Promise<void> {
+  const drawn = `${file}.${randomBytes(6).toString("hex")}`;
+  try {
+    await writeFile(drawn, `${text}\n`, { mode: 0o600, flush: true });
+    await link(drawn, file).catch(unless("EEXIST"));
+  } finally {
+    await rm(drawn, { force: true });
+  }
+}
+
+interface KeptSecret {
+  readonly prefix?: string;
+  /** What an unusable file is replaced by, and what that costs. */
+  readonly remedy?: string;
+}
+
+async function keepSecret(
+  dataDir: string,
+  name: string,
+  { prefix = "", remedy = "delete it to have one drawn" }: KeptSecret = {},
+): Promise<Secret> {
   const text = await keep(dataDir, name, () => prefix + randomBytes(32).toString("base64url"));
   if (text.length < prefix.length + 16)
-    throw new Error(`${join(dataDir, name)} holds no usable secret; delete it to have one drawn`);
+    throw new Error(`${join(dataDir, name)} holds no usable secret; ${remedy}`);
   return new Secret(text);
 }
 
@@ -41,14 +62,18 @@ async function keepSecret(dataDir: string, name: string, prefix: string): Promis
 export const apiKeyFile = (config: Config): string => join(config.dataDir, "api-key");
 
 export const apiKey = async (config: Config): Promise<Secret> =>
-  config.apiKey ?? keepSecret(config.dataDir, "api-key", rootPrefix);
+  config.apiKey ?? keepSecret(config.dataDir, "api-key", { prefix: rootPrefix });
 
 export const clusterSecret = async (config: Config): Promise<Secret> =>
-  config.clusterSecret ?? keepSecret(config.dataDir, "cluster-secret", "");
+  config.clusterSecret ?? keepSecret(config.dataDir, "cluster-secret");
+
+const encryptionRemedy =
+  "bring back the one it held: where it is deleted another is drawn, and what Redis keeps under it " +
+  "(vaults, passwords of proxies) is lost";
 
 /** The key under which secrets in Redis are encrypted. */
 export const encryptionKey = async (config: Config): Promise<Secret> =>
-  config.encryptionKey ?? keepSecret(config.dataDir, "encryption-key", "");
+  config.encryptionKey ?? keepSecret(config.dataDir, "encryption-key", { remedy: encryptionRemedy });
 
 /** Names a data directory: daemons that use it one after the other share this, and no others do. */
 export const nodeOrigin = (config: Config): Promise<string> => keep(config.dataDir, "node-origin", newNodeId);

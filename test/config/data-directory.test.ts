@@ -1,7 +1,8 @@
-import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { existsSync, readFileSync, readlinkSync } from "node:fs";
+import { type FileHandle, mkdtemp, open, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { basename, dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type Config, openConfig } from "../../src/config/config.js";
 import { apiKey, apiKeyFile, clusterSecret, encryptionKey, nodeId } from "../../src/config/data-directory.js";
@@ -46,4 +47,39 @@ test("an emptied key file is reported, not used", async () => {
   await apiKey(config);
   await writeFile(apiKeyFile(config), "");
   await expect(apiKey(config)).rejects.toThrow("holds no usable secret");
+  await writeFile(join(config.dataDir, "encryption-key"), "");
+  await expect(encryptionKey(config)).rejects.toThrow(
+    /holds no usable secret; .*what Redis keeps under it .* is lost/,
+  );
 });
+
+test("a key outlives a loss of power from its first use on, like what is encrypted under it", async () => {
+  const synced = await watchSyncs((path) =>
+    path === config.dataDir
+      ? `its directory, ${existsSync(join(path, "encryption-key")) ? "with" : "without"} it`
+      : path === dirname(config.dataDir)
+        ? "the directory above"
+        : `${basename(path)}, ${readFileSync(path, "utf8").trim().length} characters`,
+  );
+  await encryptionKey(config);
+  expect(synced.filter((what) => what !== "its directory, without it")).toEqual([
+    "the directory above",
+    expect.stringMatching(/^encryption-key\.[0-9a-f]+, 43 characters$/),
+    "its directory, with it",
+  ]);
+});
+
+/** Tells by `describe` each path that is synced, as it then is. The order is that of the syncs. */
+async function watchSyncs(describe: (path: string) => string): Promise<readonly string[]> {
+  const synced: string[] = [];
+  const handle = await open(tmpdir());
+  const handles = Object.getPrototypeOf(handle) as FileHandle;
+  await handle.close();
+  const sync = handles.sync;
+  const watch = vi.spyOn(handles, "sync").mockImplementation(function (this: FileHandle) {
+    synced.push(describe(readlinkSync(`/proc/self/fd/${this.fd}`)));
+    return sync.call(this);
+  });
+  onTestFinished(() => watch.mockRestore());
+  return synced;
+}

@@ -1,27 +1,9 @@
 import { createWriteStream, type WriteStream } from "node:fs";
-import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { rm } from "node:fs/promises";
 import { errnoOf } from "../base/errno.js";
 
-/** Only the daemon's own user may look. */
-export const directoryMode = 0o700;
+/** Only the daemon's own user may read it. */
 const fileMode = 0o600;
-
-async function syncing(path: string, flags: string): Promise<void> {
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(path, flags);
-    await handle.sync();
-  } finally {
-    await handle?.close();
-  }
-}
-
-/** A file's bytes outlive a loss of power. */
-export const syncFile = (path: string): Promise<void> => syncing(path, "r+");
-
-/** A directory's names outlive a loss of power. */
-export const syncDirectory = (path: string): Promise<void> => syncing(path, "r");
 
 /** Makes a file that `write` writes to its end. Where that fails, no file is left. */
 export async function writeNewFile(path: string, write: (file: WriteStream) => Promise<void>): Promise<void> {
@@ -35,17 +17,6 @@ export async function writeNewFile(path: string, write: (file: WriteStream) => P
     await closed;
     if (errnoOf(error) !== "EEXIST") await rm(path, { force: true });
     throw error;
-  }
-}
-
-/** Makes a directory and those above it; all of them are durable. */
-export async function makeDurableDirectory(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true, mode: directoryMode });
-  if (first === undefined) return;
-  const stop = dirname(first);
-  for (let at = path; ; at = dirname(at)) {
-    await syncDirectory(at);
-    if (at === stop || at === dirname(at)) return;
   }
 }
 
