@@ -1,7 +1,8 @@
 import { readWhole } from "../base/read-whole.js";
 import { once } from "node:events";
-import { type IncomingMessage, request } from "node:http";
+import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { isIP, type Socket } from "node:net";
+import { pipeline, Readable } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { errnoOf } from "../base/errno.js";
 import type { Clock } from "../base/clock.js";
@@ -11,6 +12,8 @@ import type { DeniedBy, TargetHost } from "./rules.js";
 import { hostHeaderOf, parseAuthority } from "./target.js";
 import type { OpenConnection } from "./connections.js";
 import { awaitHandshake } from "./dial.js";
+import { type Pace, pipeBytes } from "./join-sockets.js";
+import { throttle } from "./limits.js";
 import type { TunnelParts } from "./tunnel.js";
 
 /** Why `fetch` has no answer of the origin's. */
@@ -122,12 +125,14 @@ async function ask(
   asking.once("socket", () => socket.resume());
   // Whoever waits for the answer or its body reports an error; being cut after both is no failure.
   asking.on("error", () => {});
-  asking.end(asked.body);
+  send(asking, asked.body, parts.pace);
   const [answer] = (await once(asking, "response")) as [IncomingMessage];
   return {
     status: answer.statusCode ?? 0,
     headers: headersOf(answer),
-    body: await bodyOf(answer, settings.curlBodyBytes ?? defaultBodyBytes, (bytes) => asked.kept?.(bytes)),
+    body: await bodyOf(paced(answer, parts.pace), settings.curlBodyBytes ?? defaultBodyBytes, (bytes) =>
+      asked.kept?.(bytes),
+    ),
   };
 }
 
@@ -147,7 +152,23 @@ function headersOf(answer: IncomingMessage): Record<string, string[]> {
   return Object.fromEntries(entries.map(([name, values = []]) => [name, values]));
 }
 
-async function bodyOf(answer: IncomingMessage, most: number, kept: (bytes: number) => void): Promise<Buffer> {
+/** Sends the body, if there is one, at the pace of the browser. */
+function send(asking: ClientRequest, body: string | undefined, pace: Pace): void {
+  if (body === undefined || !pace.bucket) return void asking.end(body);
+  pipeBytes(Readable.from(piecesOf(Buffer.from(body))), asking, pace);
+}
+
+const pieceBytes = 16 * 1024;
+function* piecesOf(body: Buffer): Generator<Buffer> {
+  for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes);
+}
+
+/** The answer at the pace of the browser. Where one of the two streams is destroyed, the other is too. */
+function paced(answer: IncomingMessage, { bucket, clock }: Pace): Readable {
+  return bucket ? pipeline(answer, throttle(bucket, clock), () => {}) : answer;
+}
+
+async function bodyOf(answer: Readable, most: number, kept: (bytes: number) => void): Promise<Buffer> {
   const body = await readWhole(answer, most, kept);
   if (!body) throw new CurlFailure("too_large", `The body has more than ${most} bytes`);
   return body;

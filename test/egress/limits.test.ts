@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
+import type { CurlAnswer } from "../../src/egress/parts.js";
 import { Bucket } from "../../src/egress/limits.js";
 import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { DrivenClock } from "../support/driven-clock.js";
@@ -45,13 +46,26 @@ describe("bandwidth", () => {
    */
   const leastMs = ((bytes - perSecond / 10 - 65_536) / perSecond) * 1000;
 
-  test.each(["tunnel", "plain"])("what a %s receives is held to the limit", async (kind) => {
+  const curl = (bed: EgressBed, port: number, body?: string): Promise<CurlAnswer> =>
+    bed.egress.fetch(
+      {
+        url: `http://127.0.0.1:${port}/`,
+        method: body === undefined ? "GET" : "POST",
+        headers: {},
+        timeoutMs: 10_000,
+        ...(body !== undefined && { body }),
+      },
+      new AbortController().signal,
+    );
+
+  test.each(["tunnel", "plain", "curl"])("what a %s receives is held to the limit", async (kind) => {
     const origin = await openOrigin((_, reply) => reply.end(Buffer.alloc(bytes)));
     closing.push(() => origin.close());
     const bed = await bedFor({ settings: { bytesPerSecond: perSecond } });
     const started = systemClock.monotonic();
     if (kind === "plain")
       expect((await ask(bed.port, `http://127.0.0.1:${origin.port}/`)).text).toHaveLength(bytes);
+    else if (kind === "curl") expect((await curl(bed, origin.port)).body).toHaveLength(bytes);
     else {
       const { socket } = await openTunnel(bed.port, `127.0.0.1:${origin.port}`);
       socket.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -60,7 +74,7 @@ describe("bandwidth", () => {
     expect(systemClock.monotonic() - started).toBeGreaterThan(leastMs);
   });
 
-  test("what is sent is held to it too", async () => {
+  test.each(["plain", "curl"])("what a %s sends is held to it too", async (kind) => {
     let received = 0;
     const origin = await openOrigin(
       (asked, reply) =>
@@ -69,9 +83,38 @@ describe("bandwidth", () => {
     closing.push(() => origin.close());
     const bed = await bedFor({ settings: { bytesPerSecond: perSecond } });
     const started = systemClock.monotonic();
-    await ask(bed.port, `http://127.0.0.1:${origin.port}/`, { method: "POST", body: "x".repeat(bytes) });
+    const body = "x".repeat(bytes);
+    if (kind === "curl") await curl(bed, origin.port, body);
+    else await ask(bed.port, `http://127.0.0.1:${origin.port}/`, { method: "POST", body });
     expect(received).toBe(bytes);
     expect(systemClock.monotonic() - started).toBeGreaterThan(leastMs);
+  });
+
+  test("a curl whose answer breaks off or is given up ends at once, however slow it is", async () => {
+    const origin = await openRawOrigin((socket) => {
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n");
+        socket.write(Buffer.alloc(2000), () => socket.destroy());
+      });
+    });
+    const silent = await openRawOrigin((socket) => void socket.resume());
+    closing.push(() => Promise.all([origin.close(), silent.close()]));
+    const bed = await bedFor({ settings: { bytesPerSecond: 1024 } });
+    const started = systemClock.monotonic();
+    await expect(curl(bed, origin.port)).rejects.toThrow("There was no whole answer: ECONNRESET");
+    const gone = new AbortController();
+    const asking = {
+      url: `http://127.0.0.1:${silent.port}/`,
+      method: "POST",
+      headers: {},
+      timeoutMs: 60_000,
+    };
+    const given = bed.egress.fetch({ ...asking, body: "x".repeat(bytes) }, gone.signal);
+    await until("it is asked", () => silent.accepted.length > 0);
+    gone.abort();
+    await expect(given).rejects.toThrow("The request was given up");
+    expect(systemClock.monotonic() - started).toBeLessThan(5000);
+    await until("nothing is open", () => bed.egress.usage().connections === 0);
   });
 
   test("the bucket fills with time, up to a tenth of a second's worth", async () => {
