@@ -18,6 +18,7 @@ import {
   unknownAnswer,
 } from "./answers.js";
 import { formHeaders } from "./headers.js";
+import type { FormAudit } from "./record-answers.js";
 
 export interface FormOptions {
   readonly host: string;
@@ -47,7 +48,10 @@ export interface FormDeps {
 const mostBodyBytes = 128 * 1024;
 
 /** The page of the form, and what every answer of its server carries; nothing listens yet. */
-export function makeFormApp({ host, publicUrl, ...options }: FormOptions, { log }: Pick<FormDeps, "log">) {
+export function makeFormApp(
+  { host, publicUrl, ...options }: FormOptions,
+  { log, trail }: Pick<FormDeps, "log"> & { readonly trail: Pick<FormAudit, "watch"> },
+) {
   const headers = formHeaders(publicUrl?.startsWith("https:") === true);
   const hosts = makeHostCheck({ host, urls: [publicUrl] });
   const app = Fastify({
@@ -63,6 +67,7 @@ export function makeFormApp({ host, publicUrl, ...options }: FormOptions, { log 
     // The hooks of such a request have not run: its URL could not be routed.
     frameworkErrors: (_error, _request, reply) => sendAnswer(reply.headers(headers), invalidAnswer),
   }).withTypeProvider<TypeBoxTypeProvider>();
+  trail.watch(app);
   app.addHook("onRequest", (request, reply, next) => {
     reply.headers(headers);
     if (!hasTwoHosts(request.raw) && hosts.admits(request.headers.host)) next();

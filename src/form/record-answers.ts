@@ -1,13 +1,15 @@
 import type { IncomingMessage } from "node:http";
-import type { FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type NewEntry, unheardStatus } from "../audit/entry.js";
-import type { Clock } from "../base/clock.js";
+import type { AuditRecorder } from "../audit/writer.js";
+import type { Clock, Millis } from "../base/clock.js";
 import { withoutKeys } from "../base/crypto/key-text.js";
+import { RemudaError } from "../base/errors.js";
 import { newRequestId } from "../base/ids.js";
 import type { FormEnd, OpenForm } from "../vault/collection-form.js";
-import type { FormApp, FormDeps } from "./app.js";
 
-interface RecordParts extends Pick<FormDeps, "audit"> {
+interface RecordParts {
+  readonly audit: AuditRecorder;
   readonly clock: Clock;
   readonly addressOf: (raw: IncomingMessage) => string;
 }
@@ -15,27 +17,43 @@ interface RecordParts extends Pick<FormDeps, "audit"> {
 /** Texts that callers choose are cut: entries stand in Redis. */
 const longest = { userAgent: 512, domain: 255 } as const;
 
+/** What nginx logs for a caller that has hung up. */
+const hungUp = 499;
+
+/** What is known of a question until its entry is made. */
+class Observed {
+  isRecorded = false;
+  /** Whether its answer has ended, or its sender has hung up. */
+  hasClosed = false;
+  /** Whether values are to be written, which are whether its sender waits for the answer or not. */
+  isChange = false;
+  /** What is on record of that already, or may be. */
+  intent: string | undefined = undefined;
+  /** The item's, once it was looked up. */
+  path: string | undefined = undefined;
+
+  constructor(readonly receivedAt: Millis) {}
+}
+
 /**
  * Leaves one entry in the audit log for each question of the page. It says nothing of the token, nor of what
  * was entered.
  */
 export class FormAudit {
-  readonly #receivedAt = new WeakMap<FastifyRequest, number>();
-  readonly #paths = new WeakMap<FastifyRequest, string>();
-  readonly #changing = new WeakSet<FastifyRequest>();
-  readonly #intents = new WeakMap<FastifyRequest, string>();
+  readonly #observed = new WeakMap<FastifyRequest, Observed>();
 
   constructor(private readonly parts: RecordParts) {}
 
-  watch(app: FormApp): void {
-    app.addHook("onRequest", (request, _reply, next) => {
-      this.#receivedAt.set(request, this.parts.clock.monotonic());
-      next();
-    });
-    app.addHook("onResponse", (request, { statusCode }, next) => {
-      const { url = "" } = request.routeOptions;
-      if (request.method === "POST" && url !== "" && !this.#changing.has(request))
-        this.parts.audit.record(this.#entryOf(request, statusCode));
+  /** To be told of each question before anything else is. */
+  watch(app: FastifyInstance): void {
+    app.addHook("onRequest", (request, { raw }, next) => {
+      const observed = new Observed(this.parts.clock.monotonic());
+      this.#observed.set(request, observed);
+      // Node.js 20 tells nothing else of an answer that ends after its caller has gone.
+      raw.once("close", () => {
+        observed.hasClosed = true;
+        this.#record(request, raw.headersSent ? raw.statusCode : hungUp);
+      });
       next();
     });
   }
@@ -44,20 +62,44 @@ export class FormAudit {
   note(request: FastifyRequest, opened: OpenForm | FormEnd): void {
     if (opened.kind !== "form") return;
     const { vault, key } = opened.item;
-    this.#paths.set(request, `/vaults/${vault}/items/${encodeURIComponent(key)}`);
+    this.#get(request).path = `/vaults/${vault}/items/${encodeURIComponent(key)}`;
   }
 
   /**
    * Puts on record that values are about to be written; to be told of what came of it before that is
-   * answered. Throws `audit_unavailable` where the log takes nothing more (docs/audit.md).
+   * answered. Throws `audit_unavailable` where the log takes nothing more (docs/audit.md), and `unavailable`
+   * where the sender has hung up, of whom nothing more could be recorded.
    */
   async begin(request: FastifyRequest): Promise<(status: number) => Promise<void>> {
     const { audit } = this.parts;
-    const intent = newRequestId();
-    this.#intents.set(request, intent);
-    await audit.begin(intent, this.#entryOf(request, unheardStatus));
-    this.#changing.add(request);
+    const observed = this.#get(request);
+    if (observed.isRecorded) throw new RemudaError("unavailable");
+    observed.isChange = true;
+    observed.intent = newRequestId();
+    try {
+      await audit.begin(observed.intent, this.#entryOf(request, unheardStatus));
+    } catch (error) {
+      observed.isChange = false;
+      // Whoever is still there is told of it, and is recorded then.
+      if (observed.hasClosed) this.#record(request, hungUp);
+      throw error;
+    }
     return (status) => audit.recordNow(this.#entryOf(request, status));
+  }
+
+  /** Values are recorded with what came of them, though their sender may have hung up before. */
+  #record(request: FastifyRequest, status: number): void {
+    const observed = this.#get(request);
+    const { url = "" } = request.routeOptions;
+    if (request.method !== "POST" || url === "" || observed.isRecorded || observed.isChange) return;
+    observed.isRecorded = true;
+    this.parts.audit.record(this.#entryOf(request, status));
+  }
+
+  #get(request: FastifyRequest): Observed {
+    const observed = this.#observed.get(request);
+    if (!observed) throw new Error("a question was asked that was not observed");
+    return observed;
   }
 
   #entryOf(request: FastifyRequest, status: number): NewEntry {
@@ -65,7 +107,7 @@ export class FormAudit {
     const { headers, raw } = request;
     const { url: route = "" } = request.routeOptions;
     const now = clock.monotonic();
-    const receivedAt = this.#receivedAt.get(request) ?? now;
+    const { receivedAt, path, intent } = this.#get(request);
     return {
       receivedAt,
       durationMs: now - receivedAt,
@@ -74,12 +116,12 @@ export class FormAudit {
       email: "",
       status,
       method: "POST",
-      path: this.#paths.get(request) ?? route,
+      path: path ?? route,
       route,
       domain: (headers.host ?? "").replace(/:\d*$/, "").slice(0, longest.domain),
       clientIp: addressOf(raw),
       userAgent: withoutKeys(headers["user-agent"] ?? "").slice(0, longest.userAgent),
-      intent: this.#intents.get(request),
+      intent,
     };
   }
 }

@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { Millis } from "../base/clock.js";
 import { Attempts } from "../base/net/attempts.js";
-import { makeClientAddress, subscriberOf } from "../base/net/client-address.js";
+import { subscriberOf } from "../base/net/client-address.js";
 import { limitedAnswer, openedAnswer, submittedAnswer, unavailableAnswer } from "./answers.js";
 import { type FormApp, type FormDeps, type FormOptions, sendAnswer } from "./app.js";
-import { FormAudit } from "./record-answers.js";
+import type { FormAudit } from "./record-answers.js";
 
 /** Longer than any token there is, so that a long one is unknown like any other that is wrong. */
 const Token = Type.String({ maxLength: 4096 });
@@ -31,15 +32,17 @@ const submissionsPerMinute = 10;
 /** What stands for a token wherever the token itself may not stand. */
 const linkDigest = (token: string): string => createHash("sha256").update(token).digest("base64url");
 
+interface FormParts extends Pick<FormDeps, "forms" | "clock"> {
+  readonly addressOf: (raw: IncomingMessage) => string;
+  readonly trail: Pick<FormAudit, "note" | "begin">;
+}
+
 /** What the page asks: to open the form of its link, and to submit it. */
 export function addFormRoutes(
   app: FormApp,
-  { trustedProxies, attemptsPerMinute }: FormOptions,
-  { forms, audit, clock }: FormDeps,
+  { attemptsPerMinute }: FormOptions,
+  { forms, clock, addressOf, trail }: FormParts,
 ): void {
-  const addressOf = makeClientAddress(trustedProxies);
-  const trail = new FormAudit({ audit, clock, addressOf });
-  trail.watch(app);
   const ofAddress = new Attempts(attemptsPerMinute, clock);
   const ofToken = new Attempts(submissionsPerMinute, clock);
   const findWait = ({ raw }: FastifyRequest): Millis | undefined =>

@@ -1,8 +1,10 @@
 import type { AddressInfo } from "node:net";
 import { TimeLimitReached, within } from "../base/deadline.js";
+import { makeClientAddress } from "../base/net/client-address.js";
 import { listenOn } from "../base/net/listen-on.js";
 import { watchReplies } from "../base/net/open-replies.js";
 import { type FormDeps, type FormOptions, makeFormApp } from "./app.js";
+import { FormAudit } from "./record-answers.js";
 import { addFormRoutes } from "./routes.js";
 
 interface ListeningForm {
@@ -16,8 +18,10 @@ interface ListeningForm {
  * of the one is of another origin than the other.
  */
 export async function listenForForms(options: FormOptions, deps: FormDeps): Promise<ListeningForm> {
-  const app = makeFormApp(options, deps);
-  addFormRoutes(app, options, deps);
+  const addressOf = makeClientAddress(options.trustedProxies);
+  const trail = new FormAudit({ ...deps, addressOf });
+  const app = makeFormApp(options, { ...deps, trail });
+  addFormRoutes(app, options, { ...deps, addressOf, trail });
   await app.ready();
   const { server } = app;
   watchReplies(server);
