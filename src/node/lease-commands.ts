@@ -34,13 +34,18 @@ export interface LeaseCommandPorts {
   answer(message: AskMessage, commandResult: CommandResult): Promise<void>;
 }
 
+/** The reset after this lease, by the claim of the job that came last for it. */
+interface Reset {
+  readonly fence: LeaseId;
+  claim: ClaimId;
+}
+
 /**
  * What a node does for a lease between its grant and its end: start page, questions, the fence, the reset.
  */
 export class LeaseCommands {
   readonly #commandResults = new LRUCache<RequestId, Promise<CommandResult>>({ max: 1000 });
-  /** Browsers that are being reset, with the claim of the job that came last for each. */
-  readonly #resets = new Map<BrowserId, ClaimId>();
+  readonly #resets = new Map<BrowserId, { readonly reset: Reset; readonly work: Promise<void> }>();
 
   constructor(private readonly ports: LeaseCommandPorts) {}
 
@@ -211,28 +216,37 @@ export class LeaseCommands {
   /**
    * A reset job: fence, clear, compare with the fingerprint of the launch; any difference retires the
    * browser. One that comes again while the browser is being reset is served by that reset: two of them would
-   * close each other's pages.
+   * close each other's pages. One after another lease waits for that, and has a reset of its own.
    */
   async reset({ browser: id, claim }: Pick<Job, "browser" | "claim">): Promise<void> {
     const slot = this.ports.slots.find(id);
     const record = (await this.ports.poolStore.findBrowser(id))?.browser;
     if (!slot || record?.state !== "resetting" || record.claim !== claim) return;
-    const isUnderWay = this.#resets.has(id);
-    this.#resets.set(id, claim);
-    if (isUnderWay) return;
-    try {
-      if (await this.#clear(slot, record.fence)) await this.#free(id);
-    } finally {
-      this.#resets.delete(id);
+    const { fence } = record;
+    const underWay = this.#resets.get(id);
+    if (underWay?.reset.fence === fence) {
+      underWay.reset.claim = claim;
+    } else if (underWay) {
+      await underWay.work.catch(() => {});
+      await this.reset({ browser: id, claim });
+    } else {
+      const reset = { fence, claim };
+      const work = this.#reset(slot, reset);
+      this.#resets.set(id, { reset, work });
+      await work;
     }
   }
 
-  /** By the claim of the job that came last. */
-  async #free(id: BrowserId): Promise<void> {
-    let freedBy: ClaimId | undefined;
-    for (let claim = this.#resets.get(id); claim && claim !== freedBy; claim = this.#resets.get(id)) {
-      await this.ports.reports.freed(id, claim);
-      freedBy = claim;
+  async #reset(slot: Slot, reset: Reset): Promise<void> {
+    try {
+      if (!(await this.#clear(slot, reset.fence))) return;
+      let freedBy: ClaimId | undefined;
+      while (freedBy !== reset.claim) {
+        freedBy = reset.claim;
+        await this.ports.reports.freed(slot.id, freedBy);
+      }
+    } finally {
+      this.#resets.delete(slot.id);
     }
   }
 

@@ -39,10 +39,16 @@ const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: strin
     request: request(),
   });
 
+/** By what its node ends the fence or the reset of a browser. */
+async function claimFor(pool: PoolBed, { id }: Pick<Held, "id">): Promise<ClaimId> {
+  const { claim } = await pool.record(id);
+  if (!claim) throw new Error("it is neither fenced nor reset");
+  return claim;
+}
+
 /** The word that a lease is over, as it goes to the node. */
 async function fenceOf(pool: PoolBed, { id, lease }: Held, mode: "none" | "state"): Promise<NodeMessage> {
-  const { claim } = await pool.record(id);
-  if (!claim) throw new Error("it is not being fenced");
+  const claim = await claimFor(pool, { id });
   return { kind: "fence", browser: id, lease, claim, mode };
 }
 
@@ -132,8 +138,7 @@ test("a browser that was reset is the next holder's, whatever Redis has forgotte
   const held = await pool.lend();
   await comes(slot, held);
   await pool.release(held);
-  const { claim } = await pool.record(held.id);
-  if (!claim) throw new Error("it is not being reset");
+  const claim = await claimFor(pool, held);
   await node.leaseCommands.receiveDirectly(await fenceOf(pool, held, "state"));
   await node.leaseCommands.reset({ browser: held.id, claim });
   expect(await pool.state(held.id)).toBe("idle");
@@ -157,20 +162,49 @@ test("a reset that is asked for again while it is under way is done once, and th
     await mayGoOn;
     return await reset(limitMs);
   };
-  const claimOf = async (): Promise<ClaimId> => {
-    const { claim } = await pool.record(held.id);
-    if (!claim) throw new Error("it is not being reset");
-    return claim;
-  };
-  const claim = await claimOf();
+  const claim = await claimFor(pool, held);
   const first = node.leaseCommands.reset({ browser: held.id, claim });
   await until("the first reset", async () => resets === 1);
   await pool.age(16_000);
   await pool.bed.poolStore.reap(pool.partition);
-  const later = await claimOf();
+  const later = await claimFor(pool, held);
   expect(later).not.toBe(claim);
   await node.leaseCommands.reset({ browser: held.id, claim: later });
   goOn();
   await first;
   expect([resets, await pool.state(held.id)]).toEqual([1, "idle"]);
+});
+
+test("the reset after the next lease is done for itself, where the answer to the end of the one before is late", async () => {
+  const { pool, slot } = await one({ reset_on_release: "state" });
+  const { chromium } = slot;
+  const { reports } = node.bed;
+  const [reset, freed] = [chromium.reset.bind(chromium), reports.freed.bind(reports)];
+  let resets = 0;
+  chromium.reset = (limitMs) => {
+    resets += 1;
+    return reset(limitMs);
+  };
+  let answer = (): void => {};
+  const isAnswered = new Promise<void>((resolve) => (answer = resolve));
+  reports.freed = async (...given) => {
+    const outcome = await freed(...given);
+    await isAnswered;
+    return outcome;
+  };
+  const isReset = async (held: Held): Promise<{ done: Promise<void> }> => {
+    await comes(slot, held);
+    await pool.release(held);
+    return { done: node.leaseCommands.reset({ browser: held.id, claim: await claimFor(pool, held) }) };
+  };
+  const held = await pool.lend();
+  const first = await isReset(held);
+  await until("its place among the idle", async () => (await pool.state(held.id)) === "idle");
+  const next = await pool.lend();
+  const second = await isReset(next);
+  // Redis answers in turn: the node knows by then that this browser is to be reset.
+  expect(await pool.state(held.id)).toBe("resetting");
+  answer();
+  await Promise.all([first.done, second.done]);
+  expect([next.id, resets, await pool.state(held.id)]).toEqual([held.id, 2, "idle"]);
 });
