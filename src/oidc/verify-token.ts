@@ -1,4 +1,4 @@
-import { decodeJwt, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { decodeJwt, errors, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";
 import type { TokenVerifier } from "../access/people.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { done, refusal, type Refusal } from "../base/errors.js";
@@ -53,7 +53,7 @@ export function makeTokenVerifier(
       if (!isFrom(issuer, token)) return refuse('its "iss" is not the configured issuer');
       try {
         const options = { ...fixed, currentDate: new Date(clock.now()) };
-        const { payload, protectedHeader } = await jwtVerify(token, findKey, options);
+        const { payload, protectedHeader } = await verified(token, findKey, options);
         if (!types.has(protectedHeader.typ?.toLowerCase())) return refuse("its type lets nobody in");
         const { exp = 0 } = payload;
         return done({ claims: payload, until: exp * 1000 + clockToleranceMs });
@@ -63,6 +63,31 @@ export function makeTokenVerifier(
       }
     },
   };
+}
+
+/** What issuers have of one kind: the key in use, the one before it and the next. */
+const mostTried = 4;
+
+/** A token that names no key may be of any of the issuer's (RFC 7515, 4.1.4), which are tried in turn. */
+async function verified(token: string, findKey: JWTVerifyGetKey, options: JWTVerifyOptions) {
+  const found = await jwtVerify(token, findKey, options).catch(unlessOneOfSeveral);
+  if (!(found instanceof errors.JWKSMultipleMatchingKeys)) return found;
+  let tried = 0;
+  for await (const key of found) {
+    if ((tried += 1) > mostTried) break;
+    const got = await jwtVerify(token, key, options).catch(unlessUnsigned);
+    if (got) return got;
+  }
+  throw new errors.JWSSignatureVerificationFailed();
+}
+
+function unlessOneOfSeveral(error: unknown): errors.JWKSMultipleMatchingKeys {
+  if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+  return error;
+}
+
+function unlessUnsigned(error: unknown): undefined {
+  if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
 }
 
 const noKeys = refusal("unavailable", { message: "The issuer's keys cannot be fetched now" });

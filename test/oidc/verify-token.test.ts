@@ -155,6 +155,25 @@ async function confused(): Promise<string> {
   return `${head}.${mac.digest("base64url")}`;
 }
 
+test("a token that names no key is tried with those of its kind that the issuer has, four at most", async () => {
+  const { verdict, lines } = open();
+  const [first, second] = await Promise.all([0, 1].map((at) => token({ at, header: { kid: undefined } })));
+  answer = publishing(() => keysOf(0, 1));
+  expect([await verdict(first ?? ""), await verdict(second ?? "")]).toEqual(["good", "good"]);
+  const late = await token({ at: 1, header: { kid: undefined }, claims: { exp: start - 31 } });
+  expect(await verdict(late)).toBe("unauthorized");
+  expect(lines.at(-1)?.fields).toEqual({ why: '"exp" claim timestamp check failed' });
+  expect(await verdict(changed(second ?? ""))).toBe("unauthorized");
+  expect(fetches).toHaveLength(2);
+  for (const [before, told] of [
+    [[0, 0, 0], "good"],
+    [[0, 0, 0, 0], "unauthorized"],
+  ] as const) {
+    answer = publishing(() => keysOf(...before, 1));
+    expect(await open().verdict(second ?? "")).toBe(told);
+  }
+});
+
 test("an algorithm that is not named is refused, also where a key of the issuer would do for it", async () => {
   const { keys } = await keysOf(0);
   answer = publishing(async () => ({ keys: keys.map((key) => ({ ...key, alg: undefined })) }));
