@@ -68,8 +68,9 @@ async function check(root, args) {
 
 async function format(root) {
   await ensurePackages(root);
+  const { trackedSources } = await import("./checks.mjs");
   const oxfmt = join(root, "node_modules/oxfmt/bin/oxfmt");
-  return await runOpenly(process.execPath, [oxfmt, "src", "test", "scripts"], { cwd: root });
+  return await runOpenly(process.execPath, [oxfmt, ...trackedSources(root)], { cwd: root });
 }
 
 async function dev(root, args) {
@@ -146,11 +147,17 @@ async function settings(root) {
   await ensurePackages(root);
   await build(root, "daemon");
   const { writeTables } = await import("./settings.mjs");
-  const [{ settingsTable }, { errorsTable }] = [
-    await import(built(root, "config/table.js")),
-    await import(built(root, "base/errors.js")),
-  ];
-  return writeTables(root, { settingsTable, errorsTable });
+  const { settingsTable } = await import(built(root, "config/table.js"));
+  const { errorsTable } = await import(built(root, "base/errors.js"));
+  const { systemClock: clock } = await import(built(root, "base/clock.js"));
+  const { Metrics } = await import(built(root, "observe/metrics.js"));
+  const { metricsTable } = await import(built(root, "observe/metrics-table.js"));
+  const scrape = await new Metrics({ clock, aheadMs: async () => 0 }).text();
+  return writeTables(root, {
+    settings: settingsTable(),
+    errors: errorsTable(),
+    metrics: metricsTable(scrape),
+  });
 }
 
 async function policyTable(root, args) {

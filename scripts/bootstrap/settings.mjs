@@ -15,9 +15,10 @@ function writeTable(root, name, table) {
   say(`${page}: table written`);
 }
 
-/** Writes the tables of settings and errors into their pages. */
-export function writeTables(root, { settingsTable, errorsTable }) {
-  writeTable(root, "settings", settingsTable());
-  writeTable(root, "errors", errorsTable());
+/** Writes the tables of settings, errors and metrics into their pages. */
+export function writeTables(root, { settings, errors, metrics }) {
+  writeTable(root, "settings", settings);
+  writeTable(root, "errors", errors);
+  writeTable(root, "metrics", metrics);
   return 0;
 }

@@ -53,6 +53,7 @@ export const tools = {
   images: { places: ["buildah"], debian: "buildah", fedora: "buildah" },
   bootstrap: { places: ["mmdebstrap"], debian: "mmdebstrap" },
   certificates: { places: ["openssl"], debian: "openssl", fedora: "openssl" },
+  versions: { places: ["git"], debian: "git", fedora: "git" },
   network: { places: ["ip"], debian: "iproute2", fedora: "iproute" },
 };
 
@@ -68,6 +69,8 @@ export const needsOfTests = {
     "limits",
     "network",
     "compression",
+    "certificates",
+    "versions",
     "profiles",
   ],
   optional: [],
@@ -120,6 +123,10 @@ const system = () => {
 };
 
 const chrome = "https://dl.google.com/linux/direct/google-chrome-stable_current_amd64.deb";
+
+/** Whether a system of that name has the tool at all: macOS has few of them, and Fedora no AppArmor. */
+export const isKnownTo = (name, tool) =>
+  (name !== "mac" && name !== "fedora") || tools[tool][name] !== undefined;
 
 /** The exact command that brings the tools. */
 export function commandFor(name, missing) {
@@ -188,7 +195,7 @@ async function install(prefix, missing, optional) {
 /** Sees to the programs Remuda works with: through apt where it may, else by telling what to type. */
 export async function ensureSystem({ required, optional }) {
   const isMissing = (tool) => !tools[tool].places.some(isFound);
-  const isOurs = (tool) => process.platform !== "darwin" || tools[tool].mac !== undefined;
+  const isOurs = (tool) => isKnownTo(system(), tool);
   const missing = required.filter((tool) => isMissing(tool) && isOurs(tool));
   if (missing.length === 0) return;
   const prefix = await findApt();

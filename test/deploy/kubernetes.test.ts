@@ -183,7 +183,7 @@ describe.each(overlays)("overlay %s", (overlay) => {
       maxUnavailable: "25%",
       unhealthyPodEvictionPolicy: "AlwaysAllow",
     });
-    expect(await budgetOf("control")).toMatchObject({ minAvailable: 1 });
+    expect(await budgetOf("control")).toMatchObject({ maxUnavailable: 1 });
   });
 
   test("no volume of a pod keeps the cluster autoscaler from removing its machine", async () => {

@@ -1,7 +1,9 @@
+import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { pause, systemClock } from "../../src/base/clock.js";
 import { onDemandLabel } from "../../src/base/ids.js";
 import { Metrics, type NodeGauge, type PoolGauge } from "../../src/observe/metrics.js";
+import { metricsTable } from "../../src/observe/metrics-table.js";
 import { makeLogBook } from "../support/http/http-server.js";
 
 const { log } = makeLogBook();
@@ -15,6 +17,12 @@ function metricsOf(pools: () => Promise<readonly PoolGauge[]>, nodes: readonly N
     gauges: { pools, nodes: async () => nodes },
   });
 }
+
+test("docs/metrics.md lists exactly these (node scripts/bootstrap.mjs settings writes it)", async () => {
+  const page = await readFile(new URL("../../docs/metrics.md", import.meta.url), "utf8");
+  const block = /<!-- metrics -->\n([\s\S]*?)\n<!-- \/metrics -->/.exec(page)?.[1];
+  expect(block).toBe(metricsTable(await metricsOf(async () => []).text()));
+});
 
 test("a scrape shows what the store holds now, and what this process has counted", async () => {
   const metrics = metricsOf(async () => [reading("herd")], [{ state: "ready", count: 3 }]);

@@ -15,6 +15,8 @@ interface Parts {
     commandFor(system: string, missing: readonly string[]): string;
     needsOfConfig(root: string, env: object): { required: string[] };
     needsOfIsolationProof(args: readonly string[]): { required: string[] };
+    needsOfTests: { required: string[] };
+    isKnownTo(system: string, tool: string): boolean;
     tools: Record<"chromium" | "shell", { places: string[] }>;
   };
   "repeat.mjs": {
@@ -29,7 +31,8 @@ const part = <Name extends keyof Parts>(name: Name): Promise<Parts[Name]> =>
   import(join(root, "scripts/bootstrap", name));
 const { hasPackages } = await part("packages.mjs");
 const { build, digestOf } = await part("build.mjs");
-const { commandFor, needsOfConfig, needsOfIsolationProof, tools } = await part("system.mjs");
+const { commandFor, needsOfConfig, needsOfIsolationProof, needsOfTests, isKnownTo, tools } =
+  await part("system.mjs");
 const { repeatTests } = await part("repeat.mjs");
 const { countTests, trackedSources } = await part("checks.mjs");
 
@@ -213,6 +216,13 @@ describe("system packages", () => {
     );
     expect(commandFor("mac", missing)).toBe("brew install --cask google-chrome && brew install redis");
     expect(commandFor("ubuntu", ["redis"])).toBe("sudo apt-get update && sudo apt-get install redis-server");
+  });
+  test("what the tests need is asked for where a system has it, and can be installed there", () => {
+    for (const name of ["fedora", "debian"]) {
+      const asked = needsOfTests.required.filter((tool) => isKnownTo(name, tool));
+      expect(asked.filter((tool) => commandFor(name, [tool]).endsWith(" "))).toEqual([]);
+    }
+    expect([isKnownTo("fedora", "profiles"), isKnownTo("debian", "profiles")]).toEqual([false, true]);
   });
   test("Chromium is looked for where the daemon looks for it", () => {
     const places = (text: string): string[] =>

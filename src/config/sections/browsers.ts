@@ -23,7 +23,10 @@ export const nodeSection = Type.Object({
     env: "REMUDA_NODE_ID",
     ...nodeName,
   }),
-  address: textOr("where other daemons reach this node's gateway")("http://<host>:<port>", httpOrigin),
+  address: textOr("where other daemons reach this node's gateway")(
+    "http://<host>:<port>, of 0.0.0.0 the machine's first address",
+    httpOrigin,
+  ),
   zone: textOr("where this node's machine stands; browsers of one pool are spread over zones")(
     "none is told",
     {

@@ -90,7 +90,11 @@ export const limitsSection = Type.Object({
   max_extensions: count("extensions of one project", "extensions", [0, 100_000])(1000),
   max_profiles: count("profiles of one project", "profiles", [0, 1_000_000])(10_000),
   max_proxies: count("proxies of one project", "proxies", [0, 100_000])(1000),
-  max_sessions: countOr("on-demand sessions at once", "sessions", [0, 1_000_000])("as many as nodes admit"),
+  max_sessions: countOr(
+    "on-demand sessions of one project at once",
+    "sessions",
+    [0, 1_000_000],
+  )("as many as nodes admit"),
   events_kept: count(
     "moves of browsers kept in a pool's stream of events",
     "events",

@@ -9,6 +9,7 @@ import type { Millis } from "../../base/clock.js";
 import type { App } from "../bare-app.js";
 import { callerOf, principalOf } from "../admission/caller.js";
 import { sendRefusal } from "../errors.js";
+import { findInstant } from "../time.js";
 import { InvalidInput } from "../invalid-input.js";
 import { operations } from "../schemas/operations.js";
 import { AuditChunkQuery, AuditQuery } from "../schemas/requests.js";
@@ -113,9 +114,8 @@ function filterOf(query: Query): AuditFilter {
 }
 
 function instantOf(field: string, text: string): Millis {
-  const isInstant = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/.test(text);
-  const at = isInstant ? Date.parse(text.replace(" ", "T")) : NaN;
-  if (Number.isNaN(at)) throw InvalidInput.of(field, "must be an instant such as 2026-01-31T12:00:00Z");
+  const at = findInstant(text);
+  if (at === undefined) throw InvalidInput.of(field, "must be an instant such as 2026-01-31T12:00:00Z");
   return at;
 }
 

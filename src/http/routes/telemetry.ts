@@ -9,6 +9,7 @@ import type { StreamStart } from "../../telemetry/read-events.js";
 import type { App } from "../bare-app.js";
 import { callerOf, type InProject } from "../admission/caller.js";
 import { sendDone, sendRefusal } from "../errors.js";
+import { findInstant } from "../time.js";
 import { InvalidInput } from "../invalid-input.js";
 import { parseSessionRef } from "../refs.js";
 import { operations } from "../schemas/operations.js";
@@ -158,9 +159,8 @@ const duration = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
 /** RFC 3339, or how long ago: `5m`, `1h30m`. */
 function instantOf(field: string, text: string, now: Millis): Millis {
   if (duration.test(text)) return Math.floor(now - durationOf(text));
-  const isInstant = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/.test(text);
-  const at = isInstant ? Date.parse(text.replace(" ", "T")) : NaN;
-  if (Number.isNaN(at))
+  const at = findInstant(text);
+  if (at === undefined)
     throw InvalidInput.of(field, "must be an instant such as 2026-01-31T12:00:00Z, or how long ago, as 5m");
   return at;
 }
