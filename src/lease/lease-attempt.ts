@@ -45,6 +45,8 @@ export const finalAnswer = <Answer>(answer: Answer): Answered<Answer> => ({ kind
 export interface NotServed {
   readonly kind: "unserved";
   readonly why: "timeout" | "gone" | "stopping" | "superseded" | "deleted" | "failed" | "forgotten";
+  /** Its place was lost before, so that no script has given its name back. */
+  readonly isPlaceLost: boolean;
 }
 export type LendResult<Answer> = Granted | NotServed | Answered<Answer>;
 
@@ -148,9 +150,16 @@ export class LeaseAttempt {
   async end<Answer>(work: Promise<LendResult<Answer>>): Promise<Granted | NotServed | Answer> {
     const result = await this.#closedAfter(work);
     const { name, lease } = this.request.waiter;
+    if (name !== undefined && result.kind === "unserved" && result.isPlaceLost) await this.#freeName(name);
     if (name !== undefined && this.name === "own" && isNameUnused(result, lease))
       await passNameOn(this.ports, this.request, { name, result });
     return result.kind === "answered" ? result.answer : result;
+  }
+
+  /** A key may have given the request an earlier one's place, and its name with it. Another's name stays. */
+  async #freeName(name: string): Promise<void> {
+    for (const { waiter } of new Set([this.#standing, this.request]))
+      await this.ports.projects.freeName({ kind: "session", name, owner: waiter.lease });
   }
 
   async #closedAfter<Result>(work: Promise<Result>): Promise<Result> {
@@ -216,7 +225,7 @@ async function isRepeat(
   return earlier !== undefined && earlier.lease === held?.owner;
 }
 
-/** A place in line gives its name back itself, in the script in which it goes: it may be kept for a retry. */
+/** A place in line gives its name back in the script in which it goes: it may be kept for a retry. */
 function isNameUnused(result: LendResult<unknown>, lease: LeaseId): boolean {
   if (result.kind === "granted") return result.session.browser.lease.id !== lease;
   return result.kind === "answered";
@@ -237,7 +246,7 @@ async function resultOf(
     case "deleted":
     case "superseded":
     case "forgotten":
-      return { kind: "unserved", why: message.kind };
+      return { kind: "unserved", why: message.kind, isPlaceLost: message.kind !== "superseded" };
     case "answer":
       throw new Error("an answer to a question came for a waiter");
   }
@@ -254,11 +263,11 @@ async function withdraw(
     connection: caller.request,
     lease: waiter.lease,
   });
-  if (reply.kind !== "granted") return { kind: "unserved", why };
+  if (reply.kind !== "granted") return { kind: "unserved", why, isPlaceLost: reply.kind === "unknown" };
   const late = await granted(ports, request, reply);
   if (why !== "gone") return late;
   late.settle("lost");
-  return { kind: "unserved", why };
+  return { kind: "unserved", why, isPlaceLost: false };
 }
 
 async function granted(

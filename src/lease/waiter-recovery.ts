@@ -136,12 +136,19 @@ export class WaiterRecovery {
   }
 
   async #settleRejoined(one: QueuedRequest, word: RejoinReply | undefined): Promise<void> {
-    const { partition, lease, connection, waiter } = one;
+    const { connection, waiter } = one;
+    if (!this.#isWaiting(one)) return await this.#takeBack(one, word);
     if (word === "deleted" || word === "superseded")
       this.ports.waiters.deliver(connection, { kind: word, waiter, connection });
     if (word === "over") this.#forget(one);
-    if (word !== "waiting" || this.#isWaiting(one)) return;
-    // The caller has gone meanwhile.
+  }
+
+  /** The caller has gone meanwhile. */
+  async #takeBack(one: QueuedRequest, word: RejoinReply | undefined): Promise<void> {
+    const { partition, lease, connection, waiter, name } = one;
+    if (name !== undefined && (word === "deleted" || word === "over"))
+      await this.ports.projects.at(partition).freeName({ kind: "session", name, owner: lease });
+    if (word !== "waiting") return;
     const reply = await this.ports.poolStore.withdraw(partition, { waiter, connection, lease });
     if (reply.kind === "granted") this.ports.undo(partition, lease);
   }

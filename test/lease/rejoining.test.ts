@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newRequestId, onDemandPartition } from "../../src/base/ids.js";
+import { newRequestId, onDemandPartition, type Partition } from "../../src/base/ids.js";
 import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { partitionKeys } from "../../src/store/redis/keys.js";
@@ -33,6 +33,13 @@ const passing = (what: string, holds: () => Promise<boolean> | boolean) =>
     return await holds();
   });
 
+const nameLeft = () => control.bed.projects.findName("session", "mine");
+const forget = async (partition: Partition): Promise<void> => {
+  const { waitQueue: waiters, waiterRecords: texts } = partitionKeys(control.bed.project, partition);
+  await control.bed.redis.del(waiters);
+  await control.bed.redis.del(texts);
+};
+
 test("callers of a control that stood still wait on at their rank, and are served in order", async () => {
   const pool = await PoolBed.filled(control.bed, { size: 1 });
   const held = await pool.lend();
@@ -50,13 +57,23 @@ test("callers of a control that stood still wait on at their rank, and are serve
 test("those whom Redis has lost are answered at once, so that they ask again: they may have been served", async () => {
   const pool = await PoolBed.filled(control.bed, { size: 1 });
   await pool.lend();
-  const { answer } = await waiting(pool);
-  const { waitQueue: waiters, waiterRecords: texts } = partitionKeys(control.bed.project, pool.partition);
-  await control.bed.redis.del(waiters, texts);
+  const { answer } = await waiting(pool, { name: "mine" });
+  await forget(pool.partition);
   let outcome: unknown;
   void answer.then((given) => (outcome = given));
   await passing("its answer", () => outcome !== undefined);
-  expect(outcome).toEqual({ kind: "timed-out" });
+  expect([outcome, await nameLeft()]).toEqual([{ kind: "timed-out" }, undefined]);
+});
+
+test("one that leaves no place where its time is over gives its name back", async () => {
+  const pool = await PoolBed.filled(control.bed, { size: 1 });
+  await pool.lend();
+  const going = new AbortController();
+  const { answer } = await waiting(pool, { name: "mine" }, { gone: going.signal });
+  await forget(pool.partition);
+  going.abort();
+  await answer;
+  expect(await nameLeft()).toBeUndefined();
 });
 
 test("one whose name was taken meanwhile is answered at once, so that it asks again", async () => {
@@ -79,13 +96,14 @@ test("one whose name was taken meanwhile is answered at once, so that it asks ag
 test("one whose pool is gone by then hears that", async () => {
   const pool = await PoolBed.filled(control.bed, { size: 1 });
   await pool.lend();
-  const { answer } = await waiting(pool);
+  const { answer } = await waiting(pool, { name: "mine" });
   await taken(pool);
   await control.bed.poolStore.deletePool(pool.partition, { force: true, request: newRequestId() });
   let outcome: unknown;
   void answer.then((given) => (outcome = given));
   await passing("its answer", () => outcome !== undefined);
   expect(outcome).toMatchObject({ kind: "refused", code: "pool_not_found" });
+  expect(await nameLeft()).toBeUndefined();
 });
 
 test("one whose caller goes as it is put back keeps no place and no browser", async () => {
@@ -108,14 +126,34 @@ test("one whose caller goes as it is put back keeps no place and no browser", as
   expect((await pool.counts()).idle).toBe(1);
 });
 
+test("one whose caller goes as it is looked for in vain keeps no name", async () => {
+  const pool = await PoolBed.filled(control.bed, { size: 1 });
+  await pool.lend();
+  const going = new AbortController();
+  const { answer } = await waiting(pool, { name: "mine" }, { gone: going.signal });
+  await forget(pool.partition);
+  const { projects } = control.bed;
+  const { reserveName } = projects;
+  let isReserved = false;
+  projects.reserveName = async (...given) => {
+    going.abort();
+    await answer;
+    const reserved = await reserveName.apply(projects, given);
+    isReserved = true;
+    return reserved;
+  };
+  await passing("its way through", async () => isReserved && (await nameLeft()) === undefined);
+});
+
 test("a caller for whom a browser was to be launched is told to ask again", async () => {
   await control.bed.nodes.beat(nodeFacts(nodeA));
-  const answer = control.createSession({ headless: true }, callerOf());
+  const answer = control.createSession({ headless: true, name: "mine" }, callerOf());
   const { waiterRecords: texts } = partitionKeys(control.bed.project, onDemandPartition);
   await until("its launch", async () => (await control.bed.redis.hlen(texts)) === 1);
-  await control.bed.redis.del(texts);
+  await forget(onDemandPartition);
   let outcome: unknown;
   void answer.then((given) => (outcome = given));
   await passing("its answer", () => outcome !== undefined);
   expect(outcome).toMatchObject({ kind: "refused", code: "unavailable", retryAfterSeconds: 1 });
+  expect(await nameLeft()).toBeUndefined();
 });

@@ -124,6 +124,22 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
     ]);
   });
 
+  test("without one, a browser whose caller's control died while it launched is retired, and its name given back", async () => {
+    const first = await create({ name: "mine" });
+    await bed().projects.reserveName({
+      kind: "session",
+      name: "mine",
+      owner: first.waiter.lease,
+      partition: onDemandPartition,
+    });
+    await age(bed().redis, `remuda:${bed().project}:{${onDemandPartition}}:*`, 11_000);
+    await launchOf(first);
+    expect((await bed().poolStore.browsers(onDemandPartition)).browsers).toMatchObject([
+      { state: "retiring", why: "unwanted" },
+    ]);
+    expect(await bed().projects.findName("session", "mine")).toBeUndefined();
+  });
+
   test("a further launch is claimed for the place of one that failed, once, and for no place that is another's or was given up", async () => {
     const first = await create({ key: "k" });
     const again = async (): Promise<Awaited<ReturnType<typeof create>>["reply"]> =>

@@ -48,7 +48,7 @@ elseif waiter and waiter.key then
   write(browser)
   redis.call("ZADD", K.provisional, now + tonumber(A.keyedMs), waiter.lease)
 else
-  if waiter then removeWaiter(waiter) end
+  if waiter then giveUpPlace(waiter) end
   retire(browser, "unwanted")
 end
 return finish("launched")

@@ -37,6 +37,12 @@ local function removeWaiter(waiter)
   redis.call("HDEL", K.waiterRecords, waiter.id)
 end
 
+-- The waiter will never be served: its name is given back.
+local function giveUpPlace(waiter)
+  removeWaiter(waiter)
+  if waiter.name then addEffect("names", { name = waiter.name, owner = waiter.lease }) end
+end
+
 local function grantTo(browser, waiter, terms)
   removeWaiter(waiter)
   local text = recordLease(browser, waiter, terms)

@@ -109,10 +109,7 @@ local function checkWaiter(waiter)
   -- knows nothing any more.
   local isForgotten = waiter.unplacedAt and now - waiter.unplacedAt > unplacedMs
   local isOver = isForgotten or waiter.detachedAt and now - waiter.detachedAt > tonumber(A.keyedMs)
-  if isOver or isLost and not waiter.key then
-    removeWaiter(waiter)
-    if waiter.name then addEffect("names", { name = waiter.name, owner = waiter.lease }) end
-  end
+  if isOver or isLost and not waiter.key then giveUpPlace(waiter) end
 end
 -- Some of them in each script. A walk that a restart of Redis spoils is made again by the next reap.
 local waitersAtOnce = 200
