@@ -45,6 +45,9 @@ const rejoinedParser = parserOf(
   Type.Array(Type.Enum(["waiting", "held", "superseded", "over", "deleted"])),
 );
 
+/** This marks a waiter whose caller or control is away. A session may be called so, but for the colon. */
+const awayMark = /"(?:detachedAt|lostAt)":/;
+
 const coldMs: Millis = 1000;
 const mostCold = 1000;
 
@@ -215,7 +218,7 @@ export class RedisLeaseStore implements LeaseStore {
     );
     return waiters.filter((_, index) => {
       const text = texts[index];
-      return typeof text === "string" && !text.includes('"detachedAt"') && !text.includes('"lostAt"');
+      return typeof text === "string" && !awayMark.test(text);
     });
   }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { RequestId } from "../../src/base/ids.js";
 import type { AcquireReply } from "../../src/pool/ports/store-replies.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlB, PoolBed } from "../support/store/pool-bed.js";
@@ -97,5 +98,17 @@ onBoth("a waiter that its pool has forgotten", ({ bed }) => {
     expect(await rejoin(pool, reply)).toEqual(["waiting"]);
     expect(await bed().poolStore.waitingAmong(pool.partition, [waiter.id])).toEqual([waiter.id]);
     expect((await pool.counts()).waiting).toBe(1);
+  });
+
+  test.each(["lostAt", "detachedAt"])("is none whose session is called %s", async (name) => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await pool.lend();
+    const { waiter } = await pool.ask({ name });
+    const { waiter: keyed } = await pool.ask({ name: `${name}2`, key: name });
+    const waiting = (): Promise<readonly RequestId[]> =>
+      bed().poolStore.waitingAmong(pool.partition, [waiter.id, keyed.id]);
+    expect(await waiting()).toEqual([waiter.id, keyed.id]);
+    await forgotten(pool);
+    expect(await waiting()).toEqual([]);
   });
 });
