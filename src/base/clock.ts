@@ -19,18 +19,38 @@ export interface Clock {
   every(periodMs: Millis, task: () => void): () => void;
 }
 
+/** Node.js runs a timer at once that is set for longer. */
+const longestTimerMs: Millis = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, task) {
-    const timer = setTimeout(task, delayMs);
+    let timer: NodeJS.Timeout;
+    const arm = (leftMs: Millis): void => {
+      const more = leftMs - longestTimerMs;
+      timer = more > 0 ? setTimeout(() => arm(more), longestTimerMs) : setTimeout(task, leftMs);
+    };
+    arm(delayMs);
     return () => clearTimeout(timer);
   },
   every(periodMs, task) {
+    if (periodMs > longestTimerMs) return repeat(periodMs, task);
     const timer = setInterval(task, periodMs);
     return () => clearInterval(timer);
   },
 };
+
+/** The same for periods that no timer of Node.js has. */
+function repeat(periodMs: Millis, task: () => void): () => void {
+  const arm = (): (() => void) =>
+    systemClock.after(periodMs, () => {
+      cancel = arm();
+      task();
+    });
+  let cancel = arm();
+  return () => cancel();
+}
 
 /** Resolves after `delayMs`, or at once when `signal` aborts. */
 export const pause = (clock: Clock, delayMs: Millis, signal?: AbortSignal): Promise<void> =>

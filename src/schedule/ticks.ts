@@ -48,6 +48,8 @@ interface TickRecord {
 const scheduleName = "schedule";
 /** A tick older than this many periods has lost its chain, which is armed again. */
 const patience = 3;
+/** At least so often a chain is looked for. */
+const longestWatchMs: Millis = 3_600_000;
 
 /**
  * Repeats the schedules over all controls: each period one of them runs the tick. Ticks are idempotent, and
@@ -154,14 +156,23 @@ interface Watching {
 }
 
 function watch(tick: Tick, { clock, record, arm, run, warn }: Watching): () => void {
-  const look = async (): Promise<void> => {
-    if ((await record.ageMs(tick.name)) <= patience * tick.periodMs) return;
+  const lostAfterMs = patience * tick.periodMs;
+  /** Whether it is lost still. */
+  const armLost = async (): Promise<boolean> => {
+    if ((await record.ageMs(tick.name)) <= lostAfterMs) return false;
     try {
       await arm();
+      return false;
     } catch (error) {
       warn(error);
-      if (tick.freesMemory) await run();
+      return true;
     }
   };
-  return clock.every(patience * tick.periodMs, () => void look().catch(warn));
+  let looking: Promise<boolean> | undefined;
+  const look = async (): Promise<void> => {
+    if (looking) return;
+    looking = armLost().finally(() => (looking = undefined));
+    if ((await looking) && tick.freesMemory) await run();
+  };
+  return clock.every(Math.min(lostAfterMs, longestWatchMs), () => void look().catch(warn));
 }

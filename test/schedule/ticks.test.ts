@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { systemClock } from "../../src/base/clock.js";
+import { type Clock, systemClock } from "../../src/base/clock.js";
+import { yieldTurn } from "../../src/base/yield-turn.js";
 import { startTicks } from "../../src/schedule/ticks.js";
 import { connectForQueues } from "../../src/store/redis/connect.js";
 import { queuePrefix } from "../../src/store/redis/keys.js";
@@ -32,6 +33,36 @@ test("a tick that hangs, as where a disk does not answer, is begun once and keep
   await expect.poll(() => [hanging, runs > 5]).toEqual([1, true]);
   goOn();
   await expect.poll(() => hanging).toBeGreaterThan(1);
+  await ticks.close();
+  connection.disconnect();
+});
+
+test("a chain of ticks that was lost is looked for once an hour at least, and one look at a time", async () => {
+  const limitMs = 20_000;
+  const connection = connectForQueues(
+    { url: server.url, isCluster: false, connectTimeoutMs: limitMs, commandTimeoutMs: limitMs },
+    silentLog,
+  );
+  const looks: { readonly periodMs: number; readonly begin: () => void }[] = [];
+  const every: Clock["every"] = (periodMs, begin) => {
+    looks.push({ periodMs, begin });
+    return () => {};
+  };
+  const told: ((ageMs: number) => void)[] = [];
+  const ageMs = (): Promise<number> => new Promise((resolve) => void told.push(resolve));
+  const ticks = await startTicks(
+    { connection, prefix: queuePrefix, log: silentLog, clock: systemClock, limitMs },
+    [60 * 24 * 3_600_000, 1000].map((periodMs) => ({ name: `${periodMs}`, periodMs, run: async () => {} })),
+    { clock: { ...systemClock, every }, record: { ran: async () => {}, ageMs } },
+  );
+  expect(looks.map(({ periodMs }) => periodMs)).toEqual([3_600_000, 3000]);
+  for (let round = 0; round < 3; round += 1) looks[0]?.begin();
+  expect(told).toHaveLength(1);
+  told[0]?.(0);
+  await yieldTurn();
+  looks[0]?.begin();
+  expect(told).toHaveLength(2);
+  told[1]?.(0);
   await ticks.close();
   connection.disconnect();
 });
