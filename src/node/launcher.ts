@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
 import type { Clock, Millis } from "../base/clock.js";
-import { within } from "../base/deadline.js";
+import { abortWith, within } from "../base/deadline.js";
 import type { BrowserId } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import type { Chromium, LaunchSpec, KeptWorkspace } from "../browser/chromium.js";
@@ -94,17 +94,31 @@ export class Launcher {
     });
   }
 
-  /** Starts a browser of this node again, in the workspace it has kept and behind the same egress. */
-  again(
-    { id, template, egress, ending: signal, flight }: Slot,
-    adopt: KeptWorkspace,
-    fillWorkspace: FillWorkspace,
-  ): Promise<Chromium> {
-    return this.#inTurn({ priority: restartPriority, flight }, async (onStage) => {
-      signal.throwIfAborted();
-      const spec = specOf(id, template, egress);
-      const launch = await this.ports.openLaunch(spec, { signal, onStage, adopt });
-      return await launch.start(fillWorkspace(launch.room));
+  /**
+   * Starts a browser of this node again, in the workspace it has kept and behind the same egress. The
+   * browser's end gives that up before Chromium is spawned. Later `restartHalt` does: what Chromium has
+   * written by then is whole only when it has come up and ended in order.
+   */
+  again(slot: Slot, adopt: KeptWorkspace, fillWorkspace: FillWorkspace): Promise<Chromium> {
+    const { id, template, egress, flight } = slot;
+    return this.#inTurn({ priority: restartPriority, flight }, async (toldStage) => {
+      const halt = new AbortController();
+      let unfollow = abortWith(halt, [slot.ending]);
+      const onStage = (stage: LaunchStage): void => {
+        toldStage(stage);
+        if (stage !== "spawn") return;
+        unfollow();
+        unfollow = abortWith(halt, [slot.restartHalt.signal]);
+        slot.startsAgain();
+      };
+      try {
+        halt.signal.throwIfAborted();
+        const spec = specOf(id, template, egress);
+        const launch = await this.ports.openLaunch(spec, { signal: halt.signal, onStage, adopt });
+        return await launch.start(fillWorkspace(launch.room));
+      } finally {
+        unfollow();
+      }
     });
   }
 

@@ -66,6 +66,8 @@ export class Slot implements LocalBrowser {
   readonly flight: FlightRecorder;
   readonly #standsBy: boolean;
   readonly #ending = new AbortController();
+  /** Halts a restart whose Chromium was spawned: at the browser's end, or later where that saves. */
+  readonly restartHalt = new AbortController();
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;
   /** The network change of a lease that is in force; without one it is the launch's own network. */
@@ -227,9 +229,25 @@ export class Slot implements LocalBrowser {
     return this.#ending.signal;
   }
 
-  endBegins(why?: RetireReason): void {
+  /** Decides the browser's end; of several decisions the first counts. */
+  endBegins(why?: RetireReason, { saves } = { saves: false }): void {
     this.why ??= why;
+    if (this.isEnding) return;
     this.#ending.abort(new Error("the browser is over"));
+    if (!saves || !this.profile?.isSaved) this.restartHalt.abort();
+  }
+
+  /** Notes that a Chromium starts in the kept workspace: it may leave a half-written state there. */
+  startsAgain(): void {
+    if (this.keptWorkspace) this.keptWorkspace = { ...this.keptWorkspace, isWhole: false };
+  }
+
+  /** Cuts whoever uses it. Resolves when nobody does, and nothing is at work on it any more. */
+  async comeToRest(): Promise<void> {
+    const reason = this.why ?? "the browser is over";
+    const leases = this.activity.rivalsOf(undefined);
+    await Promise.allSettled(leases.map((lease) => this.activity.cutLease(lease, reason)));
+    await this.runExclusive();
   }
 
   /** Restores the viewport of the launch; may only be called in the slot's turn. */

@@ -33,11 +33,10 @@ export interface SlotPorts extends LauncherPorts, RecordingPorts {
   readonly health: Pick<LaunchHealth, "failed" | "launched">;
 }
 
-/**
- * What is still at work on a browser that is to end has so long to finish; then the browser ends all the
- * same.
- */
+/** What is still at work on a browser that is to end has so long; then the browser ends all the same. */
 const restLimitMs: Millis = 15_000;
+/** A restart of a browser that is to be saved has so long; the rest of that is for clearing up after it. */
+const restartLimitMs: Millis = 10_000;
 
 interface Pending {
   readonly abort: AbortController;
@@ -241,8 +240,9 @@ export class Slots {
     pending?.abort.abort();
     await pending?.done;
     const slot = this.#slots.get(id);
-    slot?.endBegins(record.why);
-    if (slot) await this.end(slot, { saves: isOrderly(record.why) });
+    const how = { saves: isOrderly(record.why) };
+    slot?.endBegins(record.why, how);
+    if (slot) await this.end(slot, how);
     await this.ports.reports.gone(id, claim, slot?.leaseUsage.total);
   }
 
@@ -251,7 +251,7 @@ export class Slots {
    * first; after a failure it is tried again.
    */
   end(slot: Slot, { saves } = { saves: false }): Promise<void> {
-    slot.endBegins();
+    slot.endBegins(undefined, { saves });
     slot.ended ??= this.#end(slot, saves).catch((error: unknown) => {
       slot.ended = undefined;
       throw error;
@@ -261,13 +261,12 @@ export class Slots {
 
   async #comeToRest(slot: Slot): Promise<void> {
     const { clock, log } = this.ports;
-    const cuts = slot.activity
-      .rivalsOf(undefined)
-      .map((lease) => slot.activity.cutLease(lease, slot.why ?? "the browser is over"));
-    const rest = Promise.allSettled(cuts).then(() => slot.runExclusive());
-    await within(clock, { what: "coming to rest", limitMs: restLimitMs }, rest).catch((error: unknown) =>
+    const cancel = clock.after(restartLimitMs, () => slot.restartHalt.abort());
+    const rest = within(clock, { what: "coming to rest", limitMs: restLimitMs }, slot.comeToRest());
+    await rest.catch((error: unknown) =>
       log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"),
     );
+    cancel();
   }
 
   async #end(slot: Slot, saves: boolean): Promise<void> {

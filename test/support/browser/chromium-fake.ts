@@ -18,6 +18,8 @@ export interface Knobs {
   readonly exitCode?: number;
   /** CDP methods that are never answered. */
   readonly ignore?: readonly string[];
+  /** What it writes as its state when it is asked to close; from its start on that is "half". */
+  readonly state?: string;
   /** Answers nothing any more once its launch is complete, so that probes fail. */
   readonly muteAfterLaunch?: boolean;
 }

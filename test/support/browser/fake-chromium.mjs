@@ -1,7 +1,7 @@
 // A process that behaves as Chromium does towards its parent: NUL-terminated CDP on descriptors 3 and 4, ends
 // with its pipe. Its knobs stand in the JSON text REMUDA_FAKE; see chromium-fake.ts.
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, writeSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
 
 const knobs = JSON.parse(process.env.REMUDA_FAKE ?? "{}");
@@ -11,6 +11,11 @@ const send = (message) => {
   } catch {
     process.exit(0);
   }
+};
+
+const profile = process.argv.find((argument) => argument.startsWith("--user-data-dir="))?.split("=")[1];
+const writeState = (state) => {
+  if (profile && state !== undefined) writeFileSync(`${profile}/Local State`, state);
 };
 
 const pages = new Map();
@@ -81,7 +86,10 @@ const answers = {
     userAgent: "FakeChromium",
     jsVersion: "0",
   }),
-  "Browser.close": () => setImmediate(() => process.exit(0)) && {},
+  "Browser.close": () => {
+    writeState(knobs.state);
+    return setImmediate(() => process.exit(0)) && {};
+  },
   "Browser.getWindowForTarget": () => ({ windowId: 1, bounds: {} }),
   "Target.getTargets": () => ({ targetInfos: [...pages.keys()].map(infoOf) }),
   "Target.setDiscoverTargets": () => void setImmediate(() => openPage("about:blank")),
@@ -126,7 +134,6 @@ const take = ({ id, method, params, sessionId }) => {
 };
 
 const start = () => {
-  const profile = process.argv.find((argument) => argument.startsWith("--user-data-dir="))?.split("=")[1];
   if (profile) mkdirSync(`${profile}/Default`, { recursive: true });
   if (knobs.exitAfterMs !== undefined) setTimeout(() => process.exit(knobs.exitCode ?? 0), knobs.exitAfterMs);
   let rest = "";
@@ -148,5 +155,6 @@ if (process.argv.includes("--version")) {
 } else if (knobs.failWithCode !== undefined) {
   setTimeout(() => process.exit(knobs.failWithCode), knobs.delayMs ?? 0);
 } else {
+  writeState(knobs.state && "half");
   setTimeout(start, knobs.delayMs ?? 0);
 }

@@ -1,0 +1,94 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterEach, expect, test } from "vitest";
+import type { ProfileId } from "../../src/base/ids.js";
+import type { Slot } from "../../src/node/slot.js";
+import { until } from "../support/browser/chromium-until.js";
+import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { type Held, nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { claimOf } from "../support/store/store-bed.js";
+
+let node: NodeBed;
+let count = 0;
+afterEach(() => node.close());
+
+interface Restarting {
+  readonly pool: PoolBed;
+  readonly held: Held;
+  readonly slot: Slot;
+  readonly profile: ProfileId;
+  readonly adding: Promise<unknown>;
+}
+
+/** A browser whose profile is to be saved, in a restart whose new Chromium has written half of its state. */
+async function restarting(
+  knobs: Parameters<NodeBed["fake"]["turn"]>[0],
+  options: Parameters<typeof openNodeBed>[1] = {},
+): Promise<Restarting> {
+  node = await openNodeBed(`restarted${(count += 1)}`, options);
+  const profile = await node.assets.addProfile();
+  const pool = await PoolBed.create(node.bed, { size: 1 });
+  const [browser] = await pool.claim(1);
+  if (!browser) throw new Error("nothing was claimed");
+  await node.launch(browser);
+  const held = await pool.lend();
+  const slot = node.slots.find(held.id);
+  if (!slot) throw new Error("no slot");
+  expect(await node.changeSession.change(slot, held.lease, { profile: { id: profile, save: true } })).toEqual(
+    { isDone: true },
+  );
+  const digest = await node.assets.keep({ fake: "late", files: { "own.txt": "late" } });
+  await node.fake.turn({ state: "the new state", ...knobs });
+  const adding = node.uploads.add(slot, held.lease, [{ name: "late", digest }]);
+  const state = join(slot.chromium.directories.profile, "Local State");
+  await until("the new Chromium writes", () => existsSync(state) && readFileSync(state, "utf8") === "half");
+  return { pool, held, slot, profile, adding };
+}
+
+/** Which state the profile has. */
+const kept = async (profile: ProfileId): Promise<string | undefined> => {
+  const tar = await node.assets.archives.open(profile);
+  const content = tar && (await text(tar));
+  return ["the new state", "half"].find((state) => content?.includes(state));
+};
+
+const retire = async ({ pool, held }: Restarting): Promise<void> => {
+  await pool.release(held, { reuse: false });
+  const claim = claimOf(await pool.record(held.id));
+  await node.slots.retire({ kind: "retire", node: nodeA, browser: held.id, claim });
+};
+
+test.each([
+  ["is retired", retire],
+  ["has its node stopped", () => node.slots.close()],
+])(
+  "a browser that %s while it restarts is saved when its new Chromium has come up and written its state",
+  async (_, end) => {
+    const browser = await restarting({ delayMs: 500 });
+    const { root } = browser.slot.chromium.directories;
+    await end(browser);
+    expect([node.saves.outcomes, await kept(browser.profile)]).toEqual([["saved"], "the new state"]);
+    expect([node.slots.count, existsSync(root)]).toEqual([0, false]);
+    await browser.adding;
+  },
+);
+
+test("what a new Chromium has written that did not come up is not saved", async () => {
+  const browser = await restarting({ delayMs: 600_000 }, { isDriven: true });
+  const { root } = browser.slot.chromium.directories;
+  const retiring = retire(browser);
+  await until("its end", () => browser.slot.isEnding);
+  await node.clock.advance(10_000);
+  await retiring;
+  expect(node.saves.outcomes).toEqual(["broken"]);
+  expect([await kept(browser.profile), node.slots.count, existsSync(root)]).toEqual([undefined, 0, false]);
+  expect(await browser.adding).toMatchObject({ isDone: false });
+});
+
+test("what a new Chromium has written that ends as it starts is not saved", async () => {
+  const browser = await restarting({ delayMs: 500, exitAfterMs: 0, exitCode: 1 });
+  await retire(browser);
+  expect([node.saves.outcomes, await kept(browser.profile)]).toEqual([["broken"], undefined]);
+  await browser.adding;
+});
