@@ -114,6 +114,10 @@ const amongStores: readonly Contradiction[] = [
       "passwords, and a port is at most 65535",
   },
   {
+    isIn: ({ redis }) => redis.cluster && (redis.url === null || redis.url.startsWith("/")),
+    fault: "redis.cluster: needs redis.url (REDIS_URL), of one node of the Cluster",
+  },
+  {
     isIn: ({ redis }) => redis.cluster && /^rediss?\+sentinel:/.test(redis.url ?? ""),
     fault: "redis.cluster: has to be false where redis.url names sentinels",
   },

@@ -1,5 +1,5 @@
 import { Check } from "typebox/schema";
-import type { Setting } from "./kinds.js";
+import { httpOrigin, httpUrl, type Setting } from "./kinds.js";
 import type { ConfigFile } from "./schema.js";
 import { expectation, findKeys, type Leaf, leaves } from "./settings.js";
 
@@ -58,6 +58,14 @@ function findGiven(
   return value === undefined ? undefined : { value, source: name };
 }
 
+const urlForms: readonly (string | undefined)[] = [httpOrigin.form, httpUrl.form];
+
+/** No pattern says which port there is, nor which host. */
+function isValid(setting: Setting, value: unknown): boolean {
+  if (!Check(setting, value)) return false;
+  return !urlForms.includes(setting.form) || typeof value !== "string" || URL.canParse(value);
+}
+
 // Kubernetes sets <SERVICE>_PORT=tcp://… for every Service of a namespace, so also for one named "remuda".
 const hint = (value: unknown): string =>
   typeof value === "string" && value.startsWith("tcp://")
@@ -79,7 +87,7 @@ export function validate(file: unknown, env: Environment): Validated {
   const values: Tree = {};
   for (const leaf of leaves) {
     const given = findGiven(leaf, file, env) ?? { value: leaf.setting.default, source: "default" };
-    if (!Check(leaf.setting, given.value)) faults.push(faultOf(leaf.setting, given.source, given.value));
+    if (!isValid(leaf.setting, given.value)) faults.push(faultOf(leaf.setting, given.source, given.value));
     put(values, leaf.path, given.value);
   }
   return faults.length > 0 ? { kind: "faulty", faults } : { kind: "valid", values: values as ConfigFile };

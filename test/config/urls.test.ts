@@ -44,3 +44,31 @@ test.each([
 ])("one that can be read is taken: %s", async (url) => {
   expect(await faultsOf({}, { REDIS_URL: url })).toEqual([]);
 });
+
+test("a Redis Cluster is reached by the URL of one of its nodes", async () => {
+  const of = (url: string | null) => faultsOf({ redis: { url, cluster: true } });
+  const fault = "redis.cluster: needs redis.url (REDIS_URL), of one node of the Cluster";
+  expect(await of(null)).toEqual([fault]);
+  expect(await of("/run/redis.sock")).toEqual([fault]);
+  expect(await of("redis://one.example:7000")).toEqual([]);
+});
+
+test.each(["http://remuda:${PORT}", "http://h:99999", "https://[fd00::zz]", "http://a%zz"])(
+  "an address that is no URL is refused by its setting's name: %s",
+  async (url) => {
+    const file = {
+      server: { public_url: url },
+      node: { address: url },
+      egress: { check_url: url },
+      access: { oidc: { jwks_url: url } },
+    };
+    const [origin, page] = ["http(s)://host[:port] without a path", "http(s)://…"];
+    const told = JSON.stringify(url);
+    expect((await faultsOf(file)).toSorted()).toEqual([
+      `access.oidc.jwks_url: has to be ${page}, or null, and is ${told}`,
+      `egress.check_url: has to be ${page}, and is ${told}`,
+      `node.address: has to be ${origin}, or null, and is ${told}`,
+      `server.public_url: has to be ${origin}, or null, and is ${told}`,
+    ]);
+  },
+);
