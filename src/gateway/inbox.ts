@@ -1,6 +1,6 @@
-import { shapeLimits, guessAddressee } from "./cdp/command.js";
+import { shapeLimits, guessAddressee, unprocessable } from "./cdp/command.js";
 import { judgeMessage, type JudgedMessage, type JudgeContext, unjudged } from "./gates/judge.js";
-import { measure, type JsonShape } from "./cdp/json-shape.js";
+import { measure } from "./cdp/json-shape.js";
 import type { FairTurn } from "../base/fair-turns.js";
 
 interface InboxParts extends JudgeContext {
@@ -95,20 +95,20 @@ export class Inbox {
     turn.run(() => {
       const shape = measure(message, shapeLimits);
       if (typeof shape !== "string" && shape.values > manyValues) this.#send(message);
-      else this.#act(message, shape);
+      else
+        this.#act(
+          () => judgeMessage(message, this.parts, shape),
+          () => guessAddressee(message),
+        );
     });
   }
 
-  #act(message: Buffer, shape: JsonShape | "too deep" | "too many"): void {
-    this.parts.act(this.#judge(message, shape));
-  }
-
-  #judge(message: Buffer, shape: JsonShape | "too deep" | "too many"): JudgedMessage {
+  /** What a client sends ends nothing but its own command. */
+  #act(judge: () => JudgedMessage, to: () => Parameters<typeof unjudged>[0]): void {
     try {
-      return judgeMessage(message, this.parts, shape);
+      this.parts.act(judge());
     } catch {
-      // What a client sends ends nothing but its own command.
-      return unjudged(guessAddressee(message), "The message cannot be processed");
+      this.parts.act({ kind: "fault", reply: unprocessable(to()) });
     }
   }
 
@@ -121,7 +121,10 @@ export class Inbox {
       await this.parts.doubt();
       if (this.#isClosed) return;
       this.#keep(-length);
-      this.parts.act(judged ?? unjudged(to, "The message could not be read in time"));
+      this.#act(
+        () => judged ?? unjudged(to, "The message could not be read in time"),
+        () => to,
+      );
       this.#goOn();
     });
   }

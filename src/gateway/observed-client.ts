@@ -1,3 +1,4 @@
+import { isText } from "../base/is-text.js";
 import { tellCommand } from "../telemetry/commands/tell.js";
 import type { Command } from "./cdp/command.js";
 import type { ClientEnd, ClientIdentity, LocalBrowser } from "./ports.js";
@@ -67,7 +68,9 @@ const choice = ".setDownloadBehavior";
  * The session of a message that another thread has written out is not known: its choice lasts as the root's.
  */
 const addresseeOf = ({ method, params, session = "" }: Command): string =>
-  method === "Target.sendMessageToTarget" ? String(params["sessionId"] ?? "") : session;
+  method === "Target.sendMessageToTarget" ? textOf(params["sessionId"]) : session;
+
+const textOf = (value: unknown): string => (isText(value) ? value : "");
 
 /**
  * Also within messages to targets, which the gate has written out itself, so that the name stands there
@@ -76,5 +79,5 @@ const addresseeOf = ({ method, params, session = "" }: Command): string =>
 function choosesDownloads({ method, params, written }: Command): boolean {
   if (method !== "Target.sendMessageToTarget") return method.endsWith(choice);
   if (written) return Buffer.from(written.buffer, written.byteOffset, written.length).includes(choice);
-  return String(params["message"]).includes(choice);
+  return textOf(params["message"]).includes(choice);
 }

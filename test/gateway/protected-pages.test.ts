@@ -103,6 +103,19 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
       expect(await client.evaluate("password.value", session)).toBe("");
     }));
 
+  test("stays so, and the daemon with it, whatever a client sends in the place of a text", () =>
+    withPage(async (page) => {
+      await protect();
+      const session = await client.attach(target);
+      const noText = { toString: 1 };
+      expect((await client.send("Page.navigate", { url: noText }, session)).error?.message).toBe(
+        "Invalid parameters",
+      );
+      const planted = await client.send("Page.addScriptToEvaluateOnNewDocument", { source: noText }, session);
+      expect(planted.error?.message).toMatch(why);
+      await page.goto(`${site.here}/next`);
+    }));
+
   const testOfChromium = spec.engine === "chromium" ? test : () => {};
   testOfChromium("is not read by a client of BiDi either", () =>
     withPage(async (page) => {

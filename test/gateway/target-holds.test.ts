@@ -8,11 +8,15 @@ import { connectRaw } from "../support/gateway/raw-cdp.js";
 
 class Client {
   pauses = 0;
+  readonly told: string[] = [];
   wait(): void {
     this.pauses += 1;
   }
   proceed(): void {
     this.pauses -= 1;
+  }
+  deliver(reply: string): void {
+    this.told.push(reply);
   }
 }
 
@@ -36,7 +40,7 @@ const bed = () => {
   const holds = new TargetHolds<Client>(clock);
   const sent: string[] = [];
   const says = (session: CdpSession<Client>, what: string, method = "Page.reload"): void => {
-    if (!holds.keeps(session, method, () => says(session, what, method))) sent.push(what);
+    if (!holds.keeps(session, { id: 1, method }, () => says(session, what, method))) sent.push(what);
   };
   return { clock, holds, sent, says };
 };
@@ -86,6 +90,26 @@ test("a message that only Chromium can address waits, too", () => {
   expect(sent).toEqual([]);
   release();
   expect(sent).toEqual(["carried"]);
+});
+
+test("a command that cannot be sent ends alone: its client is told, and what waits behind it is sent", () => {
+  const { holds, sent, says } = bed();
+  const [one, other] = [new Client(), new Client()];
+  const release = holds.hold(["page"]);
+  holds.keeps(
+    sessionOf(one, { target: "page" }),
+    { id: 7, method: "Page.reload", session: "session" },
+    () => {
+      throw new TypeError("Cannot convert object to primitive value");
+    },
+  );
+  says(sessionOf(one), "behind it");
+  says(sessionOf(other, { target: "page" }), "of another");
+  release();
+  expect([sent, one.pauses, other.pauses]).toEqual([["behind it", "of another"], 0, 0]);
+  expect(one.told.map((told) => JSON.parse(told) as unknown)).toEqual([
+    { id: 7, error: { code: -32000, message: "The message cannot be processed" }, sessionId: "session" },
+  ]);
 });
 
 test("a page that never lets go is waited for 2 s; a client that has gone is forgotten", async () => {

@@ -134,7 +134,7 @@ export class Bridge {
       return false;
     }
     const sendLater = (): void => void (this.#send(root, command) && root.owner.sent(command));
-    if (this.holds.keeps(session, command.method, sendLater)) return false;
+    if (this.holds.keeps(session, command, sendLater)) return false;
     const body = command.written ?? written(command);
     const refused =
       this.#closed.whyRefused(this.#sessions, session, command) ??

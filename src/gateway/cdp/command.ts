@@ -41,6 +41,10 @@ export const errorReply = (to: Addressee, code: number, message: string): string
     ...(to.session === undefined ? {} : { sessionId: to.session }),
   });
 
+/** The reply to a command that could not be carried out. */
+export const unprocessable = (to: Addressee): string =>
+  errorReply(to, codes.refused, "The message cannot be processed");
+
 export const resultReply = (to: Addressee, result: object): string =>
   JSON.stringify({ id: to.id, result, ...(to.session === undefined ? {} : { sessionId: to.session }) });
 

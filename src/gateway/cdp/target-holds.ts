@@ -1,11 +1,15 @@
 import type { Clock, Millis } from "../../base/clock.js";
+import { type Command, unprocessable } from "./command.js";
 import type { CdpSession } from "./sessions.js";
 
 /** Whose commands may have to wait. */
 interface HeldClient {
   wait(): void;
   proceed(): void;
+  deliver(reply: string): void;
 }
+
+type HeldCommand = Pick<Command, "id" | "method" | "session">;
 
 /** Clients wait no longer for a page that is being written into, since it may never answer. */
 const longestHoldMs: Millis = 2000;
@@ -36,14 +40,22 @@ export class TargetHolds<Client extends HeldClient> {
    * Whether a command has to wait; `send` is then called when it need not any more. A client that waits with
    * one waits with all that follow, so that they stay in their order.
    */
-  keeps(session: CdpSession<Client>, method: string, send: () => void): boolean {
+  keeps(session: CdpSession<Client>, command: HeldCommand, send: () => void): boolean {
     if (this.#held.size === 0) return false;
     const { owner } = session;
     const queue = this.#waiting.get(owner);
-    if (!queue && method !== carrier && !this.#isHeld(session)) return false;
-    if (queue) queue.push(send);
+    if (!queue && command.method !== carrier && !this.#isHeld(session)) return false;
+    const sendLater = (): void => {
+      try {
+        send();
+      } catch {
+        // What a client sends ends nothing but its own command, nor keeps others' from being sent.
+        owner.deliver(unprocessable(command));
+      }
+    };
+    if (queue) queue.push(sendLater);
     else {
-      this.#waiting.set(owner, [send]);
+      this.#waiting.set(owner, [sendLater]);
       owner.wait();
     }
     return true;

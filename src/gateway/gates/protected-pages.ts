@@ -1,3 +1,4 @@
+import { isText } from "../../base/is-text.js";
 import type { Command } from "../cdp/command.js";
 
 /** Every command of these domains: what they do shows nothing of a page, or shows what no page has. */
@@ -81,8 +82,12 @@ const open: ReadonlySet<string> = new Set(
 
 const onNewDocument = "Page.addScriptToEvaluateOnNewDocument";
 
-/** Chromium's URL parser drops spaces and control characters, so all are dropped before. */
-const isScriptUrl = (url: string): boolean =>
+/**
+ * Chromium's URL parser drops spaces and control characters, so all are dropped before. What is no text it
+ * refuses.
+ */
+const isScriptUrl = (url: unknown): boolean =>
+  isText(url) &&
   url
     .replaceAll(/[\s\p{Cc}]/gu, "")
     .toLowerCase()
@@ -93,7 +98,7 @@ const isScriptUrl = (url: string): boolean =>
  * by line: one expression for all of it tries exponentially many ways through a line of many comments.
  */
 const isEmptyScript = (source: unknown): boolean =>
-  source === undefined || String(source).split(lineEnd).every(isEmptyLine);
+  source === undefined || (isText(source) && source.split(lineEnd).every(isEmptyLine));
 const lineEnd = /[\n\r\u2028\u2029]/;
 const isEmptyLine = (line: string): boolean => /^\s*(?:\/\/|$)/.test(line);
 
@@ -119,7 +124,7 @@ export function readsPage({
   if (written !== undefined && (method === onNewDocument || method === "Page.navigate")) return true;
   // The next document may be that of a frame of this page, which reads the page around it.
   if (method === onNewDocument) return params["runImmediately"] === true || !isEmptyScript(params["source"]);
-  if (method === "Page.navigate") return isScriptUrl(String(params["url"]));
+  if (method === "Page.navigate") return isScriptUrl(params["url"]);
   if (answersRequests({ method, params, ...(written !== undefined && { written }) })) return true;
   const [domain = ""] = method.split(".", 1);
   return !openDomains.has(domain) && !open.has(method);

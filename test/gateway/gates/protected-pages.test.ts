@@ -57,6 +57,14 @@ test("an open command that is given a script for this document reads it, too", (
   expect(readsPage({ method: "Page.navigate", params: { url: "https://javascript.example/" } })).toBe(false);
 });
 
+test("what is no text where one belongs is judged like any other, and nothing of it is called", () => {
+  for (const value of [{ toString: 1 }, { toString: 1, valueOf: 1 }, [{ toString: null }], 7, null]) {
+    expect(readsPage({ method: "Page.navigate", params: { url: value } })).toBe(false);
+    const on = "Page.addScriptToEvaluateOnNewDocument";
+    expect(readsPage({ method: on, params: { source: value } })).toBe(true);
+  }
+});
+
 test("a script of comments without number is judged line by line, not in exponential time", () => {
   const source = "// ".repeat(100_000);
   const on = "Page.addScriptToEvaluateOnNewDocument";
