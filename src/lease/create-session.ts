@@ -18,7 +18,6 @@ import { lendStandby, refilledAfter, sessionFactsOf, type StandbyPorts } from ".
 import {
   finalAnswer,
   isLaunchFailure,
-  type LaunchFailure,
   type LeaseReply,
   LeaseAttempt,
   type LendPorts,
@@ -28,6 +27,7 @@ import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js"
 import type { Granted } from "../pool/operations.js";
 import type { Caller } from "../spec/caller.js";
 import { makePlaceByReading, Placement, type PlaceByReading } from "../pool/placement.js";
+import type { LaunchFailure } from "../pool/ports/messages.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
 import type { CreateRequest, LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
 import type { SessionReservation } from "../pool/ports/project-store.js";
@@ -103,22 +103,29 @@ interface Launch {
 /**
  * Waits for the browser that was claimed; a launch that fails is tried on another node, while there is one.
  */
-async function lendLaunched(
-  ports: Creating,
-  { attempt, template, failures }: Launch,
-): Promise<LendResult<Refusal>> {
+async function lendLaunched(ports: Creating, launch: Launch): Promise<LendResult<Refusal>> {
+  const { attempt, template } = launch;
   const reply = await claim(ports, attempt, template);
   if (reply.kind === "answered") return reply;
   if (reply.kind === "granted")
     return refilledAfter(await attempt.grant(reply), ports, attempt.request.partition);
   const standing = attempt.standInLine(reply);
   let end = await attempt.nextEnd(ports.launchWaitMs);
-  while (isLaunchFailure(end)) {
-    failures.push(end.message);
-    if (!(await claimElsewhere(ports, standing, { template, failures }))) break;
+  while (isLaunchFailure(end) && (await isTriedAgain(ports, standing, { launch, failure: end.message })))
     end = await attempt.nextEnd(ports.launchWaitMs);
-  }
   return await attempt.resultOf(end);
+}
+
+/** Whether another launch is under way. A message that is late, or comes twice, ends none. */
+async function isTriedAgain(
+  ports: Creating,
+  standing: LeaseRequest,
+  { launch: { template, failures }, failure }: { launch: Launch; failure: LaunchFailure },
+): Promise<boolean> {
+  const { browser } = failure;
+  if (browser !== undefined && failures.some((known) => known.browser === browser)) return true;
+  failures.push(failure);
+  return await claimElsewhere(ports, standing, { template, failures });
 }
 
 function refusedHere(ports: SessionPorts, body: SessionCreate): Refusal | undefined {

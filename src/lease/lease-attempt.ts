@@ -50,11 +50,9 @@ export interface NotServed {
 }
 export type LendResult<Answer> = Granted | NotServed | Answered<Answer>;
 
-/** A launch that failed on a node, and what Chromium said. */
-export type LaunchFailure = Extract<ControlMessage, { kind: "failed" }>;
 interface FailedWait {
   readonly kind: "message";
-  readonly message: LaunchFailure;
+  readonly message: Extract<ControlMessage, { kind: "failed" }>;
 }
 
 /**

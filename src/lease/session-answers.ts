@@ -1,6 +1,7 @@
 import { refusal, type Refusal } from "../base/errors.js";
 import type { CreateReply } from "../pool/ports/store-replies.js";
-import { finalAnswer, type LaunchFailure, type LeaseReply, type NotServed } from "./lease-attempt.js";
+import type { LaunchFailure } from "../pool/ports/messages.js";
+import { finalAnswer, type LeaseReply, type NotServed } from "./lease-attempt.js";
 
 export const noRoom = (obstacle: string): Refusal =>
   refusal("capacity_exhausted", {

@@ -2,6 +2,7 @@ import { type Clock, type Millis, pause } from "../base/clock.js";
 import { groupBy } from "../base/group-by.js";
 import { isOnDemand, type LeaseId, type Partition, type RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
+import type { LaunchFailure } from "../pool/ports/messages.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { RejoinReply } from "../pool/ports/store-replies.js";
 import type { Projects } from "../pool/ports/project-store.js";
@@ -28,12 +29,17 @@ interface WaiterRecoveryPorts {
   undo(partition: Partition, lease: LeaseId): void;
 }
 
+interface Failed {
+  readonly one: QueuedRequest;
+  readonly failure: LaunchFailure;
+}
+
 /** A waiter with neither a browser nor a place is looked for again after this time. */
 const lookAgainMs: Millis = 100;
 
 /**
- * Watches the requests that wait at this control. It finds the browser of one whose message was lost, and
- * puts back in line one that has lost its place.
+ * Watches the requests that wait at this control. It finds the browser of one whose message was lost, or the
+ * failure of its launch, and puts back in line one that has lost its place.
  */
 export class WaiterRecovery {
   readonly #waiting = new Map<RequestId, QueuedRequest>();
@@ -66,11 +72,13 @@ export class WaiterRecovery {
   async #recover(partition: Partition, waiting: readonly QueuedRequest[]): Promise<void> {
     const [held, missing] = await this.#find(partition, waiting);
     for (const one of held) await this.#deliver(partition, one);
-    if (missing.length === 0) return;
+    const failed = await this.#findFailed(partition, waiting);
+    if (missing.length === 0 && failed.length === 0) return;
     // A waiter that was just being served is not missing the second time.
     const { signal } = this.#closing;
     await pause(this.ports.clock, lookAgainMs, signal);
     if (signal.aborted) return;
+    await this.#deliverFailures(partition, failed);
     const [, lost] = await this.#find(
       partition,
       missing.filter((one) => this.#isWaiting(one)),
@@ -114,6 +122,33 @@ export class WaiterRecovery {
       browser: JSON.stringify(browser),
       at,
     });
+  }
+
+  /** The failures of launches on demand that are followed by no other launch. */
+  async #findFailed(partition: Partition, waiting: readonly QueuedRequest[]): Promise<readonly Failed[]> {
+    if (waiting.length === 0 || !isOnDemand(partition)) return [];
+    const failures = await this.ports.poolStore.failedAmong(
+      partition,
+      waiting.map(({ waiter }) => waiter),
+    );
+    return failures.flatMap(({ connection, ...failure }) => {
+      const one = this.#waiting.get(connection);
+      return one ? [{ one, failure }] : [];
+    });
+  }
+
+  /** Delivers those that are still the last word on their waiters; whoever has heard one passes over it. */
+  async #deliverFailures(partition: Partition, failed: readonly Failed[]): Promise<void> {
+    const seen = new Set(failed.map(({ failure }) => failure.browser));
+    const again = await this.#findFailed(
+      partition,
+      failed.map(({ one }) => one),
+    );
+    for (const { one, failure } of again) {
+      const { connection, waiter } = one;
+      if (seen.has(failure.browser))
+        this.ports.waiters.deliver(connection, { kind: "failed", waiter, connection, ...failure });
+    }
   }
 
   /**

@@ -13,6 +13,7 @@ import {
 import type { Refusal } from "../base/errors.js";
 import { parserOf } from "../base/parser.js";
 import { LaunchingBrowser, type LeasedBrowser, leasedParser } from "../pool/browser.js";
+import { LaunchFailure } from "../pool/ports/messages.js";
 import type {
   AcquireRequest,
   CreateRequest,
@@ -25,6 +26,7 @@ import type {
 import type {
   AcquireReply,
   CreateReply,
+  FailedWaiter,
   RejoinReply,
   WaitingReply,
   WithdrawReply,
@@ -39,6 +41,10 @@ const keyedParser = parserOf("a remembered key", Type.Object({ lease: LeaseId, w
 const claimedParser = parserOf(
   "a claimed launch",
   Type.Object({ browser: LaunchingBrowser, waiter: RequestId, lease: LeaseId }),
+);
+const launchingParser = parserOf(
+  "a waiter with a launch",
+  Type.Object({ connection: Type.Optional(RequestId), failure: Type.Optional(LaunchFailure) }),
 );
 const rejoinedParser = parserOf(
   "a reply of rejoin",
@@ -219,6 +225,16 @@ export class RedisLeaseStore implements LeaseStore {
     return waiters.filter((_, index) => {
       const text = texts[index];
       return typeof text === "string" && !awayMark.test(text);
+    });
+  }
+
+  async failedAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly FailedWaiter[]> {
+    const texts = await this.scripts.ask((redis) =>
+      redis.hmget(this.scripts.keyOf(partition, "waiterRecords"), ...waiters),
+    );
+    return texts.flatMap((text) => {
+      const { connection, failure } = launchingParser.json(text ?? "{}");
+      return connection && failure ? [{ ...failure, connection }] : [];
     });
   }
 

@@ -3,7 +3,7 @@ import { newRequestId, onDemandPartition, type Partition } from "../../src/base/
 import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { partitionKeys } from "../../src/store/redis/keys.js";
-import { nodeA, PoolBed } from "../support/store/pool-bed.js";
+import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { nodeFacts } from "../support/store/node-facts.js";
 
 let control: ControlBed;
@@ -156,4 +156,42 @@ test("a caller for whom a browser was to be launched is told to ask again", asyn
   await passing("its answer", () => outcome !== undefined);
   expect(outcome).toMatchObject({ kind: "refused", code: "unavailable", retryAfterSeconds: 1 });
   expect(await nameLeft()).toBeUndefined();
+});
+
+/** A session on demand whose first launch has failed, unheard by its control, and a second was claimed. */
+async function failedUnheard() {
+  for (const node of [nodeA, nodeB]) await control.bed.nodes.beat(nodeFacts(node));
+  const answer = control.createSession({ headless: true }, callerOf());
+  const launches = () => control.bed.jobs.filter(({ kind }) => kind === "launch");
+  const first = await until("a launch", () => launches()[0]);
+  control.lost.add("failed");
+  await control.bed.reports.launchFailed(first.browser, first.claim, "no display");
+  await passing("a launch elsewhere", () => launches().length > 1);
+  return { answer, launches, first };
+}
+
+test("a launch that fails is tried on another node, though nobody has heard that it failed", async () => {
+  const { answer, launches, first } = await failedUnheard();
+  const second = launches()[1] ?? first;
+  expect([first.node, second.node].toSorted()).toEqual([nodeA, nodeB]);
+  await control.bed.reports.launchFailed(second.browser, second.claim, "no display either");
+  let outcome: unknown;
+  void answer.then((given) => (outcome = given));
+  await passing("its answer", () => outcome !== undefined);
+  expect(outcome).toMatchObject({
+    code: "launch_failed",
+    details: [{ message: `${first.node}: no display` }, { message: `${second.node}: no display either` }],
+  });
+});
+
+test("a failure that is heard late, and was known before, ends no launch that came after it", async () => {
+  const { answer, launches } = await failedUnheard();
+  const failure = control.messages.find(({ kind }) => kind === "failed");
+  if (failure?.kind !== "failed") throw new Error("nothing has failed");
+  control.waiters.deliver(failure.connection, failure);
+  await control.clock.advance(2000);
+  const second = launches().at(-1);
+  if (!second) throw new Error("nothing is launched");
+  await control.bed.reports.launched(second.browser, second.claim, "{}");
+  expect(await answer).toMatchObject({ kind: "granted", session: { browser: { id: second.browser } } });
 });

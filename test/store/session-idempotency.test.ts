@@ -180,9 +180,14 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
         connection: first.waiter.connection,
         node: "node-a",
         error: "no display",
+        browser: first.reply.kind === "claimed" && first.reply.browser.id,
       },
     });
     listener.close();
+    const { connection, id } = first.waiter;
+    const failed = () => bed().poolStore.failedAmong(onDemandPartition, [request(), id]);
+    expect(await failed()).toMatchObject([{ connection, node: "node-a", error: "no display" }]);
     expect((await create({ key: "k" })).reply.kind).toBe("claimed");
+    expect(await failed()).toEqual([]);
   });
 });

@@ -50,6 +50,14 @@ export type SendDirectly = (
 const Code = Type.Enum(errorCodes);
 const toWaiter = { waiter: RequestId, connection: RequestId };
 
+/** What its node said of a launch that failed. A daemon of an earlier version names no browser. */
+export const LaunchFailure = Type.Object({
+  node: NodeId,
+  error: Type.String(),
+  browser: Type.Optional(BrowserId),
+});
+export type LaunchFailure = Readonly<Static<typeof LaunchFailure>>;
+
 /** Messages between roles: hints, each repeated by a tick when lost. */
 export const ControlMessage = Type.Union([
   Type.Object({
@@ -61,7 +69,7 @@ export const ControlMessage = Type.Union([
   }),
   /** `forgotten`: the place was given up while its control stood still, and cannot be had again. */
   Type.Object({ kind: Type.Enum(["superseded", "deleted", "forgotten"]), ...toWaiter }),
-  Type.Object({ kind: Type.Literal("failed"), ...toWaiter, node: NodeId, error: Type.String() }),
+  Type.Object({ kind: Type.Literal("failed"), ...toWaiter, ...LaunchFailure.properties }),
   /**
    * `text`: why not, for people. `code`: what that is answered as, where the node can tell whose fault it is.
    */

@@ -15,7 +15,7 @@ import type { LaunchTemplate, PoolSpec } from "../../spec/launch-template.js";
 import type { Caller } from "../../spec/caller.js";
 import type { PartitionOverview } from "./partition-overview.js";
 import type { Pool } from "../pool.js";
-import type { AcquireReply, CreateReply, RejoinReply, WithdrawReply } from "./store-replies.js";
+import type { AcquireReply, CreateReply, FailedWaiter, RejoinReply, WithdrawReply } from "./store-replies.js";
 
 /** An acquire that waits, or was granted at once. Stored as JSON. */
 export interface Waiter {
@@ -194,6 +194,8 @@ export interface LeaseStore {
   ): Promise<TouchReply>;
   /** Which of the waiters are in line, or have a launch on demand, and are not given up. */
   waitingAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly RequestId[]>;
+  /** Which of the waiters had a launch on demand that has failed, and have no other yet. */
+  failedAmong(partition: Partition, waiters: readonly RequestId[]): Promise<readonly FailedWaiter[]>;
   /** Puts back into a pool's line, each at its rank, waiters as they were stored; of each what it is now. */
   rejoin(partition: Partition, stored: readonly string[]): Promise<readonly RejoinReply[]>;
   /**

@@ -1,6 +1,7 @@
 import type { Refusal } from "../../base/errors.js";
 import type { Millis } from "../../base/clock.js";
 import type { LeaseId, RequestId } from "../../base/ids.js";
+import type { LaunchFailure } from "./messages.js";
 import type { LaunchingBrowser, LeasedBrowser } from "../browser.js";
 
 /** A place in line, or with a launch on demand. `stored`: the waiter as the store keeps it. */
@@ -28,6 +29,8 @@ export type CreateReply =
       readonly lease: LeaseId;
     }
   | { readonly kind: "mismatch" | "over" | "full" | "none" | "superseded" };
+/** A waiter whose launch has failed, by the connection that is to hear of it. */
+export type FailedWaiter = LaunchFailure & { readonly connection: RequestId };
 /** What a waiter that was to be put back in line is now. */
 export type RejoinReply = "waiting" | "held" | "superseded" | "over" | "deleted";
 export type WithdrawReply =

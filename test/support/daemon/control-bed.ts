@@ -81,6 +81,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
     beatPeriodMs: 1000,
   });
   const messages: ControlMessage[] = [];
+  const lost = new Set<ControlMessage["kind"]>();
   const connect = () =>
     connectForMessages({
       url: server.url,
@@ -94,7 +95,7 @@ export async function openControlBed(project: string, options: ControlBedOptions
     {
       onMessage: (message) => {
         messages.push(message);
-        if (message.kind !== "answer") deliver({ waiters, grants }, message);
+        if (message.kind !== "answer" && !lost.has(message.kind)) deliver({ waiters, grants }, message);
       },
     },
   );
@@ -142,6 +143,8 @@ export async function openControlBed(project: string, options: ControlBedOptions
     waiters,
     grants,
     messages,
+    /** Kinds of messages that do not arrive from now on. */
+    lost,
     asked,
     standbyAsked,
     control,

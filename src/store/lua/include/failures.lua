@@ -26,7 +26,7 @@ local function countFailure(browser, text, initialMs, maxMs)
 end
 
 -- A launch has come to nothing and nothing is left of it. Whoever waits for it is told, and may have it tried
--- on another node.
+-- on another node; where the message is lost, it is found with the waiter.
 local function giveUp(browser, text, initialMs, maxMs)
   refund(browser)
   browser.lastError = text
@@ -36,10 +36,11 @@ local function giveUp(browser, text, initialMs, maxMs)
     redis.call("HDEL", K.templates, browser.config)
     if waiter then
       waiter.unplaced, waiter.unplacedAt = true, now
+      waiter.failure = { node = browser.node, error = text, browser = browser.id }
       redis.call("HSET", K.waiterRecords, waiter.id, cjson.encode(waiter))
       publish("remuda:control:" .. waiter.control, {
         kind = "failed", waiter = waiter.id, connection = waiter.connection,
-        node = browser.node, error = text,
+        node = browser.node, error = text, browser = browser.id,
       })
     end
   else

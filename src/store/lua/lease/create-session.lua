@@ -31,7 +31,7 @@ local function claimFor(place)
   local browser = cjson.decode(A.browser)
   browser.waiter = place.id
   claimOnDemand(browser, A.config, "created")
-  place.unplaced, place.unplacedAt = nil, nil
+  place.unplaced, place.unplacedAt, place.failure = nil, nil, nil
   redis.call("HSET", K.waiterRecords, place.id, cjson.encode(place))
   return finish("claimed", cjson.encode({ browser = browser, waiter = place.id, lease = place.lease }))
 end
