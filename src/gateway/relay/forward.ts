@@ -1,7 +1,8 @@
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { connect as connectSecurely } from "node:tls";
-import type { Clock } from "../../base/clock.js";
+import type { Clock, Millis } from "../../base/clock.js";
 import type { UpgradeRequest } from "../handshake.js";
 import { refuseRequest, refuseUpgrade, type GatewayRefusal } from "../refusals.js";
 import type { GatewayLimits } from "../limits.js";
@@ -21,7 +22,7 @@ export interface RelayRoute {
   readonly address: NodeAddress;
   readonly clock: Clock;
   readonly kept: KeptConnections;
-  readonly limits: Pick<GatewayLimits, "connectMs" | "answerMs">;
+  readonly limits: Pick<GatewayLimits, "connectMs" | "answerMs" | "pingMs">;
   /** The node took no connection, or did not answer in time; a client that went before says nothing of it. */
   unreachable?(): void;
 }
@@ -75,8 +76,11 @@ export function forwardUpgrade(
     cancel();
     if (node.readableLength === 0) return unreachableNow();
     node.off("error", unreachableNow).on("error", end);
+    const stopWatching = watchNode({ node, socket, end }, clock, limits.pingMs);
+    socket.once("close", stopWatching);
     // What the node has said is still sent on, for a while.
     node.once("close", () => {
+      stopWatching();
       if (socket.destroyed) return;
       socket.end(() => socket.destroy());
       cancel = clock.after(limits.answerMs, end);
@@ -84,6 +88,27 @@ export function forwardUpgrade(
     node.pipe(socket);
   });
   return end;
+}
+
+const mostSilentLooks = 3;
+
+/**
+ * Ends a client whose node has died without a word. A living node pings each client every `pingMs`, so that
+ * its socket brings something, unless it is not read because the client reads nothing. Where this process
+ * stood still, what has come meanwhile is read before the next look.
+ */
+function watchNode(
+  { node, socket, end }: { readonly node: Socket; readonly socket: Duplex; end(): void },
+  clock: Clock,
+  pingMs: Millis,
+): () => void {
+  let [bytesBefore, silentLooks] = [node.bytesRead, 0];
+  return clock.every(pingMs, () => {
+    const isSilent = node.bytesRead === bytesBefore && !socket.writableNeedDrain;
+    silentLooks = isSilent ? silentLooks + 1 : 0;
+    bytesBefore = node.bytesRead;
+    if (silentLooks >= mostSilentLooks) end();
+  });
 }
 
 function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): string {
