@@ -106,6 +106,9 @@ const amongBounds: readonly Contradiction[] = [
   },
 ];
 
+/** An operator has the file of the other roles, and not what they know of Redis. */
+const usesRedis = (role: string): boolean => role !== "operator";
+
 const amongStores: readonly Contradiction[] = [
   {
     isIn: ({ redis }) => redis.url !== null && !isRedisUrl(redis.url),
@@ -114,7 +117,8 @@ const amongStores: readonly Contradiction[] = [
       "passwords, and a port is at most 65535",
   },
   {
-    isIn: ({ redis }) => redis.cluster && (redis.url === null || redis.url.startsWith("/")),
+    isIn: ({ role, redis }) =>
+      usesRedis(role) && redis.cluster && (redis.url === null || redis.url.startsWith("/")),
     fault: "redis.cluster: needs redis.url (REDIS_URL), of one node of the Cluster",
   },
   {
@@ -126,8 +130,10 @@ const amongStores: readonly Contradiction[] = [
     fault: "redis.tls_certificate_file, redis.tls_key_file: need each other",
   },
   {
-    isIn: ({ redis }) =>
-      !/^rediss[:+]/.test(redis.url ?? "") && (redis.tls_ca_file ?? redis.tls_certificate_file) !== null,
+    isIn: ({ role, redis }) =>
+      usesRedis(role) &&
+      !/^rediss[:+]/.test(redis.url ?? "") &&
+      (redis.tls_ca_file ?? redis.tls_certificate_file) !== null,
     fault: "redis.tls_ca_file, redis.tls_certificate_file: redis.url has to be rediss",
   },
   {

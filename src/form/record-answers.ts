@@ -32,7 +32,11 @@ class Observed {
   /** The item's, once it was looked up. */
   path: string | undefined = undefined;
 
-  constructor(readonly receivedAt: Millis) {}
+  /** `clientIp`: as it came, since a connection that has ended tells no address. */
+  constructor(
+    readonly receivedAt: Millis,
+    readonly clientIp: string,
+  ) {}
 }
 
 /**
@@ -47,7 +51,8 @@ export class FormAudit {
   /** To be told of each question before anything else is. */
   watch(app: FastifyInstance): void {
     app.addHook("onRequest", (request, { raw }, next) => {
-      const observed = new Observed(this.parts.clock.monotonic());
+      const { clock, addressOf } = this.parts;
+      const observed = new Observed(clock.monotonic(), addressOf(request.raw));
       this.#observed.set(request, observed);
       // Node.js 20 tells nothing else of an answer that ends after its caller has gone.
       raw.once("close", () => {
@@ -103,11 +108,10 @@ export class FormAudit {
   }
 
   #entryOf(request: FastifyRequest, status: number): NewEntry {
-    const { clock, addressOf } = this.parts;
-    const { headers, raw } = request;
+    const { headers } = request;
     const { url: route = "" } = request.routeOptions;
-    const now = clock.monotonic();
-    const { receivedAt, path, intent } = this.#get(request);
+    const now = this.parts.clock.monotonic();
+    const { receivedAt, clientIp, path, intent } = this.#get(request);
     return {
       receivedAt,
       durationMs: now - receivedAt,
@@ -119,7 +123,7 @@ export class FormAudit {
       path: path ?? route,
       route,
       domain: (headers.host ?? "").replace(/:\d*$/, "").slice(0, longest.domain),
-      clientIp: addressOf(raw),
+      clientIp,
       userAgent: withoutKeys(headers["user-agent"] ?? "").slice(0, longest.userAgent),
       intent,
     };

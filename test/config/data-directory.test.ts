@@ -3,8 +3,10 @@ import { type FileHandle, mkdtemp, open, readdir, rm, stat, writeFile } from "no
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type Config, openConfig } from "../../src/config/config.js";
+import { lockDirectory } from "../../src/store/private/directory-lock.js";
 import { apiKey, apiKeyFile, clusterSecret, encryptionKey, nodeId } from "../../src/config/data-directory.js";
 
 let config: Config;
@@ -61,7 +63,10 @@ test("a key outlives a loss of power from its first use on, like what is encrypt
         ? "the directory above"
         : `${basename(path)}, ${readFileSync(path, "utf8").trim().length} characters`,
   );
+  // As a daemon starts.
+  const lock = await lockDirectory(config.dataDir, systemClock);
   await encryptionKey(config);
+  if (lock.kind === "locked") await lock.release();
   expect(synced.filter((what) => what !== "its directory, without it")).toEqual([
     "the directory above",
     expect.stringMatching(/^encryption-key\.[0-9a-f]+, 43 characters$/),

@@ -25,6 +25,9 @@ test.each([
   "redis+sentinel://remuda:hidden@s1,,s2/herd",
   "redis://remuda:ab/hidden@h",
   "redis://remuda:ab#hidden@h",
+  "redis://remuda:12/hidden@h",
+  "redis://remuda:12#hidden@h:6379",
+  "redis://remuda:12?hidden@h",
   "rediss://remuda:hidden%zz@h",
   "redis://remuda:hidden@h:99999",
   "//remuda:p@hidden@h",
@@ -51,6 +54,16 @@ test("a Redis Cluster is reached by the URL of one of its nodes", async () => {
   expect(await of(null)).toEqual([fault]);
   expect(await of("/run/redis.sock")).toEqual([fault]);
   expect(await of("redis://one.example:7000")).toEqual([]);
+});
+
+test("an operator, which has the file of the other roles and no Redis, is asked for none", async () => {
+  const env = {
+    REMUDA_ROLE: "operator",
+    REMUDA_API_URL: "http://api.example",
+    REMUDA_API_KEY: "k".repeat(32),
+  };
+  expect(await faultsOf({ redis: { cluster: true } }, env)).toEqual([]);
+  expect(await faultsOf({ redis: { tls_ca_file: "ca.pem" } }, env)).toEqual([]);
 });
 
 test.each(["http://remuda:${PORT}", "http://h:99999", "https://[fd00::zz]", "http://a%zz"])(

@@ -90,6 +90,15 @@ test("a question whose asker hangs up before the answer has an entry", async () 
   await bed.close();
 });
 
+test("a question that breaks off within its body has the address of its sender", async () => {
+  const bed = await openBed();
+  const socket = await send(bed, post("/submit", submission).slice(0, -5));
+  await fetch(`${bed.url}/form.css`);
+  socket.destroy();
+  await expect.poll(() => bed.entries).toMatchObject([{ route: "/submit", clientIp: "127.0.0.1" }]);
+  await bed.close();
+});
+
 test("each of the questions that were sent in a row has one, also what was not meant for this server", async () => {
   const bed = await openBed();
   const inRow = post("/open", { token }) + post("/open", { token }, "elsewhere.example");

@@ -8,16 +8,17 @@ export const sentinelUrlPattern =
 const sentinelUrl = new RegExp(sentinelUrlPattern);
 
 /**
- * Whether a URL of Redis, or the path of its socket, can be read. A `/` in a password ends the host early,
- * and a lone `%` cannot be decoded.
+ * Whether a URL of Redis, or the path of its socket, can be read. A `/`, `?` or `#` in a password ends the
+ * host early, and a lone `%` cannot be decoded.
  */
 export function isRedisUrl(url: string): boolean {
   if (url.startsWith("/")) return !url.startsWith("//");
   const [, , user = "", password = "", hosts, name = ""] = sentinelUrl.exec(url) ?? [];
   if (hosts !== undefined) return hosts.split(",").every(isHost) && [user, password, name].every(isDecodable);
   if (!URL.canParse(url)) return false;
-  const parsed = new URL(url);
-  return isDecodable(parsed.username) && isDecodable(parsed.password);
+  const { username, password: secret, pathname, search, hash } = new URL(url);
+  const endsAsMeant = /^\/?\d*$/.test(pathname) && hash === "" && !search.includes("@");
+  return endsAsMeant && isDecodable(username) && isDecodable(secret);
 }
 
 const isHost = (host: string): boolean => URL.canParse(`http://${host}`);

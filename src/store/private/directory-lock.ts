@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf } from "../../base/errno.js";
+import { makeDurableDirectory } from "../../base/files/durable.js";
 import type { Clock } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 
@@ -66,7 +67,7 @@ async function take(
  * it would race with the next start.
  */
 export async function lockDirectory(dataDir: string, clock: Clock): Promise<DirectoryLock> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await makeDurableDirectory(dataDir);
   const handle = await open(join(dataDir, "lock"), "a+", 0o600);
   try {
     const { isOurs, pid } = await take(clock, handle);
