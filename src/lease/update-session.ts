@@ -1,6 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import { type Detail, done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { partitionOf } from "../base/ids.js";
+import { newRequestId, partitionOf } from "../base/ids.js";
 import type { NodeReply, NodeRequest, RunningChange } from "../pool/ports/messages.js";
 import type { LeasedBrowser } from "../pool/browser.js";
 import type { SessionPatch } from "../spec/bodies.js";
@@ -30,6 +30,7 @@ import {
   askNetwork,
   changeNetwork,
   networkOf,
+  inForce,
   withNetworkInForce,
   rethrowUnlessStoreAway,
 } from "./change-network.js";
@@ -176,9 +177,39 @@ async function changeBrowser(ports: Ports, change: SessionChange): Promise<Done<
     : await changeNetwork(ports, browser, network);
   if (refused) return refused;
   const isInForce = network !== undefined && !isRunning;
-  const record = () => changeRecord(ports, change, { attached, network: isRunning ? network : undefined });
+  const record = async (): Promise<Done<Session> | Refusal> => {
+    const unheard = await askTelemetry(ports, change, attached);
+    if (unheard) return isInForce ? { ...unheard, details: [inForce] } : unheard;
+    return await changeRecord(ports, change, { attached, network: isRunning ? network : undefined });
+  };
   return isInForce ? await withNetworkInForce(record) : await record();
 }
+
+/**
+ * Before the record is changed: where the node does not answer, nothing more is. What the browser has taken by
+ * then is noted first, since it is so.
+ */
+async function askTelemetry(
+  ports: Ports,
+  { session, patch: { viewport, telemetry } }: SessionChange,
+  attached: LoadedProfile | undefined,
+): Promise<Refusal | undefined> {
+  if (!telemetry) return undefined;
+  const { browser } = session;
+  if (viewport || attached) {
+    const noted = await ports.poolStore.touch(partitionOf(browser.id), {
+      browser: browser.id,
+      change: touchOf(viewport ? { viewport } : {}, attached, undefined),
+      request: newRequestId(),
+      lease: browser.lease.id,
+    });
+    if (noted.kind !== "touched") return goneMeanwhile(noted);
+  }
+  return await changeTelemetry(ports, session, telemetry);
+}
+
+const goneMeanwhile = ({ kind }: { readonly kind: string }): Refusal =>
+  refusal(kind === "superseded" ? "lease_superseded" : "browser_not_found");
 
 interface Recorded {
   readonly attached: LoadedProfile | undefined;
@@ -192,17 +223,13 @@ async function changeRecord(
   { attached, network }: Recorded,
 ): Promise<Done<Session> | Refusal> {
   const { browser } = session;
-  // Before the record: where the node does not answer, nothing else is changed.
-  const unheard = await changeTelemetry(ports, session, patch.telemetry);
-  if (unheard) return unheard;
   const reply = await ports.poolStore.touch(partitionOf(browser.id), {
     browser: browser.id,
     change: touchOf(patch, attached, network),
     request: caller.request,
     lease: browser.lease.id,
   });
-  if (reply.kind !== "touched")
-    return refusal(reply.kind === "superseded" ? "lease_superseded" : "browser_not_found");
+  if (reply.kind !== "touched") return goneMeanwhile(reply);
   const late = network && (await askNetwork(ports, reply.browser));
   if (late) return late;
   if (patch.start_url)

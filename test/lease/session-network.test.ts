@@ -105,6 +105,19 @@ test.each(["applied", "touch"])(
   },
 );
 
+test("a network that is in force is told as such where its node says nothing of the telemetry after it", async () => {
+  const pool = await filled();
+  const { id } = await lend(pool);
+  control.whileNodeWorks(async () => {
+    if (control.asked.length === 2) control.answerOfNode("silent");
+  });
+  const patch = { network: { allowed_hosts: ["a.example"] }, telemetry: { enabled: true } };
+  expect(await control.updateSession(id, patch, callerOf())).toMatchObject({
+    code: "node_silent",
+    details: [{ code: "network_in_force" }],
+  });
+});
+
 test("an allowlist does not come beside a policy of WebRTC's own addresses", async () => {
   const { id } = await lend(await filled(1, { browser_policy: { WebRtcUdpPortRange: "1-2" } }));
   const refused = await control.updateSession(id, { network: { allowed_hosts: ["a.example"] } }, callerOf());

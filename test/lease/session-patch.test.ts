@@ -106,6 +106,25 @@ test("telemetry that its node does not confirm is kept, and nothing else of its 
   });
 });
 
+test("what the browser has taken before its node says nothing of telemetry is in the record", async () => {
+  const pool = await filled();
+  const { id } = await lend(pool);
+  let questions = 0;
+  control.whileNodeWorks(async () => {
+    if ((questions += 1) === 2) control.answerOfNode("silent");
+  });
+  const patch = {
+    name: "two",
+    viewport: { width: 640, height: 480 },
+    telemetry: { browser: { page: { enabled: true } } },
+  };
+  expect(await control.updateSession(id, patch, callerOf())).toMatchObject({ code: "node_silent" });
+  expect(questions).toBe(2);
+  const { lease } = await pool.record(id);
+  expect(lease?.viewport).toContain("640");
+  expect([lease?.name, lease?.telemetry]).toEqual([undefined, expect.stringContaining("page")]);
+});
+
 test("what a control that died has touched and not noted is restored before the next holder", async () => {
   const pool = await filled();
   const { id } = await lend(pool);
