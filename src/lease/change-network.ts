@@ -18,7 +18,7 @@ export function rethrowUnlessStoreAway(error: unknown): void {
   if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
 }
 
-/** Of a refusal whose network is in force all the same. */
+/** A refusal has it where the network is in force all the same. */
 export const inForce: Detail = {
   code: "network_in_force",
   message: "What the browser may reach has changed as was asked for",

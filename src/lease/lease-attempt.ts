@@ -241,10 +241,12 @@ async function resultOf(
       return await granted(ports, request, { browser: leasedParser.json(message.browser), at: message.at });
     case "failed":
       return await withdraw(ports, request, "failed");
+    case "forgotten":
+      // A place that was detached meanwhile is kept for a retry, and with it its name.
+      return await withdraw(ports, request, "forgotten");
     case "deleted":
     case "superseded":
-    case "forgotten":
-      return { kind: "unserved", why: message.kind, isPlaceLost: message.kind !== "superseded" };
+      return { kind: "unserved", why: message.kind, isPlaceLost: message.kind === "deleted" };
     case "answer":
       throw new Error("an answer to a question came for a waiter");
   }
@@ -253,7 +255,7 @@ async function resultOf(
 async function withdraw(
   ports: LendPorts,
   request: LeaseRequest,
-  why: "timeout" | "gone" | "stopping" | "failed",
+  why: "timeout" | "gone" | "stopping" | "failed" | "forgotten",
 ): Promise<Granted | NotServed> {
   const { partition, waiter, caller } = request;
   const reply = await ports.poolStore.withdraw(partition, {

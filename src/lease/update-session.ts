@@ -186,8 +186,8 @@ async function changeBrowser(ports: Ports, change: SessionChange): Promise<Done<
 }
 
 /**
- * Before the record is changed: where the node does not answer, nothing more is. What the browser has taken by
- * then is noted first, since it is so.
+ * Comes before the record: where the node does not answer, nothing more is changed. What the browser has
+ * taken by then is noted first, since it is so.
  */
 async function askTelemetry(
   ports: Ports,

@@ -1,7 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
-import { isOnDemand, newRequestId, type NodeId, type Partition } from "../base/ids.js";
+import { findNodeId, isOnDemand, newRequestId, type NodeId, type Partition } from "../base/ids.js";
 import type { LivingNode, NodeStore } from "./ports/node-store.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import type { Projects } from "./ports/project-store.js";
@@ -19,7 +19,10 @@ export interface NodeOperations {
    * stopped refuses both this and its end.
    */
   drain(id: string, limitMs: Millis): Promise<Done<LoadedNode> | Refusal>;
-  /** What is left there is lent again, and more is placed there. */
+  /**
+   * What is left there is lent again, and more is placed there. One that was taken for lost, whose drain
+   * outlives that, serves when it comes back.
+   */
   endDrain(id: string): Promise<Done<null> | Refusal>;
 }
 
@@ -70,7 +73,10 @@ export function makeNodeOperations(ports: NodePorts): NodeOperations {
     },
     async endDrain(id) {
       const running = await findRunning(id);
-      if (running.kind === "refused") return running;
+      if (running.kind === "refused") {
+        const lost = running.code === "node_not_found" ? findNodeId(id) : undefined;
+        return lost && (await nodes.endDrain(lost)) ? done(null) : running;
+      }
       await nodes.endDrain(running.value.id);
       await reopen(ports, running.value.id);
       return done(null);

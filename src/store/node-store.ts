@@ -79,10 +79,11 @@ export class RedisNodeStore implements NodeStore {
     return reply.kind === "draining" ? Number(reply.payload) : undefined;
   }
 
-  async endDrain(node: NodeId): Promise<void> {
-    await this.store.ask((redis) =>
+  async endDrain(node: NodeId): Promise<boolean> {
+    const done = await this.store.ask((redis) =>
       redis.multi().hdel(nodesKey("drains"), node).incr(nodesKey("version")).exec(),
     );
+    return Number(done?.[0]?.[1] ?? 0) > 0;
   }
 
   async version(): Promise<string> {

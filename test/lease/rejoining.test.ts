@@ -195,3 +195,20 @@ test("a failure that is heard late, and was known before, ends no launch that ca
   await control.bed.reports.launched(second.browser, second.claim, "{}");
   expect(await answer).toMatchObject({ kind: "granted", session: { browser: { id: second.browser } } });
 });
+
+test("one whose place was detached while its control stood still leaves place and name to its retry", async () => {
+  await control.bed.nodes.beat(nodeFacts(nodeA));
+  const caller = callerOf({ idempotencyKey: "once" });
+  const answer = control.createSession({ headless: true, name: "mine" }, caller);
+  const { waiterRecords: texts } = partitionKeys(control.bed.project, onDemandPartition);
+  await until("its launch", async () => (await control.bed.redis.hlen(texts)) === 1);
+  const name = await nameLeft();
+  // As the reap of another control does.
+  for (const [id, text] of Object.entries(await control.bed.redis.hgetall(texts)))
+    await control.bed.redis.hset(texts, id, JSON.stringify({ ...JSON.parse(text), detachedAt: Date.now() }));
+  let outcome: unknown;
+  void answer.then((given) => (outcome = given));
+  await passing("its answer", () => outcome !== undefined);
+  expect(outcome).toMatchObject({ kind: "refused", code: "unavailable", retryAfterSeconds: 1 });
+  expect(await nameLeft()).toMatchObject({ owner: name?.owner });
+});

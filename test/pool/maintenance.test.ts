@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { newPoolId, type NodeId, type Partition } from "../../src/base/ids.js";
 import { makeMaintenance, type MaintenancePorts } from "../../src/pool/maintenance.js";
+import { makeNodeOperations } from "../../src/pool/node-operations.js";
 import type { Projects } from "../../src/pool/ports/project-store.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { ageKeys } from "../support/store/age.js";
@@ -125,6 +126,17 @@ test("a node that was taken for lost and comes back drains on, as it was asked t
   expect(await bed.nodes.living()).toMatchObject([
     { id: nodeA, isDraining: true, isStopping: false, drainsUntil },
   ]);
+});
+
+test("the drain of a node that was taken for lost can be ended before it comes back", async () => {
+  const { endDrain } = makeNodeOperations(bed);
+  await bed.nodes.beat(nodeFacts(nodeA));
+  await bed.nodes.drain(nodeA, 3_600_000);
+  await silenceBeats();
+  await upkeepWith().reap();
+  expect(await endDrain(nodeA)).toMatchObject({ kind: "done" });
+  expect(await endDrain(nodeA)).toMatchObject({ code: "node_not_found" });
+  expect(await bed.nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "beaten" });
 });
 
 test("a node that has started anew meanwhile keeps what it has from then on", async () => {

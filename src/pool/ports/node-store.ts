@@ -74,7 +74,7 @@ export interface NodeStore {
   living(): Promise<readonly LivingNode[]>;
   /** The node is to drain; gives Redis's time at which that ends, or undefined where no such node lives. */
   drain(node: NodeId, ms: Millis): Promise<Millis | undefined>;
-  endDrain(node: NodeId): Promise<void>;
+  endDrain(node: NodeId): Promise<boolean>;
   /** Another whenever a node has said something else of itself, has come, or is lost. */
   version(): Promise<string>;
   /**
