@@ -76,7 +76,10 @@ describe.each(kinds)("%s, while a passkey is armed", (_, spec) => {
     expect(first.result).toEqual({});
     expect(second.error?.message).toContain("while a passkey of a vault is armed in this browser");
     await letInAgain();
-    expect((await client.send("Target.setAutoAttach", none)).error).toBeDefined();
+    // A long message is judged in another thread, which leaves little of its params here.
+    const long = { ...none, unread: "y".repeat(70_000) };
+    for (const asked of [none, long])
+      expect((await client.send("Target.setAutoAttach", asked)).error?.message).toContain("while a passkey");
     await letInAgain();
     await expectAnswers(stop);
     await armed().disarm();

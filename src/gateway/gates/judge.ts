@@ -55,10 +55,12 @@ export const written = ({ method, params }: Pick<Command, "method" | "params">):
   `"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}`;
 
 const longestId = 64;
-const lookedAt = ({ targetId, sessionId }: Params): Params =>
+const isShort = (value: unknown): boolean =>
+  typeof value === "boolean" || (typeof value === "string" && value.length <= longestId);
+const lookedAt = ({ targetId, sessionId, autoAttach, disposeOnDetach }: Params): Params =>
   Object.fromEntries(
-    Object.entries({ targetId, sessionId }).filter(
-      ([, id]) => typeof id === "string" && id.length <= longestId,
+    Object.entries({ targetId, sessionId, autoAttach, disposeOnDetach }).filter(([, value]) =>
+      isShort(value),
     ),
   );
 
