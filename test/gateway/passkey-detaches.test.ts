@@ -126,6 +126,16 @@ describe.each(kinds)("%s, while a passkey is armed", (_, spec) => {
     await staying.send("Target.closeTarget", { targetId: result?.["targetId"] });
   });
 
+  test("a trace of a page that was left ends, and another client may begin one", async () => {
+    const { staying, page, at } = armed();
+    const leaving = await connect();
+    const session = await leaving.attach(page);
+    expect((await leaving.send("Tracing.start", {}, session)).result).toEqual({});
+    await leaving.close();
+    await until("another may begin", async () => !(await staying.send("Tracing.start", {}, at)).error);
+    await staying.send("Tracing.end", {}, at);
+  });
+
   test("nor does a tab that comes while a client leaves which would have held it", async () => {
     const { site, staying, evaluate } = armed();
     for (let round = 0; round < 10; round += 1) {

@@ -113,13 +113,13 @@ type Commands = readonly (readonly [method: string, params: object])[];
 const going: Commands[number] = ["Runtime.runIfWaitingForDebugger", {}];
 const onPage: Commands = [
   ["Target.setAutoAttach", { ...attachNothing, autoAttach: false }],
+  ["Tracing.end", {}],
   ...leftDomains.map((domain) => [`${domain}.disable`, {}] as const),
 ];
 /** To attach no more at all would end the sessions on pages that it has attached by itself. */
 const onBrowser: Commands = [
   ["Target.setAutoAttach", { ...attachNothing, autoAttach: true }],
   ["Target.setDiscoverTargets", { discover: false }],
-  ["Tracing.end", {}],
   ...onPage.slice(1),
 ];
 
