@@ -115,7 +115,8 @@ const isVersion = (wanted: string, is: string): boolean => is === wanted || is.s
 const isNoProxy = (proxy: unknown): boolean =>
   proxy === undefined ||
   proxy === null ||
-  (isRecord(proxy) && (proxy["proxyType"] ?? "system") === "system" && proxy["noProxy"] === undefined);
+  (isRecord(proxy) &&
+    Object.entries(proxy).every(([name, value]) => name === "proxyType" && value === "system"));
 
 function optionsIn(wanted: Record<string, unknown>): SessionOptions {
   const { acceptInsecureCerts, unhandledPromptBehavior: prompt } = wanted;

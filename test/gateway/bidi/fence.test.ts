@@ -137,6 +137,8 @@ test.each([
   [{ browserVersion: "3" }, 500, "session not created"],
   [{ platformName: "windows" }, 500, "session not created"],
   [{ proxy: { proxyType: "direct" } }, 500, "session not created"],
+  [{ proxy: { httpProxy: "1.2.3.4:80" } }, 500, "session not created"],
+  [{ proxy: { proxyType: "system", sslProxy: "1.2.3.4:80" } }, 500, "session not created"],
   [{ acceptInsecureCerts: "yes" }, 400, "invalid argument"],
   [{ unhandledPromptBehavior: "think" }, 400, "invalid argument"],
   [{ unhandledPromptBehavior: { window: "accept" } }, 400, "invalid argument"],
