@@ -62,6 +62,11 @@ export class ProfileSaver {
     this.#queue = new PQueue({ concurrency: ports.parallelSaves });
   }
 
+  /** What gives up the saves that are under way, and those that still come. */
+  get givenUp(): readonly AbortSignal[] {
+    return [this.#late.signal, this.ports.hurry];
+  }
+
   /**
    * Gives the saves that are under way, and those that still come, so long from now; the returned function
    * calls that off.
@@ -83,7 +88,7 @@ export class ProfileSaver {
     const cancel = clock.after(this.ports.limitMs, () =>
       late.abort(new Error(`it took longer than ${this.ports.limitMs} ms`)),
     );
-    const unfollow = abortWith(late, [this.#late.signal, this.ports.hurry]);
+    const unfollow = abortWith(late, this.givenUp);
     try {
       const outcome = await this.#keep(slot, profile, late.signal);
       meter.profileSaved(outcome);

@@ -66,7 +66,7 @@ export class Slot implements LocalBrowser {
   readonly flight: FlightRecorder;
   readonly #standsBy: boolean;
   readonly #ending = new AbortController();
-  /** Halts a restart whose Chromium was spawned: at the browser's end, or later where that saves. */
+  /** Halts a restart whose Chromium was spawned: at the browser's end, or when that can save no longer. */
   readonly restartHalt = new AbortController();
   #work: Promise<unknown> = Promise.resolve();
   #restarting: Promise<void> | undefined;

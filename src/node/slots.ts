@@ -1,5 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { within } from "../base/deadline.js";
+import { abortWith, within } from "../base/deadline.js";
 import { type BrowserId, type ClaimId, type Partition, partitionOf } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import type { Chromium } from "../browser/chromium.js";
@@ -262,11 +262,13 @@ export class Slots {
   async #comeToRest(slot: Slot): Promise<void> {
     const { clock, log } = this.ports;
     const cancel = clock.after(restartLimitMs, () => slot.restartHalt.abort());
+    const unfollow = abortWith(slot.restartHalt, this.ports.profileSaver.givenUp);
     const rest = within(clock, { what: "coming to rest", limitMs: restLimitMs }, slot.comeToRest());
     await rest.catch((error: unknown) =>
       log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"),
     );
     cancel();
+    unfollow();
   }
 
   async #end(slot: Slot, saves: boolean): Promise<void> {

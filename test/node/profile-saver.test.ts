@@ -218,7 +218,7 @@ test("a state with more files than a profile may have is not saved, and the next
 
 test("a Chromium that does not come to its own end is not saved", async () => {
   await node.close();
-  await open({ saveLimitMs: 1000 });
+  await open({ saving: { limitMs: 1000 } });
   const profile = await node.assets.addProfile();
   await node.fake.turn({ ignore: ["Browser.close"] });
   const saving = await session(profile);

@@ -86,6 +86,29 @@ test("what a new Chromium has written that did not come up is not saved", async 
   expect(await browser.adding).toMatchObject({ isDone: false });
 });
 
+test.each([
+  ["when saves are late", { hurriedMs: 1000 }, () => {}],
+  ["when nobody waits any more", { hurriedMs: 600_000 }, (hurry: AbortController) => hurry.abort()],
+])(
+  "a stop gives a restart up %s, however long that may take yet",
+  async (_, limits, giveUp) => {
+    const hurry = new AbortController();
+    const saving = { ...limits, hurry: hurry.signal };
+    // The clock of the restart's own limit is never moved.
+    const browser = await restarting({ delayMs: 600_000 }, { isDriven: true, saving });
+    const { root } = browser.slot.chromium.directories;
+    const closing = node.slots.close();
+    await until("its end", () => browser.slot.isEnding);
+    giveUp(hurry);
+    await closing;
+    expect(node.saves.outcomes).toEqual(["failed"]);
+    expect([await kept(browser.profile), node.slots.count, existsSync(root)]).toEqual([undefined, 0, false]);
+    expect(await browser.adding).toMatchObject({ isDone: false });
+  },
+  // A launch that hangs ends by itself after 60 s.
+  30_000,
+);
+
 test("what a new Chromium has written that ends as it starts is not saved", async () => {
   const browser = await restarting({ delayMs: 500, exitAfterMs: 0, exitCode: 1 });
   await retire(browser);

@@ -87,13 +87,14 @@ interface Options extends Partial<
   readonly isReal?: boolean;
   /** Whether browsers too go by the clock that a test moves, as the inactivity of their leases does. */
   readonly isDriven?: boolean;
-  readonly saveLimitMs?: number;
+  /** The limits of saves, and what gives them up. */
+  readonly saving?: { readonly limitMs?: number; readonly hurriedMs?: number; readonly hurry?: AbortSignal };
   readonly profileFiles?: number;
 }
 
 export async function openNodeBed(
   project: string,
-  { isReal = false, isDriven = false, saveLimitMs = 30_000, profileFiles, before, ...limits }: Options = {},
+  { isReal = false, isDriven = false, saving, profileFiles, before, ...limits }: Options = {},
 ): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
@@ -123,10 +124,11 @@ export async function openNodeBed(
     clock: systemClock,
     log: silentLog,
     meter: { profileSaved: (outcome) => void saves.outcomes.push(outcome) },
-    limitMs: saveLimitMs,
+    limitMs: 30_000,
     hurriedMs: 5000,
     hurry: new AbortController().signal,
     parallelSaves: 2,
+    ...saving,
   });
   const unpack = (path: string, into: string): Promise<void> =>
     unpackExtension(path, into, { maxFiles: 100, maxUnpackedBytes: 2 ** 20 });
@@ -229,16 +231,7 @@ export async function openNodeBed(
     resetLimitMs: 5000,
     answer: async () => {},
   });
-  const redisContact = new RedisContact({
-    node: nodeA,
-    slots,
-    poolStore,
-    networkSync,
-    clock,
-    log: silentLog,
-    limitMs: 4000,
-    isolatedMs: 120_000,
-  });
+  const redisContact = new RedisContact({ ...told, node: nodeA, clock, limitMs: 4000, isolatedMs: 120_000 });
   let recover = async (): Promise<void> => {};
   const reconciler = new Reconciler({
     node: nodeA,
