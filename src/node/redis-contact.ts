@@ -15,6 +15,8 @@ interface RedisContactPorts {
   readonly networkSync: NetworkSync;
   readonly clock: Clock;
   readonly log: Log;
+  /** Whether each pool may have another master. Where there is one, a look at any pool finds it. */
+  readonly isCluster: boolean;
   /**
    * A node that could not look for so long closes the way out of its browsers: it may have missed a change.
    * Null: never.
@@ -68,7 +70,7 @@ export class RedisContact {
    * Never throws. A pool whose look is under way still, as where its master does not answer, is left to that.
    */
   async look(): Promise<void> {
-    const { slots, networkSync } = this.ports;
+    const { slots, networkSync, isCluster } = this.ports;
     // What was closed meanwhile is opened again by what is read now.
     this.#checkShut();
     for (const slot of slots.all())
@@ -77,11 +79,18 @@ export class RedisContact {
     for (const known of [this.#seen, this.#lookedAt])
       for (const partition of [...known.keys()].filter((any) => !partitions.has(any)))
         known.delete(partition);
-    const looks = [...partitions].map(([partition, all]) => {
-      const own = all.filter(mayChange(networkSync));
-      return own.length > 0 || this.#isDue(partition) ? this.#lookOnce(partition, own) : undefined;
-    });
-    await Promise.all(looks);
+    const changing = [...partitions].map(
+      ([partition, all]) => [partition, all.filter(mayChange(networkSync))] as const,
+    );
+    const quiet = changing.flatMap(([partition, own]) => (own.length === 0 ? partition : []));
+    const due = quiet.filter((partition) => this.#isDue(partition));
+    const asked = new Set(isCluster ? due : due.slice(0, 1));
+    const looks = changing.filter(([partition, own]) => own.length > 0 || asked.has(partition));
+    await Promise.all(
+      looks.map(([partition, own]) =>
+        this.#lookOnce(partition, { slots: own, alike: isCluster ? [] : quiet }),
+      ),
+    );
   }
 
   /** Whether contact with the master of a pool is to be tried that has nothing else to be looked for. */
@@ -90,16 +99,20 @@ export class RedisContact {
     return this.#aloneMs(partition) >= Math.min(limitMs ?? isolatedMs, isolatedMs) / looksPerLimit;
   }
 
-  async #lookOnce(partition: Partition, slots: readonly Slot[]): Promise<void> {
+  /** `alike`: pools of which nothing is looked for, and to whose master this look speaks, too. */
+  async #lookOnce(
+    partition: Partition,
+    { slots, alike }: { readonly slots: readonly Slot[]; readonly alike: readonly Partition[] },
+  ): Promise<void> {
     if (this.#underWay.has(partition)) return;
     this.#underWay.add(partition);
     const startedAt = this.ports.clock.monotonic();
     try {
       await this.#lookAt(partition, slots);
-      this.#lookedAt.set(partition, startedAt);
+      for (const reached of [partition, ...alike]) this.#lookedAt.set(reached, startedAt);
     } catch (error) {
       this.ports.log.debug({ error: textOf(error) }, "network changes could not be looked for");
-      this.#checkAlone(partition);
+      for (const missed of new Set([partition, ...alike])) this.#checkAlone(missed);
     } finally {
       this.#underWay.delete(partition);
     }

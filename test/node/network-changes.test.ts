@@ -277,7 +277,7 @@ test("they live on as well where no egress is ever closed", async () => {
   const { near, far, passSeconds } = await launchNearAndFar();
   node.redisContact.close();
   const { slots, poolStore, networkSync, clock } = node;
-  const limits = { limitMs: null, isolatedMs: 120_000 };
+  const limits = { isCluster: true, limitMs: null, isolatedMs: 120_000 };
   const ports = { node: nodeA, slots, poolStore, networkSync, clock, log: silentLog };
   const contact = new RedisContact({ ...ports, ...limits });
   await passSeconds(125);

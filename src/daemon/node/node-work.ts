@@ -174,6 +174,7 @@ export const openContact = (
     networkSync,
     clock,
     log,
+    isCluster: config.redis.cluster,
     limitMs: config.egress.contactLimitMs,
     isolatedMs: config.node.isolatedLimitMs,
   });

@@ -231,7 +231,8 @@ export async function openNodeBed(
     resetLimitMs: 5000,
     answer: async () => {},
   });
-  const redisContact = new RedisContact({ ...told, node: nodeA, clock, limitMs: 4000, isolatedMs: 120_000 });
+  const contactLimits = { isCluster: true, limitMs: 4000, isolatedMs: 120_000 };
+  const redisContact = new RedisContact({ ...told, node: nodeA, clock, ...contactLimits });
   let recover = async (): Promise<void> => {};
   const reconciler = new Reconciler({
     node: nodeA,
