@@ -62,8 +62,10 @@ const untrusted = /CERT|^UNABLE_TO_(GET|VERIFY)|^INVALID_(CA|PURPOSE)$|^HOSTNAME
  */
 export class Delivery {
   readonly #closing = new AbortController();
+  readonly #client = openTelemetry();
   #agent: Agent | undefined;
 
+  /** Throws where the client cannot be loaded now: what waits for it goes on waiting then. */
   constructor(
     private readonly collector: Collector,
     private readonly parts: DeliveryParts,
@@ -131,7 +133,7 @@ export class Delivery {
     const { code } = error as { readonly code?: unknown };
     if (typeof code === "string" && untrusted.test(code))
       return "The collector's certificate is not one that this daemon trusts";
-    if (!(error instanceof openTelemetry().exporter.OTLPExporterError))
+    if (!(error instanceof this.#client.exporter.OTLPExporterError))
       return "The collector could not be reached, or gave no whole answer";
     if (typeof code !== "number") return "The collector was busy for as long as it was tried";
     return code < 400
