@@ -24,6 +24,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+/** All that a store may be asked. */
+const asksOf = (archives: S3Archives, { digest, path }: Awaited<ReturnType<typeof newFile>>) => [
+  () => archives.open(digest),
+  () => archives.put(digest, path),
+  () => allOf(archives.list()),
+  () => archives.remove(digest),
+];
 const open = (over: Partial<S3Settings> = {}): S3Archives => {
   const archives = new S3Archives({ ...server.settings, ...over });
   onTestFinished(() => archives.close());
@@ -97,12 +104,7 @@ describe("where the store does not do as it is asked", () => {
   test("something before it that answers 404 in its own words: no archive is missing by that", async () => {
     const endpoint = await silentServer((reply) => reply.writeHead(404).end("<html>no backend</html>"));
     const [archives, file] = [open({ endpoint }), await newFile()];
-    for (const ask of [
-      () => archives.open(file.digest),
-      () => archives.put(file.digest, file.path),
-      () => allOf(archives.list()),
-      () => archives.remove(file.digest),
-    ])
+    for (const ask of asksOf(archives, file))
       await expect(ask()).rejects.toMatchObject({ code: "store_unavailable" });
     const missing = await open()
       .open(file.digest)
@@ -113,12 +115,7 @@ describe("where the store does not do as it is asked", () => {
   test("a server that never answers is given up after the limit", async () => {
     const archives = open({ endpoint: await silentServer(() => {}), limitMs: 300 });
     const file = await newFile();
-    for (const ask of [
-      () => archives.open(file.digest),
-      () => archives.put(file.digest, file.path),
-      () => allOf(archives.list()),
-      () => archives.remove(file.digest),
-    ]) {
+    for (const ask of asksOf(archives, file)) {
       await expect(ask()).rejects.toMatchObject({ code: "store_unavailable" });
     }
   });

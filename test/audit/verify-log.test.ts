@@ -92,6 +92,23 @@ test("a segment that was taken out of the manifest is found", async () => {
   ]);
 });
 
+/** A log whose oldest segment retention takes away once the list was read. */
+const forgetting = (
+  alsoDropped: (
+    oldest: Awaited<ReturnType<typeof bed.audit.segments>>[number] | undefined,
+  ) => Promise<void> = async () => {},
+) => ({
+  manifest: () => bed.audit.manifest(),
+  oldest: bed.audit.oldest.bind(bed.audit),
+  async segments(from: number, to: number) {
+    const segments = await bed.audit.segments(from, to);
+    const [oldest] = segments;
+    if (oldest) await bed.audit.drop(oldest);
+    await alsoDropped(oldest);
+    return segments;
+  },
+});
+
 /** Puts other entries in the place of a segment's, with digests and a hash that fit. */
 async function forge(number: number, change: (lines: string[]) => readonly string[]): Promise<void> {
   const before = await segment(number);
@@ -171,16 +188,7 @@ test("a head is compared with what is kept of it: itself, the link of the segmen
 
 test("a head that is not that of the log is told also where retention takes its segment away during the look", async () => {
   const noted = { number: 1, hash: "0".repeat(64) };
-  const store = {
-    manifest: () => bed.audit.manifest(),
-    oldest: bed.audit.oldest.bind(bed.audit),
-    async segments(from: number, to: number) {
-      const segments = await bed.audit.segments(from, to);
-      const [oldest] = segments;
-      if (oldest) await bed.audit.drop(oldest);
-      return segments;
-    },
-  };
+  const store = forgetting();
   const { faults } = await verifyLog({ store, archives: bed.archives }, { ...always(), noted });
   expect(faults).toEqual(["segment 1: is not the one that was noted down: the log was made anew since"]);
 });
@@ -195,17 +203,7 @@ test("entries that are sealed and in Redis are found", async () => {
 });
 
 test("what retention takes away during a look is no fault", async () => {
-  const store = {
-    manifest: () => bed.audit.manifest(),
-    oldest: bed.audit.oldest.bind(bed.audit),
-    async segments(from: number, to: number) {
-      const segments = await bed.audit.segments(from, to);
-      const [oldest] = segments;
-      if (oldest) await bed.audit.drop(oldest);
-      await rm(pathOf(oldest?.rows ?? ""));
-      return segments;
-    },
-  };
+  const store = forgetting(async (oldest) => await rm(pathOf(oldest?.rows ?? "")));
   const got = await verifyLog({ store, archives: bed.archives }, always());
   expect(got).toMatchObject({ segments: 3, faults: [] });
 });

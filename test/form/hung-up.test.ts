@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import type { NewEntry } from "../../src/audit/entry.js";
 import { RemudaError } from "../../src/base/errors.js";
+import { gate } from "../support/gate.js";
 import { openFormBed } from "../support/form/form-bed.js";
 import { token } from "../support/form/scripted-forms.js";
 
@@ -13,19 +14,6 @@ function post(url: string, body: unknown, host = "127.0.0.1"): string {
   const text = JSON.stringify(body);
   const head = [`POST ${url} HTTP/1.1`, `host: ${host}`, "content-type: application/json"];
   return [...head, `content-length: ${text.length}`, "", text].join("\r\n");
-}
-
-/** Something that the server comes to, and stands still at until it is let go on. */
-function gate() {
-  let open = (): void => {};
-  let reach = (): void => {};
-  const reached = new Promise<void>((resolve) => (reach = resolve));
-  const opened = new Promise<void>((resolve) => (open = resolve));
-  const pass = async (): Promise<void> => {
-    reach();
-    await opened;
-  };
-  return { reached, pass, open };
 }
 
 /** A server that keeps its entries, and stands still where it is told to. */

@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { beforeEach, expect, test } from "vitest";
 import type { NewEntry } from "../../src/audit/entry.js";
 import { done } from "../../src/base/errors.js";
+import { gate } from "../support/gate.js";
 import { authenticator, knownKey } from "../support/access/principals.js";
 import { key as rootKey, sharedServer } from "../support/http/http-server.js";
 
@@ -139,19 +140,6 @@ test("nothing is kept of who has hung up before being judged", async () => {
   other.destroy();
   await expect.poll(() => entries.length, patience).toBe(2);
 });
-
-/** Something that the daemon comes to, and stands still at until it is let go on. */
-function gate() {
-  let open = (): void => {};
-  let reach = (): void => {};
-  const reached = new Promise<void>((resolve) => (reach = resolve));
-  const opened = new Promise<void>((resolve) => (open = resolve));
-  const pass = async (): Promise<void> => {
-    reach();
-    await opened;
-  };
-  return { reached, pass, open };
-}
 
 const removal =
   "DELETE /org/api_keys/keykeykeykeykeykeykeykey HTTP/1.1\r\nhost: 127.0.0.1\r\n" +
