@@ -20,12 +20,8 @@ import {
 } from "./script-call.js";
 import { loadScripts } from "./scripts.js";
 
-/** What had been received on a connection when a command was sent on it. */
-interface ReceivedMark {
-  readonly stream: Redis["stream"];
-  readonly bytes: number;
-  readonly at: Millis;
-}
+/** The connection on which a command was sent, and when. */
+type SentMark = { readonly stream: Redis["stream"]; readonly at: Millis };
 
 const openAgainMs = 200;
 /** A timer may fire a little early. */
@@ -40,6 +36,8 @@ export class ScriptStore {
   readonly #stopWatch: () => void;
   readonly #limitMs: Millis;
   #hasContact = false;
+  /** When something was last received on the present connection. */
+  #heardAt: Millis = 0;
   readonly #lastAsks: (() => void)[] = [];
   #corked: Redis["stream"] | undefined;
   #contact: Promise<void> | undefined;
@@ -52,6 +50,7 @@ export class ScriptStore {
     redis.on("error", (error: Error) => log.warn({ error: error.message }, "redis connection failed"));
     redis.on("ready", () => {
       this.#hasContact = true;
+      if (redis instanceof Redis) redis.stream.on("data", () => (this.#heardAt = clock.monotonic()));
     });
     if (redis instanceof Redis) closeGivenUp(redis, log);
     this.#limitMs = limitOf(redis);
@@ -238,21 +237,22 @@ export class ScriptStore {
   }
 
   /** Undefined for a cluster, because it is not known which of its connections is used. */
-  #note(): ReceivedMark | undefined {
+  #note(): SentMark | undefined {
     if (!(this.redis instanceof Redis) || this.redis.status !== "ready") return undefined;
-    const { stream } = this.redis;
-    return { stream, bytes: stream.bytesRead, at: this.clock.monotonic() };
+    return { stream: this.redis.stream, at: this.clock.monotonic() };
   }
 
   /**
-   * Gives a connection up at once that has received nothing at all while a command waited for its whole
-   * limit.
+   * Gives a connection up at once that has received nothing for about a whole limit, while a command waited
+   * for it. What was asked before may have been answered just after the command was sent.
    */
-  async #doubt({ stream, bytes, at }: ReceivedMark): Promise<void> {
-    if (this.clock.monotonic() - at < this.#limitMs * wholeTime) return;
+  async #doubt({ stream, at }: SentMark): Promise<void> {
+    const isSilent = (): boolean =>
+      this.clock.monotonic() - Math.max(at, this.#heardAt) >= this.#limitMs * wholeTime;
+    if (!isSilent()) return;
     // Where this process was stopped for a while, the answers have come and are read before it goes on.
     await new Promise((resolve) => void setImmediate(resolve));
-    if (stream.destroyed || stream.bytesRead !== bytes) return;
+    if (stream.destroyed || !isSilent()) return;
     this.log.warn({ limitMs: this.#limitMs }, "redis connection closed that answered nothing");
     const closed = new Promise((resolve) => void stream.once("close", resolve));
     stream.destroy();

@@ -84,7 +84,8 @@ describe.each(engines)("%s", (_, spec) => {
         await until("it is stopped", isStopped, 1000).catch(() => {});
       }
     });
-    await client.open(`${bed.site.here}/next`, session);
+    // While it waits for the reload Chromium asks the page nothing, so that nobody can see it loaded.
+    await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
     await soon("Chromium has refused for long", () => seen.tries > 82);
     expect(seen.isOver).toBe(false);
     await client.send("Fetch.disable", {}, session);

@@ -69,6 +69,21 @@ test("so is a plain command, and all who asked meanwhile", async () => {
   expect(await Promise.all(asked)).toEqual(asked.map(() => "OK"));
 });
 
+test("so is a command before whose silence one that was asked earlier was still answered", async () => {
+  // Long, so that the earlier answer comes well within its tenth.
+  const store = await openScriptStore(proxy.url, 6000);
+  const beside = redis.client();
+  onTestFinished(() => beside.disconnect());
+  const earlier = store.ask((client) => client.brpop("remuda:{test}:list", 0));
+  await expect.poll(async () => (await beside.info("clients")).includes("blocked_clients:1")).toBe(true);
+  const silent = proxy.freezeAt("remuda:{test}:silent", "requests");
+  const asked = store.ask((client) => client.set("remuda:{test}:silent", "x"));
+  await silent;
+  await beside.lpush("remuda:{test}:list", "y");
+  expect(await earlier).toEqual(["remuda:{test}:list", "y"]);
+  expect(await asked).toBe("OK");
+});
+
 test("of a script that failed it is known whether it never left, and not where it may have arrived", async () => {
   const store = await openStore();
   const refused = (): Promise<unknown> => reserveName(store).catch((error: unknown) => error);

@@ -28,8 +28,11 @@ export interface RedisProxy {
    * and no answer does.
    */
   freeze(which?: "all" | "subscriptions" | "replies"): void;
-  /** The next connection on which this is sent freezes just before; resolves then. */
-  freezeAt(text: string): Promise<void>;
+  /**
+   * The next connection on which this is sent freezes just before; resolves then. `requests`: what was asked
+   * before is answered still.
+   */
+  freezeAt(text: string, which?: "all" | "requests"): Promise<void>;
   /** What was sent on frozen connections arrives after all, and then their ends. */
   thaw(): Promise<void>;
   /** Everything takes so much longer, each way. */
@@ -44,6 +47,8 @@ interface Carried {
   isFrozen: boolean;
   /** Frozen from Redis to the client alone. */
   isMute: boolean;
+  /** Frozen from the client to Redis alone. */
+  isDeaf: boolean;
   hasSubscribed: boolean;
   /** What was sent to Redis meanwhile. */
   readonly held: Buffer[];
@@ -61,7 +66,9 @@ export async function openRedisProxy(
   let leadsTo = target;
   let delayMs = 0;
   let server: Server | undefined;
-  let awaited: { readonly text: string; readonly come: () => void } | undefined;
+  let awaited:
+    | { readonly text: string; readonly part: "isFrozen" | "isDeaf"; readonly come: () => void }
+    | undefined;
   const later = (work: () => void): void => void (delayMs === 0 ? work() : setTimeout(work, delayMs));
 
   const carry = (socket: Socket): void => {
@@ -70,6 +77,7 @@ export async function openRedisProxy(
       ends: [socket, onward],
       isFrozen: false,
       isMute: false,
+      isDeaf: false,
       hasSubscribed: false,
       held: [],
     };
@@ -81,12 +89,12 @@ export async function openRedisProxy(
       from.on("data", (piece: Buffer) => {
         if (from === socket && piece.includes("subscribe")) pair.hasSubscribed = true;
         if (awaited && from === socket && piece.includes(awaited.text)) {
-          pair.isFrozen = true;
+          pair[awaited.part] = true;
           awaited.come();
           awaited = undefined;
         }
         if (pair.isFrozen && from === socket) pair.held.push(piece);
-        const isStopped = (): boolean => pair.isFrozen || (pair.isMute && from === onward);
+        const isStopped = (): boolean => pair.isFrozen || (from === onward ? pair.isMute : pair.isDeaf);
         if (!isStopped()) later(() => void (isStopped() || to.write(piece)));
       });
       from
@@ -124,7 +132,10 @@ export async function openRedisProxy(
         if (which === "replies") pair.isMute = true;
         else if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
     },
-    freezeAt: (text) => new Promise((resolve) => (awaited = { text, come: resolve })),
+    freezeAt: (text, which = "all") =>
+      new Promise((resolve) => {
+        awaited = { text, part: which === "all" ? "isFrozen" : "isDeaf", come: resolve };
+      }),
     async thaw() {
       const frozen = [...carried].filter(({ isFrozen }) => isFrozen);
       for (const pair of frozen) carried.delete(pair);
