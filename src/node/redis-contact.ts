@@ -28,6 +28,8 @@ interface RedisContactPorts {
 
 const lookEveryMs: Millis = 1000;
 const checkEveryMs: Millis = 250;
+/** However short the limit is, so that one answer that comes late is not yet beyond it. */
+const timesPerLimit = 4;
 /**
  * A pool of which no browser's network may change is looked at so many times within the shorter limit, only
  * to know that its master answers.
@@ -54,10 +56,11 @@ export class RedisContact {
   #isClosed = false;
 
   constructor(private readonly ports: RedisContactPorts) {
-    const { clock } = ports;
+    const { clock, limitMs } = ports;
+    const mostMs = (limitMs ?? Infinity) / timesPerLimit;
     this.#stops = [
-      clock.every(lookEveryMs, () => void this.look()),
-      clock.every(checkEveryMs, () => this.#checkShut()),
+      clock.every(Math.min(lookEveryMs, mostMs), () => void this.look()),
+      clock.every(Math.min(checkEveryMs, mostMs), () => this.#checkShut()),
     ];
   }
 

@@ -80,10 +80,12 @@ export class RedisNodeStore implements NodeStore {
   }
 
   async endDrain(node: NodeId): Promise<boolean> {
-    const done = await this.store.ask((redis) =>
+    // Asked before, because the removal may run twice, and finds nothing then.
+    const wasThere = await this.store.ask((redis) => redis.hexists(nodesKey("drains"), node));
+    await this.store.ask((redis) =>
       redis.multi().hdel(nodesKey("drains"), node).incr(nodesKey("version")).exec(),
     );
-    return Number(done?.[0]?.[1] ?? 0) > 0;
+    return wasThere === 1;
   }
 
   async version(): Promise<string> {

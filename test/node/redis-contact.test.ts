@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => bed.close());
 
 /** A node with four pools that nobody has borrowed from, whose one Redis answers or does not. */
-async function openContact() {
+async function openContact(limitMs: number | null = null) {
   for (let pools = 0; pools < 4; pools += 1) await bed.launch();
   node.redisContact.close();
   const { slots, poolStore, networkSync, clock } = node;
@@ -30,7 +30,7 @@ async function openContact() {
     return await networkChanges.call(poolStore, partition).finally(() => (state.underWay -= 1));
   };
   const ports = { node: nodeA, slots, poolStore, networkSync, clock, log: silentLog };
-  const contact = new RedisContact({ ...ports, isCluster: false, limitMs: null, isolatedMs: 120_000 });
+  const contact = new RedisContact({ ...ports, isCluster: false, limitMs, isolatedMs: 120_000 });
   const passSeconds = async (seconds: number): Promise<void> => {
     for (let second = 0; second < seconds; second += 1) {
       await clock.advance(1000);
@@ -47,6 +47,16 @@ test("a node of which nobody has a browser asks its one Redis every twelve secon
   expect(state.looks).toBeGreaterThan(15);
   expect(state.looks).toBeLessThan(25);
   expect(node.slots.all().filter(({ isEnding }) => isEnding)).toEqual([]);
+});
+
+test("a short limit is none for a node whose Redis answers", async () => {
+  const { contact, state } = await openContact(500);
+  for (let passedMs = 0; passedMs < 3000; passedMs += 125) {
+    await node.clock.advance(125);
+    await until("the answers", () => state.underWay === 0);
+    expect(node.slots.all().filter(({ egress }) => egress.isShut)).toEqual([]);
+  }
+  contact.close();
 });
 
 test("where that is away for too long, the browsers of all of them end", async () => {

@@ -132,3 +132,15 @@ test("a drain that is asked for until another time marks pools after the one bef
   await drain.close();
   expect(await untilOf()).toBeLessThan(from + 130_000);
 });
+
+test("a drain that is asked for until now ends what the one before still waits for", async () => {
+  const { pool, id } = await idleBrowser(node);
+  await node.bed.nodes.beat(nodeFacts(nodeB));
+  const drain = new RequestedDrain(portsOf(node, node.poolStore));
+  drain.follow(120_000);
+  await until("the mark of the node", () => isMarked(pool));
+  expect((await pool.lend()).id).toBe(id);
+  drain.follow(0);
+  await until("its end", async () => (await pool.state(id)) !== "leased");
+  await drain.close();
+});

@@ -1,8 +1,11 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { age } from "../support/store/age.js";
 import { nodeFacts } from "../support/store/node-facts.js";
 import { onBoth } from "../support/store/on-both.js";
 import { nodeA, nodeB } from "../support/store/pool-bed.js";
+import { startRedis } from "../support/store/redis.js";
+import { openRedisProxy } from "../support/store/redis-proxy.js";
+import { openStoreBed } from "../support/store/store-bed.js";
 
 onBoth("drains that nodes were asked for", ({ bed }) => {
   const draining = async (): Promise<readonly string[]> =>
@@ -40,4 +43,25 @@ onBoth("drains that nodes were asked for", ({ bed }) => {
       expect(await nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "beaten" });
     }
   });
+});
+
+test("the end of one is told as done, though Redis's answer was lost and it was asked for again", async () => {
+  const redis = await startRedis();
+  const proxy = await openRedisProxy(redis.url);
+  const { nodes, close } = await openStoreBed(
+    { ...redis, url: proxy.url },
+    { project: "lost-answer", commandTimeoutMs: 500 },
+  );
+  onTestFinished(async () => {
+    await close();
+    await proxy.close();
+    await redis.stop();
+  });
+  await nodes.beat(nodeFacts(nodeA));
+  await nodes.drain(nodeA, 60_000);
+  const lost = proxy.freezeAt("hdel", "replies");
+  const ended = nodes.endDrain(nodeA);
+  await lost;
+  expect(await ended).toBe(true);
+  expect(await nodes.endDrain(nodeA)).toBe(false);
 });

@@ -220,9 +220,11 @@ export class RequestedDrain {
   /** `drainMs`: for how long it is still to drain; undefined where it is not to. */
   follow(drainMs: Millis | undefined): void {
     if (drainMs === undefined) return this.#revoke();
-    const until = this.ports.clock.monotonic() + drainMs;
+    const now = this.ports.clock.monotonic();
+    const until = now + drainMs;
     // A drain whose time is over has ended by itself; one with another end is another drain.
-    const isSame = (under: UnderWay): boolean => drainMs === 0 || Math.abs(under.until - until) < sameMs;
+    const isSame = (under: UnderWay): boolean =>
+      Math.abs(under.until - until) < sameMs || (drainMs === 0 && under.until <= now);
     if (this.#under && !this.#under.hasFailed && isSame(this.#under)) return;
     const [end, drain] = [new AbortController(), new Drain(this.ports)];
     const ran = this.close().then(() => this.#run(drain, until, end.signal));

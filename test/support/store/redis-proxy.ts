@@ -30,9 +30,9 @@ export interface RedisProxy {
   freeze(which?: "all" | "subscriptions" | "replies"): void;
   /**
    * The next connection on which this is sent freezes just before; resolves then. `requests`: what was asked
-   * before is answered still.
+   * before is answered still; `replies`: it arrives, and no answer does.
    */
-  freezeAt(text: string, which?: "all" | "requests"): Promise<void>;
+  freezeAt(text: string, which?: "all" | "requests" | "replies"): Promise<void>;
   /** What was sent on frozen connections arrives after all, and then their ends. */
   thaw(): Promise<void>;
   /** Everything takes so much longer, each way. */
@@ -54,6 +54,9 @@ interface Carried {
   readonly held: Buffer[];
 }
 
+type FrozenPart = "isFrozen" | "isMute" | "isDeaf";
+const frozenParts = { all: "isFrozen", requests: "isDeaf", replies: "isMute" } as const;
+
 const optionsOf = (place: RedisPlace): NetConnectOpts =>
   typeof place === "number" ? { host: "127.0.0.1", port: place } : { path: place };
 
@@ -66,9 +69,7 @@ export async function openRedisProxy(
   let leadsTo = target;
   let delayMs = 0;
   let server: Server | undefined;
-  let awaited:
-    | { readonly text: string; readonly part: "isFrozen" | "isDeaf"; readonly come: () => void }
-    | undefined;
+  let awaited: { readonly text: string; readonly part: FrozenPart; readonly come: () => void } | undefined;
   const later = (work: () => void): void => void (delayMs === 0 ? work() : setTimeout(work, delayMs));
 
   const carry = (socket: Socket): void => {
@@ -133,9 +134,7 @@ export async function openRedisProxy(
         else if (which === "all" || pair.hasSubscribed) pair.isFrozen = true;
     },
     freezeAt: (text, which = "all") =>
-      new Promise((resolve) => {
-        awaited = { text, part: which === "all" ? "isFrozen" : "isDeaf", come: resolve };
-      }),
+      new Promise((resolve) => (awaited = { text, part: frozenParts[which], come: resolve })),
     async thaw() {
       const frozen = [...carried].filter(({ isFrozen }) => isFrozen);
       for (const pair of frozen) carried.delete(pair);
