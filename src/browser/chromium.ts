@@ -170,6 +170,8 @@ export interface Chromium {
   readonly exited: Promise<Exit>;
   /** What its cgroup tells; undefined without one. Never rejects. */
   memory(): Promise<MemoryUse | undefined>;
+  /** Processes that the kernel has ended for want of memory; undefined where that is not counted. */
+  outOfMemoryKills(): number | undefined;
   /** A CDP round trip on the held pipe; throws when there is no answer within the limit. */
   probe(limitMs: Millis): Promise<void>;
   /**

@@ -111,6 +111,10 @@ export class RunningChromium implements Chromium {
     return await this.launched.cgroup?.memory();
   }
 
+  outOfMemoryKills(): number | undefined {
+    return this.launched.cgroup?.outOfMemoryKills();
+  }
+
   async probe(limitMs: Millis): Promise<void> {
     await this.launched.cdp.send("Browser.getVersion", {}, { limitMs });
   }

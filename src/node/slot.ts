@@ -129,7 +129,7 @@ export class Slot implements LocalBrowser {
       (lease) => {
         leaseUsage.begin(lease);
         flight.begins(lease);
-        void passOverOomKills(this);
+        passOverOomKills(this);
       },
       async (lease) => {
         flight.ends(lease);

@@ -78,7 +78,7 @@ function guess(
   return { pid, rss_kb: Math.max(0, Math.round((peakBytes - bytes) / 1024)) };
 }
 
-type Counted = Watched & { readonly chromium: Pick<Chromium, "pid" | "memory"> };
+type Counted = Watched & { readonly chromium: Pick<Chromium, "pid" | "memory" | "outOfMemoryKills"> };
 
 /**
  * Looks for what the kernel has killed in every browser, also where nobody wants to know: a holder who asks
@@ -97,13 +97,13 @@ export async function lookForOomKills(slots: readonly Counted[]): Promise<void> 
  */
 export async function lookForLastOomKills(slot: Counted): Promise<void> {
   const { chromium: running } = slot;
+  // Nearly always nothing was killed, and the rest of what is counted is not read.
+  if ((running.outOfMemoryKills() ?? 0) <= slot.oomKills) return;
   const memory = await running.memory();
   if (slot.chromium === running) tellOomKills(slot, memory);
 }
 
 /** A lease begins: what was killed before that is told to nobody. */
-export async function passOverOomKills(slot: Counted): Promise<void> {
-  const { chromium: running } = slot;
-  const { outOfMemoryKills: kills = 0 } = (await running.memory()) ?? {};
-  if (slot.chromium === running) slot.oomKills = Math.max(slot.oomKills, kills);
+export function passOverOomKills(slot: Counted): void {
+  slot.oomKills = Math.max(slot.oomKills, slot.chromium.outOfMemoryKills() ?? 0);
 }

@@ -85,7 +85,12 @@ function watchedBrowser(recorder: Recorder) {
     recorder,
   });
   const memory: MemoryUse[] = [{ ...held, outOfMemoryKills: 0 }];
-  const slot = { telemetry, oomKills: 0, chromium: { pid: 7, memory: async () => memory.at(-1) } };
+  const chromium = {
+    pid: 7,
+    memory: async () => memory.at(-1),
+    outOfMemoryKills: () => memory.at(-1)?.outOfMemoryKills,
+  };
+  const slot = { telemetry, oomKills: 0, chromium };
   const lease = newLeaseId();
   const kill = (count: number, killed: readonly KilledProcess[] = []): MemoryUse => {
     memory.push({ ...held, outOfMemoryKills: count, killed });
@@ -140,7 +145,8 @@ async function killedBrowser() {
   node = await openNodeBed("systemoom", { makeTelemetry: telemetryInto(recorder) });
   const { slot } = await oneSlot(node);
   let kills = 0;
-  Object.assign(slot.chromium, { memory: async () => ({ ...held, outOfMemoryKills: kills }) });
+  const memory = async (): Promise<MemoryUse> => ({ ...held, outOfMemoryKills: kills });
+  Object.assign(slot.chromium, { memory, outOfMemoryKills: () => kills });
   const begin = (telemetry?: string): LeaseId => {
     const lease = newLeaseId();
     slot.activity.begin(lease);

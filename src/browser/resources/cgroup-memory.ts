@@ -37,18 +37,23 @@ export class CgroupMemory {
   /** Undefined where the cgroup has gone. */
   read(): MemoryUse | undefined {
     const { path, version } = this.parts;
-    const { bytes: file, peak, events } = files[version];
-    const texts = [file, peak, events].map((name) => readCounters(join(path, name)));
-    const [bytes, peakBytes, kills] = [
-      ...texts.slice(0, 2),
-      /^oom_kill (\d+)$/m.exec(texts[2] ?? "")?.[1],
-    ].map((text) => (text === undefined || text === "" ? undefined : Number(text)));
+    const [bytes, peakBytes] = [files[version].bytes, files[version].peak]
+      .map((name) => readCounters(join(path, name)))
+      .map((text) => (text === "" ? undefined : Number(text)));
     if (bytes === undefined) return undefined;
+    const kills = this.outOfMemoryKills();
     return {
       bytes,
       ...(peakBytes !== undefined && { peakBytes }),
       ...(kills !== undefined && { outOfMemoryKills: kills, killed: this.#lookForKilled(kills) }),
     };
+  }
+
+  /** The same count alone, which takes a third of the time. Undefined where the cgroup has gone. */
+  outOfMemoryKills(): number | undefined {
+    const { path, version } = this.parts;
+    const count = /^oom_kill (\d+)$/m.exec(readCounters(join(path, files[version].events)))?.[1];
+    return count === undefined ? undefined : Number(count);
   }
 
   /** The count may be there a moment before the line in the log: who is missing is looked for again. */

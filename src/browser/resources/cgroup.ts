@@ -31,6 +31,8 @@ export interface Cgroup {
   processes(): Promise<number[]>;
   /** Undefined where it does not count memory. */
   memory(): Promise<MemoryUse | undefined>;
+  /** Processes that the kernel has ended for want of memory; undefined where that is not counted. */
+  outOfMemoryKills(): number | undefined;
   /** Works only when no process is left in it. */
   remove(): Promise<void>;
 }
@@ -227,6 +229,7 @@ function cgroupAt(members: readonly Member[], watch?: MemoryWatch): Cgroup {
       if (member) await limitCpu(member, cpuPercent);
     },
     memory: async () => memory?.read(),
+    outOfMemoryKills: () => memory?.outOfMemoryKills(),
     processes: () => (first ? membersOf(first.path) : Promise.resolve([])),
     remove: async () => void (await Promise.all(paths.map(removeCgroupAt))),
   };

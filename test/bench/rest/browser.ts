@@ -45,6 +45,7 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
     exited,
     kill,
     memory: async () => undefined,
+    outOfMemoryKills: () => undefined,
     close: kill,
     attestation: undefined,
     extensions: [],
