@@ -67,7 +67,8 @@ test.each([
   ["dark", "narrow", { colorScheme: "dark", ...narrow }],
 ] as const)("no barrier is found in any state, %s and %s", async (scheme, width, options) => {
   const pin = field({ name: "pin", label: "PIN", type: "password", sensitive: true, hasValue: true });
-  bed().forms.fields = [...bed().forms.fields, pin];
+  const note = field({ name: "note", label: "Note", value: "one\ntwo", hasValue: true });
+  bed().forms.fields = [...bed().forms.fields, pin, note];
   const look = async (page: Page, state: string): Promise<void> => {
     expect([state, await findBarriers(page)]).toEqual([state, []]);
     if (pictures)

@@ -1,5 +1,6 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
+import { isEmail } from "../../src/vault/credentials/field-values.js";
 import { tokenDigest } from "../../src/vault/encryption/data-key.js";
 import { heading, save, sharedFormPages } from "../support/form/form-page.js";
 import { field, token } from "../support/form/scripted-forms.js";
@@ -113,6 +114,70 @@ test("what is shown is cleared where it may be, and a value that is not changed 
   await save(form);
   await heading(form, "Saved");
   expect(bed().forms.taken[0]?.values).toEqual({ note: "" });
+});
+
+test.each(["a\nb", "a\r\nb", "\n"])(
+  "a stored text with line breaks that nobody changes is not sent: %j",
+  async (value) => {
+    const note = field({ name: "note", value, hasValue: true });
+    bed().forms.fields = [note, field({ name: "password", type: "password", sensitive: true })];
+    const form = await open();
+    await form.page.getByLabel("password", { exact: true }).fill("secret");
+    await save(form);
+    await heading(form, "Saved");
+    expect(bed().forms.taken[0]?.values).toEqual({ password: "secret" });
+  },
+);
+
+test("a stored text with line breaks keeps them where one of its lines is changed", async () => {
+  bed().forms.fields = [field({ name: "note", value: "one\ntwo", hasValue: true })];
+  const form = await open();
+  const input = form.page.getByLabel("note", { exact: true });
+  await input.press("Control+End");
+  await input.press("Enter");
+  await input.pressSequentially("three");
+  await save(form);
+  await heading(form, "Saved");
+  expect(bed().forms.taken[0]?.values).toEqual({ note: "one\ntwo\nthree" });
+  expect(form.troubles).toEqual([]);
+});
+
+test.each(["me@localhost", "kept by an earlier rule"])(
+  "an address that is stored and that nobody changes keeps nothing from being saved: %s",
+  async (value) => {
+    bed().forms.fields = [
+      field({ name: "mail", type: "email", value, hasValue: true }),
+      field({ name: "password", type: "password", sensitive: true }),
+    ];
+    const form = await open();
+    await form.page.getByLabel("password", { exact: true }).fill("secret");
+    await save(form);
+    await heading(form, "Saved");
+    expect(bed().forms.taken[0]?.values).toEqual({ password: "secret" });
+  },
+);
+
+test("an address is one for the form where it is one for the vault", async () => {
+  bed().forms.fields = [
+    field({ name: "mail", type: "email" }),
+    field({ name: "password", type: "password", sensitive: true }),
+  ];
+  const form = await open();
+  const mail = form.page.getByLabel("mail", { exact: true });
+  const long = `${"x".repeat(244)}@b.example`;
+  const good = ["me@localhost", "a@b.c", "a.b+c@d-e.example", "!#$%&'*+/=?^_`{|}~-@a", long];
+  const bad = ["nonsense", "a@", "@b.c", "a@b..c", "a@b_c.d", "a@-b.c", "a@b-.c", "a b@c.d", "a@b@c.d"];
+  const addresses = [...good, ...bad, `x${long}`, `a@${"b".repeat(63)}.c`, `a@${"b".repeat(64)}.c`];
+  const told: (readonly [string, boolean])[] = [];
+  for (const address of addresses) {
+    await mail.fill(address);
+    // The password that is missing keeps it from being sent.
+    await save(form);
+    told.push([address, (await mail.getAttribute("aria-invalid")) === null]);
+  }
+  expect(told).toEqual(addresses.map((address) => [address, isEmail(address)]));
+  expect(new Set(told.map(([, isTaken]) => isTaken)).size).toBe(2);
+  expect(bed().forms.held).toBe(0);
 });
 
 test("a password is shown on demand", async () => {

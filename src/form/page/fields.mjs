@@ -2,7 +2,10 @@ const template = /** @type {HTMLTemplateElement} */ (document.getElementById("fi
 
 /** The same limit as the vault's, in bytes of UTF-8. */
 const mostBytes = 16_384;
-const address = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
+/** What the vault takes for an address, too: the rule of the HTML standard for an input of type email. */
+const address =
+  /^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$/;
+const mostOfAddress = 254;
 
 /** Nothing is kept from a password manager; it is asked not to change what it has for this page itself. */
 const completions = { text: "off", email: "email", password: "new-password" };
@@ -20,10 +23,12 @@ export class Field {
   #parts;
   /** A stored secret stays as it is until somebody chooses to replace it. */
   #isKept;
+  /** What the input shows of the value before anybody has changed it; it may write line breaks otherwise. */
+  #shown;
 
   constructor(spec, number) {
     this.#spec = spec;
-    this.#parts = partsOf(template.content.cloneNode(true));
+    this.#parts = partsOf(template.content.cloneNode(true), hasLineBreak(spec.value));
     this.#isKept = spec.sensitive && spec.has_value;
     this.#fill(`field-${number}`);
     this.#showKept();
@@ -41,7 +46,7 @@ export class Field {
   get change() {
     if (this.#isKept) return undefined;
     const { value } = this.#parts.input;
-    return value === (this.#spec.value ?? "") ? undefined : value;
+    return value === this.#shown ? undefined : value;
   }
 
   /** What keeps it from being sent, as a key of `faultTexts`. */
@@ -49,7 +54,8 @@ export class Field {
     if (this.#isKept) return undefined;
     const { value } = this.#parts.input;
     if (value === "") return this.#spec.required || this.#isReplaced ? "required" : undefined;
-    if (this.#spec.type === "email" && !address.test(value)) return "invalid_email";
+    if (value === this.#shown) return undefined;
+    if (this.#spec.type === "email" && !isAddress(value)) return "invalid_email";
     return new TextEncoder().encode(value).length > mostBytes ? "too_long" : undefined;
   }
 
@@ -86,7 +92,9 @@ export class Field {
     fault.id = `${id}-fault`;
     hint.textContent = required ? "" : "You may leave this empty.";
     hint.hidden = required;
-    Object.assign(input, { type, value: value ?? "", required, spellcheck: false });
+    if (input instanceof HTMLInputElement) input.type = type;
+    Object.assign(input, { value: value ?? "", required, spellcheck: false });
+    this.#shown = input.value;
     input.setAttribute("autocomplete", completions[type]);
     input.setAttribute("autocapitalize", "none");
     input.setAttribute("autocorrect", "off");
@@ -131,8 +139,14 @@ export class Field {
   }
 }
 
-function partsOf(fragment) {
+const isAddress = (text) => text.length <= mostOfAddress && address.test(text);
+
+const hasLineBreak = (text) => /[\r\n]/.test(text ?? "");
+
+/** `isLong`: the value has several lines, which an `input` would join to one. */
+function partsOf(fragment, isLong) {
   const find = (selector) => fragment.querySelector(selector);
+  find(isLong ? "input" : "textarea").remove();
   return {
     field: find(".field"),
     label: find("label"),
@@ -140,7 +154,7 @@ function partsOf(fragment) {
     kept: find(".kept"),
     replace: find(".replace"),
     entry: find(".entry"),
-    input: find("input"),
+    input: find("input, textarea"),
     reveal: find(".reveal"),
     keep: find(".keep"),
     fault: find(".fault"),
