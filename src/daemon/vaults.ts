@@ -4,7 +4,13 @@ import { refuseInUse } from "../registry/in-use.js";
 import type { ProjectStores } from "../store/project/projects.js";
 import { makeCollectionForms } from "../vault/collect.js";
 import type { CollectionForms } from "../vault/collection-form.js";
-import { fillOrderParser, passkeyOrderParser, type VaultFill } from "../vault/fill.js";
+import {
+  fillOrderParser,
+  orderParser,
+  passkeyOrderParser,
+  refuseLate,
+  type VaultFill,
+} from "../vault/fill.js";
 import { makeItemOperations } from "../vault/item-operations.js";
 import type { ItemOperations } from "../vault/items.js";
 import { openFill } from "../vault/open-fill.js";
@@ -61,6 +67,12 @@ export function openFillOrder(shared: DaemonParts, text: string): ReturnType<typ
 export function openPasskeyOrder(shared: DaemonParts, text: string): ReturnType<typeof openPasskey> {
   const order = passkeyOrderParser.json(text);
   return openPasskey(keptIn(shared, order.project), order);
+}
+
+/** Refuses what a node was ordered, of either kind, where it comes too late by now. */
+export function refuseLateOrder(shared: DaemonParts, text: string): ReturnType<typeof refuseLate> {
+  const order = orderParser.json(text);
+  return refuseLate(keptIn(shared, order.project), order);
 }
 
 /** Keeps a passkey that a page has made, as a node was ordered to. */

@@ -11,6 +11,8 @@ import type { Slot } from "./slot.js";
 
 /** What a browser is to have from now on; without a passkey it has none, or the first that a page makes. */
 export interface PasskeyChange {
+  /** Whose passkey it is: nobody takes another's from the browser. */
+  readonly owner: string;
   readonly credential?: PasskeyCredential;
   readonly isRegistering?: boolean;
   readonly forMs: Millis;
@@ -22,8 +24,15 @@ interface PasskeyPorts {
   readonly log: Log;
   /** Opens the passkey that an order names. */
   openPasskey(order: string): Promise<Done<PasskeyChange> | Refusal>;
+  /** Refused where the order comes too late by now. */
+  refuseLate(order: string): Promise<Refusal | undefined>;
   /** Keeps what a page has made in the item that the order names. */
   keepPasskey(order: string, made: PasskeyCredential): Promise<Done<null> | Refusal>;
+}
+
+interface Armed {
+  readonly owner: string;
+  disarm(): Promise<void>;
 }
 
 /**
@@ -31,7 +40,7 @@ interface PasskeyPorts {
  * lease or the Chromium that it was given for.
  */
 export class ArmedPasskeys {
-  readonly #armed = new WeakMap<Slot, () => Promise<void>>();
+  readonly #armed = new WeakMap<Slot, Armed>();
 
   constructor(private readonly ports: PasskeyPorts) {}
 
@@ -40,10 +49,16 @@ export class ArmedPasskeys {
     const order = this.ports.seal.open(sealed, fillOwner(slot.id, lease));
     if (order.kind !== "opened")
       return failed("The order was sealed with another key, or for another lease", "secret_unreadable");
-    const opened = await this.ports.openPasskey(order.text.reveal());
+    const text = order.text.reveal();
+    const opened = await this.ports.openPasskey(text);
     if (opened.kind === "refused") return failed(opened.message, opened.code);
-    const added = (made: PasskeyCredential): void => void this.#keep(slot, order.text.reveal(), made);
-    return await runExclusively(slot, lease, () => this.#change(slot, lease, { ...opened.value, added }));
+    const added = (made: PasskeyCredential): void => void this.#keep(slot, text, made);
+    return await runExclusively(slot, lease, async () => {
+      // It may have waited for its turn, behind a restart.
+      const late = await this.ports.refuseLate(text);
+      if (late) return failed(late.message, late.code);
+      return await this.#change(slot, lease, { ...opened.value, added });
+    });
   }
 
   async #keep(slot: Slot, order: string, made: PasskeyCredential): Promise<void> {
@@ -58,10 +73,21 @@ export class ArmedPasskeys {
   async #change(
     slot: Slot,
     lease: LeaseId,
-    { credential, isRegistering, forMs, added }: PasskeyChange & { added(made: PasskeyCredential): void },
+    change: PasskeyChange & { added(made: PasskeyCredential): void },
   ): Promise<CommandResult> {
-    await this.#armed.get(slot)?.();
-    if (!credential && !isRegistering) return succeeded;
+    const isDisarming = !change.credential && !change.isRegistering;
+    const present = this.#armed.get(slot);
+    if (present && present.owner !== change.owner)
+      return isDisarming ? succeeded : failed("The browser has another passkey", "conflict");
+    await present?.disarm();
+    return isDisarming ? succeeded : await this.#arm(slot, lease, change);
+  }
+
+  async #arm(
+    slot: Slot,
+    lease: LeaseId,
+    { owner, credential, forMs, added }: PasskeyChange & { added(made: PasskeyCredential): void },
+  ): Promise<CommandResult> {
     const { bridge, chromium } = slot;
     let end = async (): Promise<void> => {};
     let ended: Promise<void> | undefined;
@@ -79,7 +105,7 @@ export class ArmedPasskeys {
       this.#armed.delete(slot);
       visit.end();
     };
-    this.#armed.set(slot, disarm);
+    this.#armed.set(slot, { owner, disarm });
     // Nobody may add an authenticator of its own beside it, nor read the key.
     bridge.filled.isArmed = true;
     try {

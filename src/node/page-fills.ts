@@ -11,6 +11,8 @@ interface PageFillPorts {
   readonly seal: Pick<Seal, "open">;
   /** Opens the values that an order names. */
   openFill(order: string): Promise<Done<PageFill> | Refusal>;
+  /** Refused where the order comes too late by now. */
+  refuseLate(order: string): Promise<Refusal | undefined>;
 }
 
 /** Writes values of vaults into pages for the holders of browsers. */
@@ -24,18 +26,37 @@ export class PageFills {
       return failed("The order was sealed with another key, or for another lease", "secret_unreadable");
     const opened = await this.ports.openFill(order.text.reveal());
     if (opened.kind === "refused") return failed(opened.message, opened.code);
-    const outcome = await runAsVisitor(slot, lease, async (signal, visit) => {
+    const result = await runAsVisitor(slot, lease, async (signal, visit) => {
       if (!visit.confirm()) return undefined;
-      await slot.restarting;
-      const around = opened.value.protect_filled ? protecting(slot) : holding(slot);
-      try {
-        return await slot.chromium.fillPage(opened.value, { signal, ...around });
-      } finally {
-        around.end?.();
-      }
+      const late = await this.#refuseAfterRestart(slot, order.text.reveal());
+      if (late) return failed(late.message, late.code);
+      return resultOf(await fillPage(slot, opened.value, signal));
     });
-    const gone: PageFillOutcome = { kind: "refused", why: "browser_gone" };
-    return { isDone: true, payload: JSON.stringify(outcome ?? gone) };
+    return result ?? resultOf({ kind: "refused", why: "browser_gone" });
+  }
+
+  /** A restart takes longer than an order may be on its way. */
+  async #refuseAfterRestart(slot: Slot, order: string): Promise<Refusal | undefined> {
+    while (slot.restarting) {
+      await slot.restarting;
+      const late = await this.ports.refuseLate(order);
+      if (late) return late;
+    }
+    return undefined;
+  }
+}
+
+const resultOf = (outcome: PageFillOutcome): CommandResult => ({
+  isDone: true,
+  payload: JSON.stringify(outcome),
+});
+
+async function fillPage(slot: Slot, fill: PageFill, signal: AbortSignal): Promise<PageFillOutcome> {
+  const around = fill.protect_filled ? protecting(slot) : holding(slot);
+  try {
+    return await slot.chromium.fillPage(fill, { signal, ...around });
+  } finally {
+    around.end?.();
   }
 }
 

@@ -25,6 +25,10 @@ export async function refuseLate(
   return (await store.now()) > until ? refusal("node_silent", { retryAfterSeconds: 1 }) : undefined;
 }
 
+/** What every order has. */
+const Order = Type.Object({ project: ProjectId, until: Type.Number() });
+export const orderParser = parserOf("an order to a node", Order);
+
 /** One field of an item, and the element of the page that is to get its value. */
 const FillBinding = Type.Object({ field: Type.String(), selector: Type.String() });
 

@@ -5,12 +5,15 @@ import type { ItemPatch } from "./item-bodies.js";
 import type { VaultItem } from "./item.js";
 import { withDataKey } from "./encryption/key-provider.js";
 import type { ItemOperations } from "./items.js";
+import { refuseArmed } from "./kept-passkey.js";
 import { makeOperate } from "./operate.js";
+import { deleteDisarmed } from "./passkeys.js";
 import type { VaultPorts } from "./ports.js";
 import { makePut } from "./put-item.js";
 import { makeSeats } from "./seats.js";
 import { mergeValues, readSent } from "./credentials/sent-values.js";
 import { type ShownItem, showItem } from "./shown-item.js";
+import type { Vault } from "./vault.js";
 import { getVault } from "./vault-operations.js";
 import { linkFor, refuseFull, showWritten } from "./written-item.js";
 
@@ -66,14 +69,17 @@ const makeUpdate =
       const read = await readSent(reading, planned.value);
       if (read.kind === "refused") return read;
       const { spec, dropped } = planned.value;
+      const changed = new Set([...dropped, ...read.value.keys()]);
+      const armed = await refuseArmed(ports, reading, { item, changed });
+      if (armed) return armed;
       const next = { ...item, version: item.version + 1, spec };
       const values = mergeValues(reading, next, { spec, dropped, read: read.value });
       const link = linkFor(ports, { vault: vault.value, dataKey }, { ...next, values });
       const write = { ...next, values, link, event: "credential.updated", request } as const;
-      const changed = await ports.store.changeItem(vault.value.id, write);
-      if (changed === "missing") return refusal("vault_item_not_found");
-      if (changed === "full") return refuseFull();
-      if (changed !== "changed") return refusal("stale_version");
+      const written = await ports.store.changeItem(vault.value.id, write);
+      if (written === "missing") return refusal("vault_item_not_found");
+      if (written === "full") return refuseFull();
+      if (written !== "changed") return refusal("stale_version");
       return done(await showWritten(ports, reading, write));
     });
   };
@@ -103,7 +109,16 @@ const makeRemove =
   async (ref, key, expected) => {
     const vault = await getVault(ports, ref);
     if (vault.kind === "refused") return vault;
-    const removed = await ports.store.removeItem(vault.value.id, key, expected);
+    const { id } = vault.value;
+    const removed = await deleteDisarmed(ports, vault.value, {
+      items: theItem(ports, vault.value, key),
+      remove: () => ports.store.removeItem(id, key, expected),
+    });
     if (removed === "other") return refusal("item_mismatch");
     return removed === "removed" ? done(null) : refusal("vault_item_not_found");
   };
+
+async function* theItem({ store }: VaultPorts, { id }: Vault, key: string): AsyncGenerator<VaultItem> {
+  const item = await store.findItem(id, key);
+  if (item) yield item;
+}

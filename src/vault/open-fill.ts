@@ -15,12 +15,7 @@ export async function openFill(
 ): Promise<Done<PageFill> | Refusal> {
   const { vault: id, item: itemId, key, version, bindings, pageUrl, timeoutMs, allowedOrigins } = order;
   const { protectFilled } = order;
-  const [late, vault, item] = await Promise.all([
-    refuseLate({ store }, order),
-    store.find(id),
-    store.findItem(id, key),
-  ]);
-  if (late) return late;
+  const [vault, item] = await Promise.all([store.find(id), store.findItem(id, key)]);
   if (!vault || item?.id !== itemId) return refusal("vault_item_not_found");
   if (item.version !== version) return refusal("stale_version");
   return await withDataKey({ project, provider }, vault, async (dataKey) => {
@@ -38,12 +33,14 @@ export async function openFill(
         value: type === "totp" ? { kind: "totp", seed: text } : { kind: "text", text },
       });
     }
-    return done({
+    const fill: PageFill = {
       fields,
       timeout_ms: timeoutMs,
       ...(pageUrl !== undefined && { page_url: pageUrl }),
       ...(allowedOrigins.length > 0 && { allowed_origins: allowedOrigins }),
       ...(protectFilled && { protect_filled: protectFilled }),
-    });
+    };
+    // Whoever keeps the vault's key may have taken its time.
+    return (await refuseLate({ store }, order)) ?? done(fill);
   });
 }

@@ -1,18 +1,24 @@
 import type { Millis } from "../base/clock.js";
-import { done, type Done, type ErrorCode, refusal, type Refusal, RemudaError } from "../base/errors.js";
-import { isRecord } from "../base/is-record.js";
+import { done, type Done, type ErrorCode, refusal, type Refusal } from "../base/errors.js";
 import { newRequestId, type RequestId } from "../base/ids.js";
-import type { DataKey } from "./encryption/data-key.js";
-import { mostSignCount, type Passkey, parsePasskey } from "./credentials/field-values.js";
+import { mostSignCount, type Passkey } from "./credentials/field-values.js";
 import { orderUntil, type PasskeyOrder, refuseLate } from "./fill.js";
 import type { ItemOperation } from "./item-bodies.js";
 import type { ItemEventName, VaultItem } from "./item.js";
 import type { Operated } from "./items.js";
 import { withDataKey } from "./encryption/key-provider.js";
+import {
+  type ArmedRecord,
+  findKept,
+  isArmed,
+  type OpenedVault,
+  openKept,
+  passkeyFields,
+} from "./kept-passkey.js";
 import type { LinkedSession, VaultPorts } from "./ports.js";
-import { mergeValues, openValue } from "./credentials/sent-values.js";
+import { mergeValues } from "./credentials/sent-values.js";
 import { showItem } from "./shown-item.js";
-import type { Vault } from "./vault.js";
+import type { ItemRemoval, Vault } from "./vault.js";
 import { refuseFull } from "./written-item.js";
 import { Secret } from "../base/crypto/secret.js";
 
@@ -21,21 +27,6 @@ export interface AskedPasskey {
   readonly item: VaultItem;
   readonly body: ItemOperation;
   readonly request: RequestId;
-}
-
-/** Who has the passkey, until when (the control's clock), and from which counter on. */
-interface ArmedRecord {
-  readonly browser: string;
-  readonly lease: string;
-  readonly until: Millis;
-  readonly from: number;
-}
-
-/** The value of a passkey's field as it is kept: the passkey that was given, with this beside. */
-interface KeptPasskey {
-  readonly passkey: Passkey;
-  readonly fields: Readonly<Record<string, unknown>>;
-  readonly armed?: ArmedRecord;
 }
 
 export const armedMs: Millis = 10 * 60 * 1000;
@@ -60,7 +51,7 @@ export async function armPasskey(ports: VaultPorts, asked: AskedPasskey): Promis
   if (!session.vaults.includes(vault.id)) return refusal("vault_not_attached");
   return await withDataKey(ports, vault, async (dataKey) => {
     const kept = openKept(ports, { vault, dataKey }, { item, field });
-    if (await isElsewhere(ports, kept.armed, session))
+    if (kept.armed?.lease !== session.lease && (await isArmed(ports, kept.armed)))
       return refusal("conflict", {
         message: "Another browser has the passkey; disarm_passkey takes it away",
       });
@@ -109,13 +100,8 @@ export async function disarmPasskey(
   return await withDataKey(ports, vault, async (dataKey) => {
     const { fields, armed } = openKept(ports, { vault, dataKey }, { item, field });
     if (!armed) return shownPasskey(ports, { vault, dataKey }, item);
-    const session = await ports.findSession(armed.browser);
-    if (session?.lease === armed.lease) {
-      const order = await passkeyOrder(ports, { vault, item, field, session, forMs: 0 });
-      const got = await ports.fill.passkey(order);
-      if (got.kind === "refused" && got.code !== "browser_not_found" && got.code !== "browser_gone")
-        return got;
-    }
+    const refused = await takeAway(ports, vault, { item, field, armed });
+    if (refused) return refused;
     const { armed: _over, ...left } = fields;
     const writing = { vault, dataKey, field, request: asked.request };
     const change = { item, value: JSON.stringify(left), event: "credential.passkey_disarmed" } as const;
@@ -124,15 +110,79 @@ export async function disarmPasskey(
   });
 }
 
+/** A passkey that a browser has been given. */
+interface ArmedPasskey {
+  readonly item: VaultItem;
+  readonly field: string;
+  readonly armed: ArmedRecord;
+}
+
+/** Refused where the browser may have it still. */
+async function takeAway(
+  ports: VaultPorts,
+  vault: Vault,
+  { item, field, armed }: ArmedPasskey,
+): Promise<Refusal | undefined> {
+  const session = await ports.findSession(armed.browser);
+  if (session?.lease !== armed.lease) return undefined;
+  const order = await passkeyOrder(ports, { vault, item, field, session, forMs: 0 });
+  const got = await ports.fill.passkey(order);
+  const isThere = got.kind === "refused" && got.code !== "browser_not_found" && got.code !== "browser_gone";
+  return isThere ? got : undefined;
+}
+
+/**
+ * Deletes what has these items, and then takes their passkeys from the browsers that have them. That is done
+ * too where the vault's key does not open or a node does not answer: a browser then has a passkey for what is
+ * left of its time.
+ */
+export async function deleteDisarmed<Removed extends ItemRemoval>(
+  ports: VaultPorts,
+  vault: Vault,
+  { items, remove }: { readonly items: AsyncIterable<VaultItem>; remove(): Promise<Removed> },
+): Promise<Removed> {
+  const armed = await findArmed(ports, vault, items).catch(() => []);
+  const removed = await remove();
+  if (removed !== "other") await Promise.all(armed.map((one) => takeAway(ports, vault, one).catch(() => {})));
+  return removed;
+}
+
+async function findArmed(
+  ports: VaultPorts,
+  vault: Vault,
+  items: AsyncIterable<VaultItem>,
+): Promise<readonly ArmedPasskey[]> {
+  const having: VaultItem[] = [];
+  for await (const item of items) if (passkeyFields(item).length > 0) having.push(item);
+  if (having.length === 0) return [];
+  return await withDataKey(ports, vault, async (dataKey) =>
+    having.flatMap((item) =>
+      passkeyFields(item).flatMap((field) => {
+        const armed = findKept(ports, { vault, dataKey }, { item, field })?.armed;
+        return armed ? [{ item, field, armed }] : [];
+      }),
+    ),
+  );
+}
+
 /** What a node makes of an order, for its browser; what is binary is in base64 there. */
 export async function openPasskey(
   ports: Pick<VaultPorts, "project" | "provider" | "store">,
   order: PasskeyOrder,
 ): Promise<Done<OpenedPasskey> | Refusal> {
-  const late = await refuseLate(ports, order);
-  if (late) return late;
+  const opened = await openOrdered(ports, order);
+  if (opened.kind === "refused") return opened;
+  // Whoever keeps the vault's key may have taken its time.
+  return (await refuseLate(ports, order)) ?? opened;
+}
+
+async function openOrdered(
+  ports: Pick<VaultPorts, "project" | "provider" | "store">,
+  order: PasskeyOrder,
+): Promise<Done<OpenedPasskey> | Refusal> {
   const { vault: id, item: itemId, key, version, field, forMs, isRegistering } = order;
-  if (forMs === 0 || isRegistering) return done({ forMs, ...(isRegistering && { isRegistering }) });
+  const owner = `${itemId} ${field}`;
+  if (forMs === 0 || isRegistering) return done({ owner, forMs, ...(isRegistering && { isRegistering }) });
   const [vault, item] = await Promise.all([ports.store.find(id), ports.store.findItem(id, key)]);
   if (!vault || item?.id !== itemId) return refusal("vault_item_not_found");
   if (item.version !== version) return refusal("stale_version");
@@ -148,12 +198,14 @@ export async function openPasskey(
       userHandle: base64(passkey.userHandle),
       signCount: armed?.from ?? passkey.signCount,
     };
-    return done({ credential, forMs });
+    return done({ owner, credential, forMs });
   });
 }
 
 /** A passkey as Chromium takes it. */
 interface OpenedPasskey {
+  /** The field of an item that has it. */
+  readonly owner: string;
   readonly forMs: Millis;
   readonly credential?: Passkey;
   readonly isRegistering?: boolean;
@@ -161,48 +213,14 @@ interface OpenedPasskey {
 
 const base64 = (text: string): string => Buffer.from(text, "base64url").toString("base64");
 
-interface Keyed {
-  readonly vault: Vault;
-  readonly dataKey: DataKey;
-}
-
 /** The field that is named, or the only one that has a passkey. */
-function fieldOf({ spec, values }: VaultItem, named: string | undefined): string | undefined {
-  const filled = spec.fields.filter(({ name, type }) => type === "passkey" && values.has(name));
-  const [first] = named === undefined ? filled : filled.filter(({ name }) => name === named);
-  return named === undefined && filled.length > 1 ? undefined : first?.name;
+function fieldOf(item: VaultItem, named: string | undefined): string | undefined {
+  const filled = passkeyFields(item);
+  if (named !== undefined) return filled.includes(named) ? named : undefined;
+  return filled.length > 1 ? undefined : filled[0];
 }
 
-function openKept(
-  { project }: Pick<VaultPorts, "project">,
-  keyed: Keyed,
-  { item, field: name }: { readonly item: VaultItem; readonly field: string },
-): KeptPasskey {
-  const stored = item.values.get(name);
-  const text = stored && openValue({ project, ...keyed }, item, { name, stored })?.reveal();
-  const passkey = text === undefined ? undefined : parsePasskey(text);
-  const fields: unknown = passkey && JSON.parse(text ?? "");
-  if (!passkey || !isRecord(fields))
-    throw new RemudaError("secret_unreadable", { message: `A value of item ${item.id} is damaged` });
-  const armed = fields["armed"];
-  return { passkey, fields, ...(isArmed(armed) && { armed }) };
-}
-
-const armedTypes = { browser: "string", lease: "string", until: "number", from: "number" } as const;
-const isArmed = (found: unknown): found is ArmedRecord =>
-  isRecord(found) && Object.entries(armedTypes).every(([name, type]) => typeof found[name] === type);
-
-/** Whether a browser that is still there has it, other than this lease's. */
-async function isElsewhere(
-  { clock, findSession }: VaultPorts,
-  armed: ArmedRecord | undefined,
-  { lease }: LinkedSession,
-): Promise<boolean> {
-  if (!armed || armed.lease === lease || armed.until <= clock.now()) return false;
-  return (await findSession(armed.browser))?.lease === armed.lease;
-}
-
-interface Writing extends Keyed {
+interface Writing extends OpenedVault {
   readonly field: string;
   readonly request: RequestId;
 }
@@ -246,5 +264,5 @@ export const passkeyOrder = async (
   forMs,
 });
 
-export const shownPasskey = (ports: VaultPorts, keyed: Keyed, item: VaultItem): Done<Operated> =>
+export const shownPasskey = (ports: VaultPorts, keyed: OpenedVault, item: VaultItem): Done<Operated> =>
   done({ kind: "item", item: showItem(ports, keyed, { item, link: undefined }) });

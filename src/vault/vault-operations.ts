@@ -3,6 +3,7 @@ import { findVaultId, newVaultId } from "../base/ids.js";
 import { isWanted, pageOf } from "../spec/paging.js";
 import { DataKey } from "./encryption/data-key.js";
 import { wrapKey } from "./encryption/key-provider.js";
+import { deleteDisarmed } from "./passkeys.js";
 import type { VaultPorts } from "./ports.js";
 import { encryptionKeyOf, makeTransportKey } from "./encryption/transport-key.js";
 import type { Vault, VaultKeys, VaultOperations } from "./vault.js";
@@ -79,7 +80,11 @@ const makeRemove =
     if (got.kind === "refused") return got;
     const inUse = await ports.refuseInUse(got.value.id);
     if (inUse) return inUse;
+    const { id } = got.value;
     // One that is gone by then was removed by the first try of this, whose answer was lost, or by another.
-    await ports.store.remove(got.value.id);
+    await deleteDisarmed(ports, got.value, {
+      items: ports.store.items(id),
+      remove: () => ports.store.remove(id),
+    });
     return done(null);
   };

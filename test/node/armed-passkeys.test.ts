@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "vitest";
+import { refusal } from "../../src/base/errors.js";
 import { type LeaseId, newLeaseId, newRequestId } from "../../src/base/ids.js";
 import type { PasskeyChange } from "../../src/node/armed-passkeys.js";
 import type { PasskeyCredential } from "../../src/browser/passkeys/page-authenticators.js";
@@ -25,8 +26,12 @@ interface Lent {
   readonly pool: PoolBed;
 }
 
-async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<Lent> {
-  const bed = (node = await openNodeBed(`armedpasskeys${(count += 1)}`, { isReal: true, isDriven: true }));
+async function lent(
+  over: Parameters<typeof PoolBed.create>[1] = {},
+  options: Parameters<typeof openNodeBed>[1] = {},
+): Promise<Lent> {
+  const name = `armedpasskeys${(count += 1)}`;
+  const bed = (node = await openNodeBed(name, { isReal: true, isDriven: true, ...options }));
   const pool = await PoolBed.create(bed.bed, { size: 1, ...over });
   const [browser] = await pool.claim(1);
   if (!browser) throw new Error("nothing was claimed");
@@ -37,14 +42,20 @@ async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<Le
   return { bed, slot, lease: held.lease, pool };
 }
 
-const ask = ({ bed: { leaseCommands }, slot, lease }: Omit<Lent, "pool">, change: PasskeyChange) =>
+const ask = (
+  { bed: { leaseCommands }, slot, lease }: Omit<Lent, "pool">,
+  { owner = "an item's field", ...change }: Omit<PasskeyChange, "owner"> & { readonly owner?: string },
+) =>
   leaseCommands.receiveDirectly({
     kind: "ask",
     question: newRequestId(),
     control: "control" as never,
     browser: slot.id,
     lease,
-    what: { kind: "passkey", sealed: bedSeal.close(JSON.stringify(change), fillOwner(slot.id, lease)) },
+    what: {
+      kind: "passkey",
+      sealed: bedSeal.close(JSON.stringify({ owner, ...change }), fillOwner(slot.id, lease)),
+    },
   });
 const isArmed = ({ bridge }: Slot): boolean => bridge.filled.isArmed;
 
@@ -59,7 +70,7 @@ test("a passkey is in a browser for the time that it was given for, and no longe
   await expect.poll(() => isArmed(slot)).toBe(false);
 });
 
-test("another takes its place, and none at all takes it away", async () => {
+test("the owner's next takes its place, and none at all takes it away", async () => {
   const { bed, slot, lease } = await lent();
   for (const forMs of [1000, 5000])
     expect(await ask({ bed, slot, lease }, { credential: credential(), forMs })).toEqual({ isDone: true });
@@ -67,6 +78,48 @@ test("another takes its place, and none at all takes it away", async () => {
   await bed.clock.advance(1500);
   expect(isArmed(slot)).toBe(true);
   expect(await ask({ bed, slot, lease }, { forMs: 0 })).toEqual({ isDone: true });
+  expect(isArmed(slot)).toBe(false);
+});
+
+test.each([
+  ["armed", { credential: credential() }],
+  ["waited for", { isRegistering: true }],
+])(
+  "while one is %s, nobody but its owner takes it from the browser or has another put there",
+  async (_, has) => {
+    const { bed, slot, lease } = await lent();
+    const mine = { ...has, owner: "mine", forMs: 1000 };
+    expect(await ask({ bed, slot, lease }, mine)).toEqual({ isDone: true });
+    for (const other of [{ credential: credential() }, { isRegistering: true }])
+      expect(await ask({ bed, slot, lease }, { ...other, owner: "another's", forMs: 60_000 })).toEqual({
+        isDone: false,
+        code: "conflict",
+        text: "The browser has another passkey",
+      });
+    // The other has none there, which is what it asks for.
+    expect(await ask({ bed, slot, lease }, { owner: "another's", forMs: 0 })).toEqual({ isDone: true });
+    await bed.clock.advance(999);
+    expect(isArmed(slot)).toBe(true);
+    expect(await ask({ bed, slot, lease }, { owner: "mine", forMs: 0 })).toEqual({ isDone: true });
+    expect(isArmed(slot)).toBe(false);
+    const next = { credential: credential(), owner: "another's", forMs: 1000 };
+    expect(await ask({ bed, slot, lease }, next)).toEqual({ isDone: true });
+  },
+);
+
+test("one whose order comes too late when its turn has come is not given", async () => {
+  let isLate = false;
+  const late = refusal("node_silent");
+  const refuseLate = async () => (isLate ? late : undefined);
+  const { bed, slot, lease } = await lent({}, { refuseLate });
+  let goOn = (): void => {};
+  const turn = slot.inTurn(() => new Promise<void>((resolve) => (goOn = resolve)));
+  const asked = ask({ bed, slot, lease }, { credential: credential(), forMs: 60_000 });
+  await expect.poll(() => slot.activity.hasVisitors).toBe(true);
+  isLate = true;
+  goOn();
+  await turn;
+  expect(await asked).toEqual({ isDone: false, code: "node_silent", text: late.message });
   expect(isArmed(slot)).toBe(false);
 });
 

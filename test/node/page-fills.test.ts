@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "vitest";
+import { refusal } from "../../src/base/errors.js";
 import { newLeaseId, newRequestId, type BrowserId, type LeaseId } from "../../src/base/ids.js";
 import type { Slot } from "../../src/node/slot.js";
 import { fillOwner, type PageFill } from "../../src/spec/page-fill.js";
@@ -33,8 +34,11 @@ interface Lent {
   readonly client: PipeClient;
 }
 
-async function lent(over: Parameters<typeof PoolBed.create>[1] = {}): Promise<Lent> {
-  const bed = (node = await openNodeBed("pagefills", { isReal: true, isDriven: true }));
+async function lent(
+  over: Parameters<typeof PoolBed.create>[1] = {},
+  options: Parameters<typeof openNodeBed>[1] = {},
+): Promise<Lent> {
+  const bed = (node = await openNodeBed("pagefills", { isReal: true, isDriven: true, ...options }));
   const pool = await PoolBed.create(bed.bed, { size: 1, ...over });
   const [browser] = await pool.claim(1);
   if (!browser) throw new Error("nothing was claimed");
@@ -99,6 +103,24 @@ test("one that was sealed for another lease, with another secret, or is damaged 
   expect(
     await ask(bed, { browser: slot.id, lease: newLeaseId(), sealed: sealedFor(slot, lease) }),
   ).toMatchObject({ isDone: false });
+  expect(await valuesOf(client)).toEqual({});
+});
+
+test("one that has waited for a restart and comes too late by then writes nothing", async () => {
+  let isLate = false;
+  const late = refusal("node_silent");
+  const { bed, slot, lease, client } = await lent(
+    {},
+    { refuseLate: async () => (isLate ? late : undefined) },
+  );
+  const session = await client.attach();
+  await client.open(`data:text/html,${encodeURIComponent(login)}`, session);
+  const over = slot.restartBegins();
+  const asked = ask(bed, { browser: slot.id, lease, sealed: sealedFor(slot, lease) });
+  await expect.poll(() => slot.activity.registrations).toBe(1);
+  isLate = true;
+  over();
+  expect(await asked).toEqual({ isDone: false, code: "node_silent", text: late.message });
   expect(await valuesOf(client)).toEqual({});
 });
 

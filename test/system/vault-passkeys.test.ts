@@ -80,6 +80,42 @@ test("one browser has it at a time; the next may have it once the first is relea
   await two.close();
 });
 
+test("a browser has one passkey at a time: another item's neither takes its place nor takes it away", async () => {
+  const second = "/vaults/logins/items/second";
+  const { passkey } = openRelyingParty(site.other);
+  const fields = [
+    { name: "key", type: "passkey", value: JSON.stringify(passkey) },
+    { name: "empty", type: "passkey", required: false },
+  ];
+  await daemon.call(`PUT ${second}`, { type: "credential", spec: { provider: "native", fields } });
+  const ofSecond = (type: string, body: object = {}) =>
+    daemon.call(`POST ${second}/operations`, { type, ...body });
+  const { id, page, close } = await opened();
+  expect((await arm(id)).status).toBe(200);
+  for (const type of ["arm_passkey", "register_passkey"])
+    expect(await ofSecond(type, { browser_id: id })).toMatchObject({
+      status: 409,
+      body: { code: "conflict", message: "The browser has another passkey" },
+    });
+  expect(await ofSecond("disarm_passkey")).toMatchObject({ status: 200 });
+  expect(await signIn(page)).toBe(true);
+  // It is the browser's still, and so no other value takes its place.
+  const { body: item } = await daemon.call(`GET ${path}`);
+  const spec = { fields: { key: { value: JSON.stringify(passkey) } } };
+  expect(
+    await daemon.call(`PATCH ${path}`, { type: "credential", version: item.version, spec }),
+  ).toMatchObject({ status: 409, body: { code: "conflict" } });
+  expect(await operate({ type: "disarm_passkey" })).toMatchObject({ status: 200 });
+  expect(await ofSecond("arm_passkey", { browser_id: id })).toMatchObject({ status: 200 });
+  expect(await operate({ type: "disarm_passkey" })).toMatchObject({ status: 200 });
+  expect(await arm(id)).toMatchObject({ status: 409 });
+  // What is deleted is taken from the browser that has it.
+  expect(await daemon.call(`DELETE ${second}`)).toMatchObject({ status: 204 });
+  expect(await arm(id)).toMatchObject({ status: 200 });
+  expect(await signIn(page)).toBe(true);
+  await close();
+});
+
 test("a session without the vault, and what is no session, has no passkey", async () => {
   const { id, close } = await opened({ vaults: [] });
   expect(await arm(id)).toMatchObject({ status: 409, body: { code: "vault_not_attached" } });

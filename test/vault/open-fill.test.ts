@@ -2,10 +2,12 @@ import { expect, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { defaultProject, newRequestId } from "../../src/base/ids.js";
 import { fillOrderParser, type FillOrder } from "../../src/vault/fill.js";
-import { makeLocalProvider } from "../../src/vault/encryption/key-provider.js";
+import { type KeyProvider, makeLocalProvider } from "../../src/vault/encryption/key-provider.js";
 import { openFill } from "../../src/vault/open-fill.js";
+import { openPasskey } from "../../src/vault/passkeys.js";
 import type { ShownItem } from "../../src/vault/shown-item.js";
 import type { Vault } from "../../src/vault/vault.js";
+import { openRelyingParty } from "../support/vault/relying-party.js";
 import { seal, sharedVaultBed, valueOf } from "../support/vault/vault-bed.js";
 
 const bed = sharedVaultBed();
@@ -90,4 +92,37 @@ test("an order that was long on its way, or is sent once more later, is refused"
   expect(await open(order)).toMatchObject({ kind: "done" });
   const late = { ...order, until: (await bed().store.now()) - 1 };
   expect(await open(late)).toMatchObject({ kind: "refused", code: "node_silent" });
+});
+
+/** One that takes its time to unwrap: by then it is later than the order says. */
+function slowKeys(until: number): KeyProvider {
+  const provider = makeLocalProvider(seal);
+  return {
+    ...provider,
+    async unwrap(wrapped, context) {
+      await expect.poll(() => bed().store.now(), { interval: 5 }).toBeGreaterThan(until);
+      return await provider.unwrap(wrapped, context);
+    },
+  };
+}
+
+test("an order that comes too late while its values are opened is refused", async () => {
+  const { order, vault } = await ordered();
+  const until = (await bed().store.now()) + 20;
+  const ports = { project: defaultProject, provider: slowKeys(until), store: bed().store };
+  const late = { kind: "refused", code: "node_silent" };
+  expect(await openFill(ports, { ...order, until })).toMatchObject(late);
+  const { passkey } = openRelyingParty("https://site.example");
+  const { item } = await bed().put(
+    vault,
+    [{ name: "key", type: "passkey", value: JSON.stringify(passkey) }],
+    "site",
+  );
+  const { project, browser, lease } = order;
+  const of = { project, browser, lease, vault: vault.id, item: item.id, key: "site", version: item.version };
+  const given = { ...of, field: "key", forMs: 1000 };
+  const soon = (await bed().store.now()) + 20;
+  const slow = { ...ports, provider: slowKeys(soon) };
+  expect(await openPasskey(slow, { ...given, until: soon })).toMatchObject(late);
+  expect(await openPasskey(slow, { ...given, until: soon + 60_000 })).toMatchObject({ kind: "done" });
 });

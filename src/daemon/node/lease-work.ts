@@ -17,7 +17,7 @@ import type { AssetsPart } from "./browser-assets.js";
 import { openGateway } from "../gateway.js";
 import type { JournalPart } from "./journal.js";
 import type { DaemonParts } from "../parts.js";
-import { keepPasskeyOrdered, openFillOrder, openPasskeyOrder } from "../vaults.js";
+import { keepPasskeyOrdered, openFillOrder, openPasskeyOrder, refuseLateOrder } from "../vaults.js";
 import { makeRegister } from "./registration.js";
 
 /** What a node does for the leases of its browsers, from a grant to the drain. */
@@ -53,6 +53,7 @@ export function openLeaseWork(
   const registration = new EpochRegistration({ node, slots, reports, log });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, registration, log });
   const ofLeases = { networkSync, registration, handover };
+  const ofOrders = { seal: keys.seal, refuseLate: (order: string) => refuseLateOrder(shared, order) };
   const leaseCommands = new LeaseCommands({
     slots,
     poolStore,
@@ -61,13 +62,13 @@ export function openLeaseWork(
     ...ofLeases,
     ...assets.changing(slots, networkSync),
     passkeys: new ArmedPasskeys({
-      seal: keys.seal,
+      ...ofOrders,
       clock,
       log,
       openPasskey: (order) => openPasskeyOrder(shared, order),
       keepPasskey: (order, made) => keepPasskeyOrdered(shared, order, made),
     }),
-    pageFills: new PageFills({ seal: keys.seal, openFill: (order) => openFillOrder(shared, order) }),
+    pageFills: new PageFills({ ...ofOrders, openFill: (order) => openFillOrder(shared, order) }),
     resetLimitMs: config.node.resetLimitMs,
     answer: ({ control, question }, { isDone: ok, ...why }) =>
       messages.toControl(control, { kind: "answer", question, ok, ...why }),

@@ -17,7 +17,7 @@ import { BrowserEgress } from "../../../src/node/browser-egress.js";
 import { NetworkSync } from "../../../src/node/network-sync.js";
 import { ArmedPasskeys, type PasskeyChange } from "../../../src/node/armed-passkeys.js";
 import { PageFills } from "../../../src/node/page-fills.js";
-import { done } from "../../../src/base/errors.js";
+import { done, type Refusal } from "../../../src/base/errors.js";
 import type { PageFill } from "../../../src/spec/page-fill.js";
 import { Seal } from "../../../src/base/crypto/seal.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
@@ -90,11 +90,13 @@ interface Options extends Partial<
   /** The limits of saves, and what gives them up. */
   readonly saving?: { readonly limitMs?: number; readonly hurriedMs?: number; readonly hurry?: AbortSignal };
   readonly profileFiles?: number;
+  /** Why an order of a vault comes too late by now. */
+  readonly refuseLate?: () => Promise<Refusal | undefined>;
 }
 
 export async function openNodeBed(
   project: string,
-  { isReal = false, isDriven = false, saving, profileFiles, before, ...limits }: Options = {},
+  { isReal = false, isDriven = false, saving, profileFiles, before, refuseLate, ...limits }: Options = {},
 ): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
@@ -211,20 +213,21 @@ export async function openNodeBed(
   const registration = new EpochRegistration({ node: nodeA, slots, reports, log: silentLog });
   const told = { slots, poolStore, reports, networkSync, log: silentLog };
   const handover = new LeaseHandover({ ...told, registration });
+  const ordered = { seal: bedSeal, refuseLate: refuseLate ?? (async () => undefined) };
   const leaseCommands = new LeaseCommands({
     ...told,
     handover,
     uploads,
     changeSession,
     passkeys: new ArmedPasskeys({
-      seal: bedSeal,
+      ...ordered,
       clock,
       log: silentLog,
       keepPasskey: async () => done(null),
       openPasskey: async (order) => done(JSON.parse(order) as PasskeyChange),
     }),
     pageFills: new PageFills({
-      seal: bedSeal,
+      ...ordered,
       // A vault would open what an order names; here the order is the fill.
       openFill: async (order) => done(JSON.parse(order) as PageFill),
     }),

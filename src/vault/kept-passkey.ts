@@ -1,0 +1,93 @@
+import type { Millis } from "../base/clock.js";
+import { refusal, type Refusal, RemudaError } from "../base/errors.js";
+import { isRecord } from "../base/is-record.js";
+import { type Passkey, parsePasskey } from "./credentials/field-values.js";
+import { openValue } from "./credentials/sent-values.js";
+import type { DataKey } from "./encryption/data-key.js";
+import type { VaultItem } from "./item.js";
+import type { VaultPorts } from "./ports.js";
+import type { Vault } from "./vault.js";
+
+/** Who has the passkey, until when (the control's clock), and from which counter on. */
+export interface ArmedRecord {
+  readonly browser: string;
+  readonly lease: string;
+  readonly until: Millis;
+  readonly from: number;
+}
+
+/** The value of a passkey's field as it is kept: the passkey that was given, with this beside. */
+interface KeptPasskey {
+  readonly passkey: Passkey;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly armed?: ArmedRecord;
+}
+
+export interface OpenedVault {
+  readonly vault: Vault;
+  readonly dataKey: DataKey;
+}
+interface PasskeyField {
+  readonly item: VaultItem;
+  readonly field: string;
+}
+
+/** The fields of an item that have a passkey. */
+export const passkeyFields = ({ spec, values }: Pick<VaultItem, "spec" | "values">): readonly string[] =>
+  spec.fields.filter(({ name, type }) => type === "passkey" && values.has(name)).map(({ name }) => name);
+
+/** Throws `secret_unreadable` where it is damaged. */
+export function openKept(
+  ports: Pick<VaultPorts, "project">,
+  keyed: OpenedVault,
+  of: PasskeyField,
+): KeptPasskey {
+  const kept = findKept(ports, keyed, of);
+  if (!kept)
+    throw new RemudaError("secret_unreadable", { message: `A value of item ${of.item.id} is damaged` });
+  return kept;
+}
+
+export function findKept(
+  { project }: Pick<VaultPorts, "project">,
+  keyed: OpenedVault,
+  { item, field: name }: PasskeyField,
+): KeptPasskey | undefined {
+  const stored = item.values.get(name);
+  const text = stored && openValue({ project, ...keyed }, item, { name, stored })?.reveal();
+  const passkey = text === undefined ? undefined : parsePasskey(text);
+  const fields: unknown = passkey && JSON.parse(text ?? "");
+  if (!passkey || !isRecord(fields)) return undefined;
+  const armed = fields["armed"];
+  return { passkey, fields, ...(isArmedRecord(armed) && { armed }) };
+}
+
+const armedTypes = { browser: "string", lease: "string", until: "number", from: "number" } as const;
+const isArmedRecord = (found: unknown): found is ArmedRecord =>
+  isRecord(found) && Object.entries(armedTypes).every(([name, type]) => typeof found[name] === type);
+
+/** Whether a browser that is still there has it. */
+export async function isArmed(
+  { clock, findSession }: Pick<VaultPorts, "clock" | "findSession">,
+  armed: ArmedRecord | undefined,
+): Promise<boolean> {
+  if (!armed || armed.until <= clock.now()) return false;
+  return (await findSession(armed.browser))?.lease === armed.lease;
+}
+
+/**
+ * Refused where a browser has the passkey of one of these fields: who has it stands in the value, and another
+ * value in its place would leave it there with nobody to take it away.
+ */
+export async function refuseArmed(
+  ports: Pick<VaultPorts, "project" | "clock" | "findSession">,
+  keyed: OpenedVault,
+  { item, changed }: { readonly item: VaultItem; readonly changed: ReadonlySet<string> },
+): Promise<Refusal | undefined> {
+  for (const field of passkeyFields(item)) {
+    const armed = changed.has(field) ? findKept(ports, keyed, { item, field })?.armed : undefined;
+    if (await isArmed(ports, armed))
+      return refusal("conflict", { message: "A browser has the passkey; disarm_passkey takes it away" });
+  }
+  return undefined;
+}
