@@ -14,7 +14,11 @@ import type { Stores } from "./stores.js";
 type KeySettings = Config["vault"]["keys"];
 
 /** What `vault.keys` names: one that wraps, and all that unwrap. */
-export function openVaultKeyring({ vault: { keys } }: Config, seal: Seal, clock: Clock): VaultKeyring {
+export function openVaultKeyring(
+  { vault: { keys } }: { readonly vault: Pick<Config["vault"], "keys"> },
+  seal: Seal,
+  clock: Clock,
+): VaultKeyring {
   const providers = {
     local: makeLocalProvider(seal),
     transit: openTransit(keys, clock),

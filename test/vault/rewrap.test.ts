@@ -2,16 +2,19 @@ import { expect, test } from "vitest";
 import { Seal } from "../../src/base/crypto/seal.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { defaultProject } from "../../src/base/ids.js";
+import { openVaultKeyring } from "../../src/daemon/vault-keys.js";
 import { keepUnwrapped } from "../../src/keys/kept-keys.js";
 import { type KeyProvider, makeKeyRing, makeLocalProvider } from "../../src/vault/encryption/key-provider.js";
-import { rewrapVaults } from "../../src/vault/encryption/rewrap.js";
+import { rewrapVaults, type VaultKeyring } from "../../src/vault/encryption/rewrap.js";
 import type { Vault, VaultStore } from "../../src/vault/vault.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { seal, sharedVaultBed, tokenIn, valueOf } from "../support/vault/vault-bed.js";
 
 const bed = sharedVaultBed();
 const old = makeLocalProvider(seal);
-const next = makeLocalProvider(new Seal(new Secret("the encryption key after this one")));
+const oldKey = new Secret("the encryption key of this suite");
+const nextKey = new Secret("the encryption key after this one");
+const next = makeLocalProvider(new Seal(nextKey));
 const all = () => [{ project: defaultProject, store: bed().store }];
 
 test("another key takes the place of the first while both are there, and then alone opens every vault", async () => {
@@ -36,6 +39,65 @@ test("another key takes the place of the first while both are there, and then al
   expect(valueOf(await alone.items.list(later.id))).toEqual([]);
   await expect(bed().items.get(vault.id, "shop", {})).rejects.toMatchObject({ code: "secret_unreadable" });
 });
+
+type KeySettings = Parameters<typeof openVaultKeyring>[0]["vault"]["keys"];
+const local: KeySettings = {
+  provider: "local",
+  previousEncryptionKey: null,
+  transitAddress: null,
+  transitToken: null,
+  transitMount: "transit",
+  transitKey: "remuda",
+  kmsKey: null,
+  kmsRegion: null,
+  kmsEndpoint: null,
+  kmsAccessKeyId: null,
+  kmsSecretAccessKey: null,
+  limitMs: 1000,
+};
+const keyringOf = (key: Secret, over: Partial<KeySettings> = {}): VaultKeyring =>
+  openVaultKeyring({ vault: { keys: { ...local, ...over } } }, new Seal(key), new DrivenClock());
+
+test("a daemon of the first step of a change of keys opens what one of the next has wrapped, and the other way round", async () => {
+  const vault = await bed().vault();
+  const item = await bed().put(vault, [{ name: "user", type: "text", sensitive: false, value: "me" }]);
+  const first = keyringOf(oldKey, { previousEncryptionKey: nextKey });
+  const second = keyringOf(nextKey, { previousEncryptionKey: oldKey });
+  const some = { project: defaultProject, store: only(vault) };
+  const read = async ({ ring }: VaultKeyring) =>
+    valueOf(await bed().with({ provider: ring }).items.get(vault.id, "shop", {}));
+  // A start of the first step leaves all wrapped by the old one; beside one of the second it puts that back.
+  expect(await rewrapVaults(first, [some])).toMatchObject({ wrapped: 0, kept: 1 });
+  expect(await rewrapVaults(second, [some])).toMatchObject({ wrapped: 1 });
+  expect(await read(first)).toEqual(item);
+  await expect(read(keyringOf(oldKey))).rejects.toMatchObject({ code: "secret_unreadable" });
+  expect(await rewrapVaults(first, [some])).toMatchObject({ wrapped: 1 });
+  expect(await read(second)).toEqual(item);
+});
+
+test.each([
+  ["transit", "transit/remuda", { transitAddress: "http://127.0.0.1:1", transitToken: new Secret("t") }],
+  [
+    "kms",
+    "eu-west-1/k",
+    {
+      kmsKey: "k",
+      kmsRegion: "eu-west-1",
+      kmsEndpoint: "http://127.0.0.1:1",
+      kmsAccessKeyId: new Secret("id"),
+      kmsSecretAccessKey: new Secret("secret"),
+    },
+  ],
+] as const)(
+  "a daemon that wraps by local asks %s for what that has wrapped, once it is configured",
+  async (of, key, settings) => {
+    const wrapped = `${of}.${Buffer.from(key).toString("base64url")}.AAAA`;
+    const unwrapped = async ({ ring }: VaultKeyring) => (await ring.unwrap(wrapped, "c")).kind;
+    // Nobody answers at that address.
+    expect(await unwrapped(keyringOf(oldKey, settings))).toBe("unavailable");
+    expect(await unwrapped(keyringOf(oldKey))).toBe("wrong-key");
+  },
+);
 
 test("a vault that is deleted meanwhile is left as it is", async () => {
   const vault = await bed().vault();
