@@ -147,11 +147,22 @@ export class LeaseAttempt {
   /** Whatever the work came to, nothing of the request is left but what it was given. */
   async end<Answer>(work: Promise<LendResult<Answer>>): Promise<Granted | NotServed | Answer> {
     const result = await this.#closedAfter(work);
-    const { name, lease } = this.request.waiter;
-    if (name !== undefined && result.kind === "unserved" && result.isPlaceLost) await this.#freeName(name);
-    if (name !== undefined && this.name === "own" && isNameUnused(result, lease))
-      await passNameOn(this.ports, this.request, { name, result });
+    const { name } = this.request.waiter;
+    if (name !== undefined) await this.#settleName(name, result);
     return result.kind === "answered" ? result.answer : result;
+  }
+
+  async #settleName(name: string, result: LendResult<unknown>): Promise<void> {
+    try {
+      if (result.kind === "unserved" && result.isPlaceLost) await this.#freeName(name);
+      if (this.name === "own" && isNameUnused(result, this.request.waiter.lease))
+        await passNameOn(this.ports, this.request, { name, result });
+    } catch (error) {
+      // The caller is answered with a fault, and not told of the lease that an earlier attempt was granted.
+      if (result.kind === "granted") result.settle("lost");
+      this.ports.grants.abandon(this.request);
+      throw error;
+    }
   }
 
   /** A key may have given the request an earlier one's place, and its name with it. Another's name stays. */

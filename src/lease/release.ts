@@ -5,12 +5,15 @@ import {
   findBrowserIdIn,
   findPoolId,
   type LeaseId,
+  newRequestId,
   type Partition,
   partitionOf,
 } from "../base/ids.js";
 import type { ReleaseBody } from "../spec/bodies.js";
 import { findPool, findSessionId, findTombstone } from "../pool/lookup.js";
+import type { LatePorts } from "../pool/late-creation.js";
 import type { SessionReader } from "../pool/launch-templates.js";
+import type { Granted, SessionOperations } from "../pool/operations.js";
 import type { Caller, CapturingLease } from "../spec/caller.js";
 import { telemetryOf } from "../spec/telemetry.js";
 import type { CapturedEnd, PoolStore, ReleaseRequest } from "../pool/ports/pool-store.js";
@@ -145,6 +148,17 @@ export const makeRemoveSession =
     if (browser && outcome !== "released") await saved(ports, browser, caller);
     return done(null);
   };
+
+/** What becomes of a session on demand whose project is closed by the time that it is granted. */
+export const lateSessionPorts = (
+  remove: SessionOperations["remove"],
+): Omit<LatePorts<Parameters<SessionOperations["create"]>, Granted>, "isActive"> => ({
+  async undo(granted, _body, { principal, retryCount, gone }) {
+    await remove(granted.session.browser.id, { request: newRequestId(), principal, retryCount, gone });
+    granted.settle("lost");
+  },
+  lost: (granted) => granted.settle("lost"),
+});
 
 /**
  * Waits until the browser is gone, its profile saved before: whoever starts from that profile then starts

@@ -1,10 +1,12 @@
 import { refusal, type Refusal } from "../base/errors.js";
 
-interface LatePorts<Asked extends readonly unknown[], Made> {
+export interface LatePorts<Asked extends readonly unknown[], Made> {
   /** Whether the project may still have what is made in it. */
   isActive(): Promise<boolean>;
   /** Takes back what was made, where it was. */
   undo(made: Made, ...asked: Asked): Promise<void>;
+  /** Where either of these fails, the caller is answered with a fault and not told what was made. */
+  lost?(made: Made): void;
 }
 
 /**
@@ -16,11 +18,18 @@ interface LatePorts<Asked extends readonly unknown[], Made> {
 export const undoneWhereLate =
   <Asked extends readonly unknown[], Made extends { readonly kind: string }>(
     create: (...asked: Asked) => Promise<Made | Refusal>,
-    { isActive, undo }: LatePorts<Asked, Exclude<Made, Refusal>>,
+    { isActive, undo, lost }: LatePorts<Asked, Exclude<Made, Refusal>>,
   ) =>
   async (...asked: Asked): Promise<Made | Refusal> => {
-    const made = await create(...asked);
-    if (made.kind === "refused" || (await isActive())) return made;
-    await undo(made as Exclude<Made, Refusal>, ...asked);
+    const outcome = await create(...asked);
+    if (outcome.kind === "refused") return outcome;
+    const made = outcome as Exclude<Made, Refusal>;
+    try {
+      if (await isActive()) return made;
+      await undo(made, ...asked);
+    } catch (error) {
+      lost?.(made);
+      throw error;
+    }
     return refusal("project_not_found");
   };

@@ -49,6 +49,30 @@ test("two acquires under one key at the same time are one lease, which has the n
   expect(await nameHolder("mine")).toMatchObject({ owner: second.session.browser.lease?.id });
 });
 
+test("a repeat whose name cannot be passed on to the lease of its first attempt leaves that to another repeat", async () => {
+  const pool = await filled();
+  const repeat = () => control.acquire(pool.id, { name: "mine" }, callerOf({ idempotencyKey: "once" }));
+  const first = grantOf(await repeat());
+  first.settle("lost");
+  await control.grants.idle();
+  const { projects } = control.bed;
+  const owner = first.session.browser.lease?.id ?? "";
+  await projects.freeName({ kind: "session", name: "mine", owner });
+  const { reserveName } = projects;
+  projects.reserveName = async (ask) => {
+    if (ask.takesOver) throw new Error("Redis cannot be reached");
+    return await reserveName(ask);
+  };
+  await expect(repeat()).rejects.toThrow("cannot be reached");
+  projects.reserveName = reserveName;
+  await control.grants.idle();
+  expect(await nameHolder("mine")).toBeUndefined();
+  await pool.age(11_000);
+  await pool.beat(control.control);
+  await control.bed.poolStore.reap(pool.partition);
+  expect((await pool.counts()).idle).toBe(1);
+});
+
 test("an idempotency key is its caller's own: who sends another's is lent a browser of its own", async () => {
   const pool = await filled(2);
   const keyed = callerOf({ idempotencyKey: "guessed" });

@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newLeaseId, newProxyId } from "../../src/base/ids.js";
+import { RemudaError } from "../../src/base/errors.js";
+import { newLeaseId, newProxyId, onDemandPartition } from "../../src/base/ids.js";
+import { lateSessionPorts } from "../../src/lease/release.js";
+import { undoneWhereLate } from "../../src/pool/late-creation.js";
 import type { PoolSpec } from "../../src/spec/launch-template.js";
+import { until } from "../support/browser/chromium-until.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
-import { filledPool, lendFrom } from "../support/daemon/control-pools.js";
+import { beatOfNode, filledPool, lendFrom } from "../support/daemon/control-pools.js";
 import type { AcquireBody } from "../../src/spec/bodies.js";
 
 let control: ControlBed;
@@ -128,6 +132,26 @@ test("a DELETE whose control died before the tombstone was moved is repeated by 
     value: { kind: "deleted", tombstone: { id: held.id, reason: "deleted" } },
   });
 });
+
+test.each(["the look at its project", "its removal from a project that was closed"])(
+  "a session on demand is given back where %s fails, so that its caller is not told of it",
+  async (what) => {
+    await beatOfNode(control);
+    const fail = async (): Promise<never> => {
+      throw new RemudaError("store_unavailable", { message: "Redis cannot be reached" });
+    };
+    const isActive = what === "the look at its project" ? fail : async () => false;
+    const create = undoneWhereLate(control.createSession, { isActive, ...lateSessionPorts(fail) });
+    const outcome = create({ headless: true }, callerOf());
+    outcome.catch(() => {});
+    const job = await until("the launch", () => control.bed.jobs.at(-1));
+    await control.bed.reports.launched(job.browser, job.claim, "{}");
+    await expect(outcome).rejects.toThrow("Redis cannot be reached");
+    await control.grants.idle();
+    const { browsers } = await control.bed.poolStore.browsers(onDemandPartition);
+    expect(browsers.map(({ state }) => state)).toEqual(["retiring"]);
+  },
+);
 
 test("an idle browser of a pool is no session", async () => {
   const pool = await filled();

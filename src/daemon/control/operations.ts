@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Millis } from "../../base/clock.js";
-import { newRequestId, type Partition, partitionOf, type PoolId, type ProjectId } from "../../base/ids.js";
+import { type Partition, partitionOf, type PoolId, type ProjectId } from "../../base/ids.js";
 import { patternsOf } from "../../base/net/hosts.js";
 import type { Config } from "../../config/config.js";
 import { makeAcquire } from "../../lease/acquire.js";
@@ -11,7 +11,7 @@ import { makeChangePasskey, makeFillPage } from "../../lease/fill-page.js";
 import { makePoolRecordings, makeReadRecording } from "../../lease/telemetry/flight-recordings.js";
 import { makeListSessions } from "../../lease/list-sessions.js";
 import { meterAcquire } from "../../lease/metered-acquire.js";
-import { makeRelease, makeRemoveSession } from "../../lease/release.js";
+import { lateSessionPorts, makeRelease, makeRemoveSession } from "../../lease/release.js";
 import { makeReportCaptcha } from "../../lease/telemetry/report-captcha.js";
 import { makeTellHolder } from "../../telemetry/tell-holder.js";
 import { makeEventOperations } from "../../lease/telemetry/session-events.js";
@@ -200,13 +200,9 @@ function makeSessionCreation(
     fillStandby: fillSoon,
   });
   const create = traceCreate(launch, { clock, tellSpans: makeTellSpans(shared.recorder) });
-  const remove = makeRemoveSession(releasePorts(shared, project));
   return undoneWhereLate(create, {
     isActive: isActiveOf(shared, projects.project),
-    async undo(granted, _body, { principal, retryCount, gone }) {
-      await remove(granted.session.browser.id, { request: newRequestId(), principal, retryCount, gone });
-      granted.settle("lost");
-    },
+    ...lateSessionPorts(makeRemoveSession(releasePorts(shared, project))),
   });
 }
 
