@@ -1,6 +1,7 @@
 import type { Millis } from "../base/clock.js";
 import { type Detail, refusal, type Refusal } from "../base/errors.js";
 import type { Partition } from "../base/ids.js";
+import type { PoolSummary } from "../pool/ports/partition-overview.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { AcquireBody, Telemetry } from "../spec/bodies.js";
 import { checkStartHost, checkStartUrl } from "../spec/field-checks.js";
@@ -65,7 +66,7 @@ async function refusedStart(
 ): Promise<Refusal | undefined> {
   const terms = await poolStore.findTerms(pool.partition);
   const faults: Detail[] = [];
-  if (terms?.id === pool.id)
+  if (terms && isMeant(terms, pool))
     checkStartHost(faults, startUrl, (await sessionReader.find(pool.partition, terms.templateKey))?.network);
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
@@ -145,13 +146,14 @@ const storeRequestOf = (
 });
 
 /** A name is reserved before it is known whether the candidate is the pool that is meant. */
-async function isThere(
-  { poolStore }: AcquirePorts,
-  { id, partition, name }: PoolCandidate,
-): Promise<boolean> {
-  const found = await poolStore.findTerms(partition);
-  return found?.id === id && (name === undefined || found.name === name);
+async function isThere({ poolStore }: AcquirePorts, pool: PoolCandidate): Promise<boolean> {
+  const found = await poolStore.findTerms(pool.partition);
+  return found !== undefined && isMeant(found, pool);
 }
+
+/** A candidate that was found by its name may have another by now. */
+const isMeant = (terms: Pick<PoolSummary, "id" | "name">, { id, name }: PoolCandidate): boolean =>
+  terms.id === id && (name === undefined || terms.name === name);
 
 async function limitOf(ports: AcquirePorts, partition: Partition, body: AcquireBody): Promise<Millis> {
   if (body.acquire_timeout_seconds !== undefined)

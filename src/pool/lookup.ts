@@ -40,8 +40,8 @@ export interface PoolCandidate {
 const calledBy = (name: string, id: PoolId): PoolCandidate => ({ id, partition: partitionOf(id), name });
 
 /**
- * Remembers the pool that each name meant last. It decides nothing: only scripts use it, and they compare the
- * name with the pool's own.
+ * Remembers the pool that each name meant last. It decides nothing: whoever goes by it compares the name with
+ * the pool's own.
  */
 export class PoolNameCache {
   readonly #kept = new LRUCache<string, PoolId>({ max: 1000 });

@@ -174,6 +174,23 @@ test("a pool that is deleted answers its waiters at once, and an unknown one is 
   });
 });
 
+test("a name that another pool has by now is judged by that pool's allowlist", async () => {
+  const make = (host: string) =>
+    control.createPool(
+      { size: 1, headless: true, name: "mine", network: { allowed_hosts: [host] } },
+      callerOf(),
+    );
+  const ask = (url: string) =>
+    control.acquire("mine", { start_url: url, acquire_timeout_seconds: 0 }, callerOf());
+  const before = await make("a.example");
+  if (before.kind !== "done") throw new Error(JSON.stringify(before));
+  expect(await ask("https://b.example/")).toMatchObject({ code: "bad_request" });
+  await control.updatePool(before.value.id, { name: "old" }, callerOf());
+  await make("b.example");
+  expect(await ask("https://b.example/")).toEqual({ kind: "timed-out" });
+  expect(await ask("https://a.example/")).toMatchObject({ code: "bad_request" });
+});
+
 test("no wait is longer than one request may wait, and by default it is the time in which the pool fills", async () => {
   const pool = await PoolBed.create(control.bed, { size: 1, fill_rate_per_minute: 600 });
   const outcome = control.acquire(pool.id, {}, callerOf());
