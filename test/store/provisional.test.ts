@@ -74,6 +74,20 @@ onBoth("a provisional grant", ({ bed }) => {
     expect(await pool.state(held.id)).toBe("leased");
   });
 
+  test("with a key is kept for the retry after each lost reply of several connections", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const held = await pool.lend({ key: "k" });
+    await pool.lend({ key: "k" });
+    expect(await undo(pool, held.lease)).toBe("kept");
+    await pool.age(5000);
+    expect(await undo(pool, held.lease)).toBe("kept");
+    await reapAfter(pool, 9000, true);
+    expect(await pool.lend({ key: "k" })).toMatchObject({ lease: held.lease });
+    expect([await undo(pool, held.lease), await undo(pool, held.lease)]).toEqual(["kept", "kept"]);
+    await reapAfter(pool, 11_000, true);
+    expect(await pool.state(held.id)).toBe("idle");
+  });
+
   test("of a lost control that no client opened returns after 30 s, not before", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend({ control: controlB });

@@ -14,9 +14,12 @@ if not held then return plain("over") end
 local browser = read(held)
 -- Opened by a client, or confirmed: then another connection of the same key has it.
 if not redis.call("ZSCORE", K.provisional, A.lease) then return plain("opened") end
-if browser.lease.key and not browser.lease.lost then
-  browser.lease.lost = true
-  write(browser)
+-- Several connections of a key may lose their replies at once, each with a retry that follows.
+if browser.lease.key then
+  if not browser.lease.lost then
+    browser.lease.lost = true
+    write(browser)
+  end
   redis.call("ZADD", K.provisional, now + A.keyedMs, A.lease)
   return finish("kept")
 end
