@@ -11,7 +11,7 @@
 --- @include pool
 --- @include tokens
 --- @include node/failing-nodes
---- @include counts
+--- @include credit
 --- @include events
 --- @include claims
 
@@ -30,12 +30,8 @@ if state ~= "open" or unsupported ~= "" then return finish("none") end
 if A.madeFor ~= "" and A.madeFor ~= templateKey then return finish("none") end
 size, credit = tonumber(size), tonumber(credit)
 local tokens = refill(size, tonumber(rate))
-local short = math.max(0, size + replaceableCount() - liveCount())
--- Credit is for what is missing; what nobody misses any more is gone.
-if credit > short then
-  credit = short
-  redis.call("HSET", K.pool, "credit", credit)
-end
+local short
+credit, short = boundCredit(size, credit)
 if short == 0 then
   redis.call("HSET", K.pool, "hold", "")
   return finish("none")

@@ -10,8 +10,11 @@
 local first = earlierAnswer()
 if first then return first end
 
-if poolFields("state")[1] ~= "open" then return plain("missing") end
+local state, size, credit = unpack(poolFields("state", "size", "credit"))
+if state ~= "open" then return plain("missing") end
 if redis.call("EXISTS", K.discarded) == 1 then return plain("busy") end
+-- What is left of earlier rebuilds pays for nothing that is flushed.
+boundCredit(tonumber(size), tonumber(credit))
 discardIdle("flushed")
 retireDiscarded()
 return finish("flushed")

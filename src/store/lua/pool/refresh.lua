@@ -9,13 +9,15 @@
 -- the score in line of the last that the piece before has looked at, empty for the first; `isClean` is that
 -- piece's own.
 --- @include endings
+--- @include credit
 
 local lookedAtOnce = 200
 
 local first = earlierAnswer()
 if first then return first end
 
-local state, refreshedFrom, refreshedTo = unpack(poolFields("state", "refreshedFrom", "refreshedTo"))
+local state, refreshedFrom, refreshedTo, size, credit =
+  unpack(poolFields("state", "refreshedFrom", "refreshedTo", "size", "credit"))
 if state ~= "open" then return plain("missing") end
 local savedAt = tonumber(A.before)
 
@@ -66,6 +68,8 @@ for place = 1, #line, 2 do
   table.insert(scores, line[place + 1])
 end
 local texts = #ids > 0 and redis.call("HMGET", K.browsers, unpack(ids)) or {}
+-- What is left of earlier rebuilds pays for nothing that is flushed.
+if tonumber(credit) > 0 then boundCredit(tonumber(size), tonumber(credit)) end
 local retired, looked = 0, 0
 while looked < #ids and retired < tonumber(A.atOnce) do
   looked = looked + 1

@@ -16,8 +16,8 @@
 local first = earlierAnswer()
 if first then return first end
 
-local revision, revisedAt, state, oldSize, oldRate =
-  unpack(poolFields("revision", "revisedAt", "state", "size", "fillRate"))
+local revision, revisedAt, state, oldSize, oldRate, credit =
+  unpack(poolFields("revision", "revisedAt", "state", "size", "fillRate", "credit"))
 if state ~= "open" then return plain("missing") end
 if revision ~= A.revision or A.revisedAt ~= "" and revisedAt ~= A.revisedAt then return plain("changed") end
 -- After a change of the network all that is idle has the older one.
@@ -25,6 +25,8 @@ local isDiscarding = A.discard == "1" or A.isNewNetwork == "1"
 if isDiscarding and redis.call("EXISTS", K.discarded) == 1 then return plain("busy") end
 
 refill(tonumber(oldSize), tonumber(oldRate))
+-- What is left of earlier rebuilds pays for nothing that the new size asks for.
+boundCredit(tonumber(oldSize), tonumber(credit))
 for field, value in pairs(cjson.decode(A.fields)) do redis.call("HSET", K.pool, field, value) end
 redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchTemplate,
   "size", A.size, "fillRate", A.fillRate)

@@ -2,7 +2,7 @@
 -- long for one script in a large pool. What a piece leaves is retired by the next (`retireLeft` of
 -- pool/pool-operations.ts), or by the reap.
 --- @include endings
---- @include counts
+--- @include credit
 --- @include ranks
 
 -- How many browsers, and waiters, this script may still see to.
@@ -98,4 +98,7 @@ local function retireSuperfluous(isToSize)
   retireDiscarded()
   retireOlderLaunches()
   retireExcess(isToSize and 0 or replaceableCount())
+  -- A launch that goes has its credit given back, whether or not it is above the size.
+  local size, credit = unpack(poolFields("size", "credit"))
+  if tonumber(credit) > 0 then boundCredit(tonumber(size), tonumber(credit)) end
 end
