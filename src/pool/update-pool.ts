@@ -77,8 +77,9 @@ async function updateOnce(
   await giveBackName(ports, pool, { ...reserved, after, isWritten: written === "updated" });
   if (written !== "missing" && written !== "changed")
     await retireLeft(ports.poolStore, partitionOf(pool.id), { isToSize: after.size < pool.spec.size });
-  // Where another change came before, its reservation is in this one: the next try settles both, or the tick.
+  // The next try may be refused, and reserves what it needs for itself.
   const isAgain = written === "changed" || written === "busy";
+  if (reserved.size && isAgain) await ports.projects.giveBackSize(pool.id, reserved.size);
   if (reserved.size && !isAgain) await ports.projects.settleSize(pool.id, reserved.size);
   if (written === "missing") return refusal("pool_not_found");
   if (written === "updated") ports.kick(pool.id);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { partitionOf, type PoolId } from "../../src/base/ids.js";
 import type { Pool } from "../../src/pool/pool.js";
+import type { PoolPatch } from "../../src/spec/bodies.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { organizationKey, projectKey } from "../../src/store/redis/keys.js";
 import { PoolBed } from "../support/store/pool-bed.js";
@@ -160,6 +161,31 @@ test("a pool that is deleted while it is changed leaves neither name nor size", 
   expect(await sizes()).toEqual({});
   expect([await holderOf("other"), await holderOf("herd")]).toEqual([undefined, undefined]);
 });
+
+const allowing = (host: string) => ({ allowed_hosts: [host] });
+
+test.each<[string, PoolPatch, string]>([
+  ["its network is another by then", { network: allowing("b.example") }, "stale_network"],
+  ["its name is taken by then", { name: "other" }, "name_taken"],
+  ["its caller has gone", { stealth: true }, "conflict"],
+])(
+  "a change that came second and is not tried to the end, since %s, gives back the size that it had reserved",
+  async (_, first, code) => {
+    const pool = await create({ name: "herd", network: allowing("a.example") });
+    const { poolStore } = control.bed;
+    const { updatePool } = poolStore;
+    poolStore.updatePool = async (...given) => {
+      poolStore.updatePool = updatePool;
+      await control.updatePool(pool.id, first, callerOf());
+      if (code === "name_taken") await create({ name: "herd", size: 1 });
+      return await updatePool.apply(poolStore, given);
+    };
+    const gone = code === "conflict" ? AbortSignal.abort() : new AbortController().signal;
+    const patch = { name: "herd", size: 9, expected_network: allowing("a.example") };
+    expect(await control.updatePool(pool.id, patch, callerOf({ gone }))).toMatchObject({ code });
+    expect(await sizeOf(pool.id)).toBe("3");
+  },
+);
 
 test("two changes at once are both made, and the size that is reserved is the one that stands", async () => {
   const pool = await create();

@@ -15,6 +15,8 @@ export interface Reservation {
 export interface ReservedSize {
   readonly kind: "reserved";
   readonly deadline: Millis;
+  /** What the owner held until then; zeros where it held nothing. */
+  readonly before: { readonly size: number; readonly deadline: Millis };
 }
 /** The limit of concurrent sessions that is reached: the organization's, or the project's own. */
 export type ReachedLimit = "concurrent" | "ofProject";
@@ -70,6 +72,11 @@ export interface ProjectStore {
    * `only`: no other reservation than this one.
    */
   settleSize(pool: PoolId, only?: ReservedSize): Promise<void>;
+  /**
+   * Gives back what a change has reserved that was not written, unless another has reserved since: not what
+   * was held before it, which may be about to be written by another change of the pool.
+   */
+  giveBackSize(pool: PoolId, reserved: ReservedSize): Promise<void>;
   /** Reserves a session on demand, by the lease that it will have; `unlimited` where nothing limits them. */
   reserveSession(lease: LeaseId): Promise<SessionReservation>;
   /** Gives a session back that is over, or was never claimed. */

@@ -83,10 +83,15 @@ export class RedisReservations {
   }
 
   async settleSize(pool: PoolId, only?: ReservedSize): Promise<void> {
-    const text = await this.scripts.ask((redis) => redis.hget(organizationKey("reservations"), pool));
-    if (text === null) return;
-    const held = parseHeld(pool, text);
-    if (only === undefined || held.deadline === only.deadline) await this.#settlePool(held);
+    const held = await this.#findHeld(pool);
+    if (held && (only === undefined || held.deadline === only.deadline)) await this.#settlePool(held);
+  }
+
+  async giveBackSize(pool: PoolId, { deadline, before }: ReservedSize): Promise<void> {
+    const held = await this.#findHeld(pool);
+    if (held?.deadline !== deadline) return;
+    const size = Math.max(await this.#sizeOf(pool), before.size);
+    await this.#settle("pool", { ...held, size, deadline: before.deadline });
   }
 
   async reserveSession(lease: LeaseId): Promise<SessionReservation> {
@@ -146,9 +151,18 @@ export class RedisReservations {
 
   async #settlePool({ owner, size, text }: Held): Promise<void> {
     const pool = findPoolId(owner);
-    const record = pool ? await this.scripts.poolRecord(partitionOf(pool)) : {};
-    const actual = Number(record.size ?? 0);
+    const actual = pool ? await this.#sizeOf(pool) : 0;
     if (actual !== size) await this.#settle("pool", { owner, text, size: actual });
+  }
+
+  /** The size that the pool's record says; 0 where there is no such pool. */
+  async #sizeOf(pool: PoolId): Promise<number> {
+    return Number((await this.scripts.poolRecord(partitionOf(pool))).size ?? 0);
+  }
+
+  async #findHeld(pool: PoolId): Promise<Held | undefined> {
+    const text = await this.scripts.ask((redis) => redis.hget(organizationKey("reservations"), pool));
+    return text === null ? undefined : parseHeld(pool, text);
   }
 
   /** A session is borne out by its lease, or by the waiter that will have that. */
@@ -191,12 +205,18 @@ export class RedisReservations {
       project,
       concurrent,
     });
-    return kind === "reserved" ? { kind, deadline: Number(payload) } : { kind, most: Number(payload) };
+    if (kind !== "reserved") return { kind, most: Number(payload) };
+    const [deadline = 0, size = 0, until = 0] = payload.split(" ").map(Number);
+    return { kind, deadline, before: { size, deadline: until } };
   }
 
-  async #settle(kind: Kind, { owner, text, size }: Pick<Held, "owner" | "text" | "size">): Promise<void> {
+  async #settle(
+    kind: Kind,
+    { owner, text, size, deadline = "" }: Pick<Held, "owner" | "text" | "size"> & { deadline?: Millis | "" },
+  ): Promise<void> {
     const { project } = this.scripts;
-    await this.scripts.runShared("settle-reservation", { owner, project, kind, before: text, size });
+    const args = { owner, project, kind, before: text, size, deadline };
+    await this.scripts.runShared("settle-reservation", args);
   }
 
   async #free(owner: string): Promise<void> {

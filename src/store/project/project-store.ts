@@ -64,6 +64,7 @@ export class RedisProjectStore implements ProjectStore {
 
   reserveSize: ProjectStore["reserveSize"] = (...given) => this.#reservations.reserveSize(...given);
   settleSize: ProjectStore["settleSize"] = (...given) => this.#reservations.settleSize(...given);
+  giveBackSize: ProjectStore["giveBackSize"] = (...given) => this.#reservations.giveBackSize(...given);
   forgetLimits = (): void => this.#reservations.forgetLimits();
   reserveSession: ProjectStore["reserveSession"] = (lease) => this.#reservations.reserveSession(lease);
   freeSession: ProjectStore["freeSession"] = (lease) => this.#reservations.freeSession(lease);

@@ -63,6 +63,29 @@ onBoth("sizes of pools", ({ bed }) => {
     expect(await reserve(newPoolId(), 4, upTo(10))).toBe("reserved");
   });
 
+  test("a change that is not written gives back what it has reserved, and leaves what another has", async () => {
+    const { projects } = bed();
+    const reserved = async (size: number) => {
+      const reply = await projects.reserveSize(pool.id, size, upTo(20));
+      if (reply.kind !== "reserved") throw new Error(reply.kind);
+      return reply;
+    };
+    const held = async () => await bed().redis.hget(organizationKey("usage"), "pool");
+    const pool = await PoolBed.create(bed(), { size: 6 });
+    await reserved(6);
+    const [one, other] = [await reserved(8), await reserved(9)];
+    await projects.giveBackSize(pool.id, one);
+    expect(await held()).toBe("9");
+    await projects.giveBackSize(pool.id, other);
+    expect(await held()).toBe("8");
+    await projects.giveBackSize(pool.id, one);
+    expect(await held()).toBe("6");
+    const late = await reserved(8);
+    await pool.update({ size: 7 });
+    await projects.giveBackSize(pool.id, late);
+    expect(await held()).toBe("7");
+  });
+
   test("an open pool whose reservation was lost has it again after the next look", async () => {
     const { projects, redis } = bed();
     const pool = await PoolBed.create(bed(), { size: 6 });

@@ -3,8 +3,9 @@
 -- tick looks).
 -- KEYS  reservations usage limits
 -- ARGV  owner project kind size graceMs concurrent pooled mostPools
--- REPLY reserved (its deadline), many (the most pools), pooled, concurrent (that limit of the organization,
---       which is reached), ofProject (that of its project)
+-- REPLY reserved (its deadline, and after a space each the size and the deadline of what the owner held
+--       before, zeros where that was nothing), many (the most pools), pooled, concurrent (that limit of the
+--       organization, which is reached), ofProject (that of its project)
 -- `kind`: pool or session. `concurrent` and `pooled` are the organization's limits, empty without one.
 -- `limits` has those of projects: under `default`, and under a project's name where it has its own.
 --- @include base
@@ -41,4 +42,4 @@ local deadline = math.max(now + tonumber(A.graceMs), before and before.deadline 
 setReservation(A.owner, {
   kind = A.kind, project = A.project, size = math.max(tonumber(A.size), held), deadline = deadline,
 })
-return plain("reserved", string.format("%.0f", deadline))
+return plain("reserved", string.format("%.0f %d %.0f", deadline, held, before and before.deadline or 0))
