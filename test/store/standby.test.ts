@@ -168,6 +168,25 @@ onBoth(
       expect(await create(waiterOf())).toEqual({ kind: "full" });
     });
 
+    test("a session that is over counts no more, also while its node still ends it and keeps its room", async () => {
+      const [id = "" as BrowserId] = await standBy(1);
+      await reserve({ id, bytes: gib });
+      const { lease } = await granted();
+      await standBy(4);
+      for (const _ of [1, 2]) await granted();
+      expect(await create(waiterOf())).toEqual({ kind: "full" });
+      const release = { browser: id, lease: lease.id, reuse: true, why: "deleted", isRetry: false } as const;
+      await bed().poolStore.release(onDemandPartition, { ...release, request: request() });
+      await granted();
+      expect(await create(waiterOf())).toEqual({ kind: "full" });
+      expect([await stateOf(id), await roomOf()]).toMatchObject(["retiring", { browsers: 1 }]);
+      const { browser } = (await bed().poolStore.findBrowser(id)) ?? {};
+      if (browser?.state !== "retiring") throw new Error("it is not retiring");
+      await bed().reports.gone(id, browser.claim, undefined);
+      await bed().effects.idle();
+      expect(await roomOf()).toMatchObject({ browsers: 0 });
+    });
+
     test("no more are claimed than are wanted, and none while launches fail", async () => {
       expect(await claim(3)).toHaveLength(3);
       expect(await claim(3)).toEqual([]);

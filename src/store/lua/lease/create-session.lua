@@ -50,11 +50,9 @@ local answered = answerRepeat(waiter, function(place)
 end)
 if answered then return answered end
 
--- What stands by, or has stood by and is ending, is no session.
+-- What stands by is no session, nor is what is over: its node has room for another when it has ended it.
 local function countSessions()
-  local standby = '"standby":"'
-  local others = countMarked(K.launching, standby) + countMarked(K.retiring, standby)
-  return redis.call("HLEN", K.browsers) - redis.call("ZCARD", K.idle) - others
+  return liveCount() - redis.call("ZCARD", K.idle) - countMarked(K.launching, '"standby":"')
 end
 
 local function findStandby()
