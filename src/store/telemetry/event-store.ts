@@ -31,8 +31,9 @@ import type { ScriptStore } from "../redis/redis.js";
 export interface StreamLimits {
   /** How much one lease's events may have: beyond it the oldest go. */
   readonly maxBytes: number;
+  /** None that was stored longer ago is read. */
   readonly maxAgeMs: Millis;
-  /** So long after the last event, nothing is left of a lease's. */
+  /** So long after the last event, nothing is left of a lease's: not its numbers either. */
   readonly keepMs: Millis;
 }
 
@@ -70,7 +71,7 @@ export class RedisEventStore implements EventStore {
       events: lines.join("\n"),
       maxBytes,
       maxAgeMs: isStored ? maxAgeMs : passingMs,
-      keepMs: isStored ? keepMs : passingMs,
+      keepMs: isStored ? Math.min(keepMs, maxAgeMs) : passingMs,
       numbersMs: keepMs,
     });
     if (kind === "miscounted") return { last: after, lost: Number(payload), isMiscounted: true };
@@ -92,6 +93,7 @@ export class RedisEventStore implements EventStore {
       limit,
       maxBytes: pageBytes,
       maxLooked: mostLooked,
+      maxAgeMs: this.at.limits.maxAgeMs,
     });
     const [head = "", ...lines] = payload.split("\n");
     const [next, more] = head.split(" ");

@@ -160,16 +160,6 @@ onBoth("events of leases", ({ bed }) => {
     expect(await events.append(batchOf(ref, 1, [at(1), at(2)]))).toEqual({ last: 2, lost: 0 });
   });
 
-  test("events that are too old go with the next batch", async () => {
-    const [events, ref] = [open({ maxAgeMs: 1 }), stream()];
-    await events.append(batchOf(ref, 1, [at(1)]));
-    const before = await bed().store.now();
-    while ((await bed().store.now()) <= before + 1);
-    await events.append(batchOf(ref, 2, [at(2)]));
-    expect((await seqs(events, ref)).at(-1)).toBe(2);
-    expect(await seqs(events, ref)).not.toContain(1);
-  });
-
   test("what is kept is kept for a time, and for a moment where nothing is to be stored", async () => {
     const [kept, passing] = [stream(), stream()];
     await open().append(batchOf(kept, 1, [at(1)]));

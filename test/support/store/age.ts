@@ -60,6 +60,20 @@ local how = {
       if info[i] == "last-generated-id" then redis.call("XSETID", key, (string.gsub(info[i + 1], "^%d+", earlier))) end
     end
   end,
+  -- An entry of a stream cannot be changed, only stored anew.
+  streamEvents = function(key)
+    local entries, left = redis.call("XRANGE", key, "-", "+"), redis.call("PTTL", key)
+    redis.call("DEL", key)
+    for _, entry in ipairs(entries) do
+      entry[2][2] = earlier(entry[2][2])
+      redis.call("XADD", key, entry[1], unpack(entry[2]))
+    end
+    if left > 0 then redis.call("PEXPIRE", key, left) end
+  end,
+  streamState = function(key)
+    local at = redis.call("HGET", key, "oldestAt")
+    if at then redis.call("HSET", key, "oldestAt", earlier(at)) end
+  end,
   ticks = function(key) each(key, earlier) end,
   reservations = function(key) each(key, deadline) end,
   pools = function(key) each(key, deadline) end,
@@ -67,7 +81,7 @@ local how = {
   ageIndex = scores, launching = scores, resetting = scores, retiring = scores, leased = scores, provisional = scores, endedLeases = scores, beats = scores, tombstoneOrder = scores, flightRecordingOrder = scores,
 }
 for _, key in ipairs(KEYS) do
-  local change = how[string.match(key, "[^:]+$")]
+  local change = how[string.match(key, ":(stream%a+):[^:]+$") or string.match(key, "[^:]+$")]
   if change then change(key) end
   local left = redis.call("PTTL", key)
   if left > math.max(0, ms) then redis.call("PEXPIRE", key, left - ms) end

@@ -8,8 +8,8 @@
 -- `maxBytes` and `maxAgeMs` the oldest go, of this batch too. What is left is kept for `keepMs` after the
 -- last batch. `after`: the last number that the writer was told, `silentMs` ago. A failover or a restart may
 -- have lost what was acknowledged, and then numbers go on after it: none is given twice. They are remembered
--- for `numbersMs`; to a writer that was silent for as long nothing is lost. `countedLost`: how many of those
--- the batch itself tells of, or empty where it tells of none.
+-- for `numbersMs`. To a writer that was silent for `keepMs` nothing is lost: it had gone. `countedLost`: how
+-- many of those the batch itself tells of, or empty where it tells of none.
 --- @include base
 
 -- What Redis keeps of an event beside its JSON, roughly.
@@ -26,7 +26,7 @@ if tonumber(taken) >= tonumber(A.number) then
   return plain("appended", (tonumber(lastOfTaken) or seq) .. " " .. (tonumber(lostBefore) or 0))
 end
 local missing = math.max(0, tonumber(A.after) - seq)
-local lost = tonumber(A.silentMs) < tonumber(A.numbersMs) and missing or 0
+local lost = tonumber(A.silentMs) < tonumber(A.keepMs) and missing or 0
 if A.countedLost ~= "" and tonumber(A.countedLost) ~= lost then return plain("miscounted", lost) end
 seq = seq + missing
 if redis.call("EXISTS", K.streamEvents) == 0 then
@@ -68,7 +68,7 @@ end
 
 if bytes > maxBytes or oldestAt < since then trim() end
 redis.call("HSET", K.streamState, "seq", seq, "bytes", bytes, "oldestAt", oldestAt,
-  "latest", ("%.0f"):format(latest))
+  "latest", ("%.0f"):format(latest), "maxAgeMs", A.maxAgeMs)
 redis.call("SET", K.streamWriter, A.number .. " " .. seq .. " " .. lost, "PX", writerMs)
 redis.call("PEXPIRE", K.streamEvents, A.keepMs)
 redis.call("PEXPIRE", K.streamState, A.numbersMs)

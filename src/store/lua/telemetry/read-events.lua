@@ -1,6 +1,7 @@
 -- read-events: some events of a lease's stream, in either order.
 -- KEYS  streamEvents streamState
 -- ARGV  cursor order since sinceAgo before types categories limit maxBytes maxLooked
+--       maxAgeMs
 -- REPLY events (the next cursor, a space, and `more` or `end`; then a line for each, with its number and its
 --       JSON)
 -- `cursor`: strictly after it in the order asked for; empty: from the beginning of that. `since` and
@@ -8,7 +9,8 @@
 -- empty, or that `since` is so many ms ago by the caller's clock; where that is ahead, what is so by the
 -- clock of whoever saw the events is meant as well. `types` and `categories`: with spaces between, empty for
 -- all. No more than `maxLooked` are looked at, and the last of them is the one that goes beyond `maxBytes`,
--- whether they are meant or not: Redis copies each, and does nothing else meanwhile.
+-- whether they are meant or not: Redis copies each, and does nothing else meanwhile. What was stored longer
+-- ago than `maxAgeMs`, or than the writer's, is gone for readers; Redis lets it go with the next batch only.
 --- @include base
 
 local isAsc = A.order == "asc"
@@ -63,6 +65,12 @@ local function some()
   return redis.call("XREVRANGE", K.streamEvents, last, "-", "COUNT", atOnce)
 end
 
+local writersAge = redis.call("HGET", K.streamState, "maxAgeMs") or math.huge
+local maxAge = math.min(tonumber(A.maxAgeMs), tonumber(writersAge))
+local function isKept(entry) return tonumber(entry[2][2]) >= now - maxAge end
+-- Before what is too old there is nothing that is not.
+local function isBeyond(entry) return not isAsc and not isKept(entry) end
+
 -- Its own time counts, in ms.
 local function isMeant(fields)
   if types and not types[fields[4]] or categories and not categories[fields[6]] then return false end
@@ -75,7 +83,8 @@ local lines, bytes, looked = {}, 0, 0
 local function isFull() return #lines >= limit or bytes >= maxBytes or looked >= maxLooked end
 local function look(entry)
   cursor, looked, bytes = numberOf(entry), looked + 1, bytes + #entry[2][8]
-  if isMeant(entry[2]) then table.insert(lines, idOf(cursor):sub(1, -3) .. " " .. entry[2][8]) end
+  if not isKept(entry) or not isMeant(entry[2]) then return end
+  table.insert(lines, idOf(cursor):sub(1, -3) .. " " .. entry[2][8])
 end
 
 local isOver = false
@@ -87,6 +96,10 @@ while not isOver and not isFull() do
       isOver = false
       break
     end
+    if isBeyond(entry) then
+      isOver = true
+      break
+    end
     look(entry)
   end
   -- As many as may be looked at yet, by what those so far have.
@@ -94,6 +107,7 @@ while not isOver and not isFull() do
 end
 -- Whether the page happens to end where the events do is looked up, so that nobody asks for an empty page.
 atOnce = 1
-local hasMore = not isOver and #some() > 0
+local following = not isOver and some()[1]
+local hasMore = following and not isBeyond(following)
 local first = idOf(cursor or 0):sub(1, -3) .. (hasMore and " more" or " end")
 return plain("events", first .. "\n" .. table.concat(lines, "\n"))
