@@ -130,6 +130,20 @@ function optionsIn(wanted: Record<string, unknown>): SessionOptions {
   };
 }
 
+/**
+ * The options as chromium-bidi understands them: of a choice for each kind of prompt it knows no `and
+ * notify`, and would answer no such prompt. Each is told of as `browsingContext.userPromptOpened` anyway.
+ */
+export function mapperOptionsOf(options: SessionOptions): SessionOptions {
+  const { unhandledPromptBehavior: prompt } = options;
+  if (!isRecord(prompt)) return options;
+  const answers = Object.entries(prompt).map(([kind, answer]) => [
+    kind,
+    String(answer).replace(/ and notify$/, ""),
+  ]);
+  return { ...options, unhandledPromptBehavior: Object.fromEntries(answers) };
+}
+
 /** The options in what another process has written; undefined where there are none. */
 export const findOptionsIn = (value: unknown): SessionOptions | undefined =>
   isRecord(value) && faultIn(value) === undefined ? optionsIn(value) : undefined;

@@ -5,6 +5,7 @@ import {
   capabilitiesOf,
   findOptionsIn,
   findSessionFacts,
+  mapperOptionsOf,
   matchCapabilities,
   type SessionFacts,
   type SessionOptions,
@@ -132,7 +133,7 @@ export class Conversation implements Pick<MapperEnds, "toClient"> {
     await this.parts.mapper.start();
     const told = await new Promise<Readonly<Record<string, unknown>>>((resolve) => {
       this.#onStarted = resolve;
-      const params = { capabilities: { alwaysMatch: options } };
+      const params = { capabilities: { alwaysMatch: mapperOptionsOf(options) } };
       this.parts.mapper.fromClient({ id: startId, method: "session.new", params });
     });
     if (told["type"] === "error") throw new Error(String(told["message"]));

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openSite, type Site } from "../../support/browser/chromium-site.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
-import { connectBidi, type RawBidi } from "../../support/gateway/raw-bidi.js";
+import { connectBidi, firstContext, type RawBidi } from "../../support/gateway/raw-bidi.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { type Gated, gated } from "./gated.js";
 
@@ -210,5 +210,21 @@ test("what a session was made with is kept to, and a proxy makes none", async ()
   expect(refused).toMatchObject({ error: "session not created" });
   const page = await other.begin({ alwaysMatch: { unhandledPromptBehavior: "accept" } });
   expect(await other.evaluate(page, "confirm('?')")).toBe(true);
+  await other.close();
+});
+
+test.each([
+  [{ default: "accept and notify" }, true],
+  [{ default: "accept", confirm: "dismiss and notify" }, false],
+  ["accept and notify", true],
+])("a session that answers prompts by %j answers them, and says so", async (chosen, answer) => {
+  // It would answer the page's question too.
+  await client.close();
+  const other = await connectBidi(browser.bidi());
+  const made = await other.send("session.new", {
+    capabilities: { alwaysMatch: { unhandledPromptBehavior: chosen } },
+  });
+  expect(made.result).toMatchObject({ capabilities: { unhandledPromptBehavior: chosen } });
+  expect(await other.evaluate(await firstContext(other.send), "confirm('?')")).toBe(answer);
   await other.close();
 });
