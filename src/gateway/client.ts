@@ -5,7 +5,7 @@ import type { BrowserId } from "../base/ids.js";
 import type { Pipe } from "../browser/cdp/pipe.js";
 import { bytesOf, type Frame } from "../browser/cdp/frame.js";
 import type { BridgeClient, BridgeConnection, BridgeEndReason } from "./cdp/connection.js";
-import { closeCodeOf, closeCodes, endOf } from "./close-codes.js";
+import { closeCodeOf, closeCodes, endOf, endOfError } from "./close-codes.js";
 import type { Account, Budget } from "../base/budget.js";
 import { codes, type Command, errorReply, resultReply } from "./cdp/command.js";
 import { Backpressure } from "./backpressure.js";
@@ -13,7 +13,7 @@ import type { Gate, Judgement, GateContext } from "./gates/gate.js";
 import { FrameWriter } from "./frame-writer.js";
 import { Inbox } from "./inbox.js";
 import { IncomingFrames } from "./incoming-frames.js";
-import type { TrafficMeter } from "./ports.js";
+import type { ClientEnd, TrafficMeter } from "./ports.js";
 import { Outbox } from "./outbox.js";
 import { ReadPace } from "./read-pace.js";
 import type { JudgedMessage } from "./gates/judge.js";
@@ -112,7 +112,8 @@ export class CdpClient implements BridgeClient {
       ...member,
       toClient: (message) => this.#send(message),
       toBrowser: (command) => this.#inbox.add(command),
-      over: (code, reason) => this.#cut(code, reason),
+      // Whatever the code is, the browser goes on.
+      over: (code, reason) => this.#cut(code, reason, code === closeCodes.asked ? "left" : "cut"),
     });
   }
 
@@ -130,7 +131,7 @@ export class CdpClient implements BridgeClient {
     webSocket.on("ping", () => this.#flow.sent());
     webSocket.on("pong", () => (this.#unansweredPings = 0));
     // ws closes by itself after an error: 1009 for a message too long, 1007 for bad text.
-    webSocket.on("error", () => {});
+    webSocket.on("error", (error) => this.#failed(error));
     webSocket.on("close", () => {
       this.parts.observed.closed("left");
       this.#stopPings();
@@ -143,6 +144,11 @@ export class CdpClient implements BridgeClient {
     this.#stopPings = this.parts.clock.every(this.parts.limits.pingMs, () => this.#ping());
     // The browser may have gone between its attachment and the upgrade.
     if (this.#detaching) this.#hangUp(closeCodes.browserGone, "browser_gone");
+  }
+
+  /** Whether what the browser says reaches it. */
+  get isConnected(): boolean {
+    return this.#webSocket !== undefined && !this.#detaching;
   }
 
   deliver(frame: Frame | string): void {
@@ -191,15 +197,21 @@ export class CdpClient implements BridgeClient {
    * Takes it off the bridge at once and closes the socket; resolves when Chromium has detached it, throws if
    * it does not.
    */
-  end(code: number, reason: string): Promise<void> {
-    this.parts.observed.closed(endOf(code));
+  end(code: number, reason: string, told = endOf(code)): Promise<void> {
+    this.parts.observed.closed(told);
     const left = this.#detach();
     this.#hangUp(code, reason);
     return left;
   }
 
-  #cut(code: number, reason: string): void {
-    this.end(code, reason).catch(() => {});
+  /** Nothing more is read of it, and what it has said before is not carried out either. */
+  #failed(fault: Error): void {
+    this.parts.observed.closed(endOfError(fault));
+    this.#detach().catch(() => {});
+  }
+
+  #cut(code: number, reason: string, told?: ClientEnd): void {
+    this.end(code, reason, told).catch(() => {});
   }
 
   /**

@@ -27,3 +27,7 @@ const ends: Readonly<Record<number, ClientEnd>> = {
 
 /** What a connection that the gateway closes so is told to have ended by. */
 export const endOf = (code: number): ClientEnd => ends[code] ?? "cut";
+
+/** The same where ws reports an error: one of its own is of a message that it takes from nobody. */
+export const endOfError = (error: Error): ClientEnd =>
+  "code" in error && String(error.code).startsWith("WS_ERR_") ? "cut" : "left";

@@ -1,5 +1,8 @@
+import type { Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { WebSocket } from "ws";
 import { until } from "../support/browser/chromium-until.js";
+import { endsAt } from "../support/gateway/client-ends.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { ownRenderers } from "../support/browser/renderers.js";
@@ -199,4 +202,24 @@ test("a client that has left is no activity any more", async () => {
   expect(activity.inactiveSinceMs).toBeUndefined();
   await client.close();
   await until("nobody uses it", () => activity.inactiveSinceMs !== undefined);
+});
+
+test.each([
+  ["that is too long", 1009, (socket: WebSocket) => socket.send("x".repeat(16 * 1024 * 1024 + 1))],
+  ["that is no text", 1007, (socket: WebSocket) => socket.send(Buffer.from([0xff]), { binary: false })],
+] as const)("a message %s ends its client, which is told to have been cut", async (_, code, send) => {
+  const ends = endsAt(browser);
+  const client = await connectRaw(browser.url());
+  send(client.socket);
+  expect((await client.closed).code).toBe(code);
+  expect(ends).toEqual(["cut"]);
+});
+
+test("a client whose connection is reset is told to have left", async () => {
+  const ends = endsAt(browser);
+  const client = await connectRaw(browser.url());
+  const { _socket: socket } = client.socket as unknown as { readonly _socket: Socket };
+  socket.resetAndDestroy();
+  await until("its end is told", () => ends.length > 0);
+  expect(ends).toEqual(["left"]);
 });

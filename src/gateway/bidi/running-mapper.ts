@@ -5,7 +5,7 @@ import type { Duplex, Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { Account } from "../../base/budget.js";
 import type { BrowserId } from "../../base/ids.js";
-import type { Clock } from "../../base/clock.js";
+import type { Clock, Millis } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Chromium, Sidecar } from "../../browser/chromium.js";
 import { bytesOf, type Frame, wholeOf } from "../../browser/cdp/frame.js";
@@ -41,6 +41,9 @@ const longBytes = 256 * 1024;
  */
 const mostGrowth = 2;
 
+/** Two processes that are ended at once have ended within this. */
+const besideBrowserMs: Millis = 250;
+
 /**
  * It is pinged twice as often as a client (client.ts) and cut first: the pongs of a client from whom nothing
  * is read, because its mapper takes nothing, are not read either.
@@ -65,6 +68,7 @@ export class RunningMapper implements Translator {
   #early: Buffer[] = [];
   #unansweredPings = 0;
   #stopPings = (): void => {};
+  #cancelEnd: (() => void) | undefined;
   #isBehind = false;
   #isClosed = false;
 
@@ -158,6 +162,7 @@ export class RunningMapper implements Translator {
     this.#isClosed = true;
     this.#early = [];
     this.#stopPings();
+    this.#cancelEnd?.();
     this.#flow?.end();
     this.#unread.close();
     this.#unfinished.close();
@@ -185,8 +190,12 @@ export class RunningMapper implements Translator {
     this.#over(closeCodes.asked, "disconnected as asked");
   }
 
+  /** Where it has ended with its browser, the client hears of that, which may come a moment later. */
   #gone(): void {
-    this.#over(closeCodes.browserGone, "the BiDi mapper of this client has ended");
+    if (this.#isClosed) return;
+    this.#cancelEnd ??= this.parts.clock.after(besideBrowserMs, () =>
+      this.#over(closeCodes.browserGone, "the BiDi mapper of this client has ended"),
+    );
   }
 
   #over(code: number, reason: string): void {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import type { GatewayLimits } from "../../../src/gateway/limits.js";
+import { endsAt } from "../../support/gateway/client-ends.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { type BidiReply, connectBidi, type RawBidi } from "../../support/gateway/raw-bidi.js";
 import { mappersOf } from "../../support/gateway/mappers.js";
@@ -52,6 +53,7 @@ test("no mapper outlives its client", async () => {
 
 test("a mapper that needs more heap than it may closes its client with the reason", async () => {
   const own = await openWith({ bidiHeapBytes: 64 * mebibyte });
+  const ends = endsAt(own);
   const { client } = await begin(own);
   const other = await connectRaw(own.url());
   const functionDeclaration = `() => "${"x".repeat(8 * mebibyte)}"`;
@@ -59,8 +61,20 @@ test("a mapper that needs more heap than it may closes its client with the reaso
   for (let id = 100; id < 130; id += 1)
     client.socket.send(JSON.stringify({ id, method: "script.addPreloadScript", params }));
   expect((await client.closed).code).toBe(1011);
+  expect(ends).toEqual(["cut"]);
   expect((await other.send("Browser.getVersion")).result).toBeDefined();
   await other.close();
+});
+
+test("a client whose mapper ends with its browser is told to have ended by that", async () => {
+  const own = await openWith({});
+  const ends = endsAt(own);
+  const { client } = await begin(own);
+  const [pid = 0] = mappers();
+  process.kill(pid, "SIGKILL");
+  process.kill(own.chromium.pid, "SIGKILL");
+  expect(await client.closed).toEqual({ code: 1011, reason: "browser_gone" });
+  expect(ends).toEqual(["browser"]);
 });
 
 test("answers of every length come whole", async () => {
