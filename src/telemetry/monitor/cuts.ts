@@ -8,6 +8,11 @@ export class Cuts {
     return this.#wasCut;
   }
 
+  /** Something was left out before it came here. */
+  add(): void {
+    this.#wasCut = true;
+  }
+
   /** At most so many bytes of UTF-8, which end in a marker where more is cut off. */
   text(text: string, mostBytes: number): string {
     // Each character is a byte at least.

@@ -1,6 +1,6 @@
 import { isRecord } from "../../base/is-record.js";
 import { Cuts } from "./cuts.js";
-import { numberIn, present, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
+import { flagIn, numberIn, present, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import type { Scroll } from "./scrolling.js";
 import type { Reading } from "./reading.js";
 
@@ -19,7 +19,7 @@ export function interactionOf(params: ProtocolRecord): Interaction | undefined {
   if (payload.length > longestPayloadBytes) return undefined;
   const input = parsed(payload);
   const type = textIn(input, "type");
-  const cuts = new Cuts();
+  const cuts = cutsOf(flagIn(input, "isCut") === true);
   if (type === "click")
     return { kind: "told", told: told("interaction_click", clickFields(input, cuts), cuts) };
   if (type === "key")
@@ -29,15 +29,22 @@ export function interactionOf(params: ProtocolRecord): Interaction | undefined {
     selector: textIn(input, "selector") ?? "",
     from: placeIn(input, "begin"),
     to: placeIn(input, "end"),
+    isCut: cuts.wasCut,
   };
   return { kind: "scrolled", scroll };
 }
 
-export function scrollSettled({ selector, from, to }: Scroll): Reading {
-  const cuts = new Cuts();
+export function scrollSettled({ selector, from, to, isCut = false }: Scroll): Reading {
+  const cuts = cutsOf(isCut);
   const target_selector = cuts.text(selector, 1024);
   const data = { from_x: from.x, from_y: from.y, to_x: to.x, to_y: to.y, target_selector };
   return told("interaction_scroll_settled", data, cuts);
+}
+
+function cutsOf(wasCut: boolean): Cuts {
+  const cuts = new Cuts();
+  if (wasCut) cuts.add();
+  return cuts;
 }
 
 const told = (type: string, data: ProtocolRecord, { wasCut }: Cuts): Reading => ({

@@ -29,14 +29,26 @@ export const interactionScript = `(() => {
   const isEditableOf = getter(HTMLElement, "isContentEditable");
   const attribute = (element, name) => Element.prototype.getAttribute.call(element, name) ?? "";
   const isElement = (value) => value instanceof Element;
-  const tell = (event) => globalThis.${bindingName}(JSON.stringify(event));
+  // Whether something of the event that is told next was left out.
+  let isCut = false;
+  const tell = (event) => {
+    const told = JSON.stringify({ ...event, isCut });
+    isCut = false;
+    globalThis.${bindingName}(told);
+  };
+  const cut = (text, most) => {
+    const characters = [...text.slice(0, 2 * most + 2)];
+    if (characters.length <= most) return text;
+    isCut = true;
+    return characters.slice(0, most).join("");
+  };
   const selectorOf = (element) => {
     const steps = [];
     for (let at = element; isElement(at) && steps.length < 6; at = parentOf(at)) {
       const tag = tagOf(at).toLowerCase();
       const id = idOf(at);
       if (id !== "") {
-        steps.unshift(tag + "#" + CSS.escape(id.slice(0, 64)));
+        steps.unshift(tag + "#" + CSS.escape(cut(id, 64)));
         break;
       }
       let place = 1;
@@ -44,7 +56,7 @@ export const interactionScript = `(() => {
         if (tagOf(other) === tagOf(at)) place += 1;
       steps.unshift(tag + (place > 1 ? ":nth-of-type(" + place + ")" : ""));
     }
-    return steps.join(" > ").slice(0, 512);
+    return cut(steps.join(" > "), 512);
   };
   const commands = new Set(${JSON.stringify(namedKeys)});
   const fields = new Set(["INPUT", "TEXTAREA", "SELECT"]);
@@ -55,30 +67,34 @@ export const interactionScript = `(() => {
     (attribute(element, "type").toLowerCase() === "password" ||
       /password|one-time-code|cc-/i.test(attribute(element, "autocomplete")));
   const silent = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEXTAREA", "SELECT", "OPTION"]);
+  const isSilent = (element) => silent.has(tagOf(element)) || isField(element);
   const textOf = (element) => {
-    if (isField(element)) return "";
-    let text = "";
+    let [text, isWhole] = ["", true];
     const walk = document.createTreeWalker(element, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, (node) =>
-      isElement(node) && (silent.has(tagOf(node)) || isField(node))
-        ? NodeFilter.FILTER_REJECT
-        : NodeFilter.FILTER_ACCEPT,
+      isElement(node) && isSilent(node) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT,
     );
-    for (let seen = 0; seen < 200 && text.length < 200 && walk.nextNode(); seen += 1)
-      if (!isElement(walk.currentNode)) text += walk.currentNode.data.slice(0, 200);
-    return text.replace(/\\s+/g, " ").trim().slice(0, 100);
+    for (let seen = 0; isWhole && walk.nextNode(); seen += 1) {
+      const data = isElement(walk.currentNode) ? "" : walk.currentNode.data;
+      text = (text + data.slice(0, 2000)).replace(/\\s+/g, " ");
+      isWhole = seen < 200 && data.length <= 2000 && text.length <= 300;
+    }
+    isCut ||= !isWhole;
+    return cut(text.trim(), 100);
   };
   const targetOf = (event) => event.composedPath().find(isElement);
   const clicked = (event) => {
     const element = targetOf(event);
     if (!event.isTrusted || !element) return;
     const { clientX: x, clientY: y } = event;
-    tell({ type: "click", x, y, selector: selectorOf(element), tag: tagOf(element), text: textOf(element) });
+    // What is chosen or written in a field may stand in elements within it.
+    const text = event.composedPath().some((on) => isElement(on) && isSilent(on)) ? "" : textOf(element);
+    tell({ type: "click", x, y, selector: selectorOf(element), tag: cut(tagOf(element), 64), text });
   };
   const pressed = (event) => {
     const element = targetOf(event);
     if (!event.isTrusted || !element || isSecret(element)) return;
     const key = commands.has(event.key) ? event.key : "Character";
-    tell({ type: "key", key, selector: selectorOf(element), tag: tagOf(element) });
+    tell({ type: "key", key, selector: selectorOf(element), tag: cut(tagOf(element), 64) });
   };
   const places = new WeakMap();
   const moving = new WeakMap();

@@ -14,6 +14,8 @@ export interface Scroll {
   readonly selector: string;
   readonly from: Point;
   readonly to: Point;
+  /** The selector was cut. */
+  readonly isCut?: boolean;
 }
 
 /** Puts the movements of an element together that follow each other within 300 ms. */
@@ -26,14 +28,14 @@ export class Scrolling {
   ) {}
 
   /** False where too many elements are moving for this one to be followed. */
-  scrolled({ selector, from, to }: Scroll): boolean {
+  scrolled({ selector, from, to, isCut = false }: Scroll): boolean {
     const moving = this.#moving.get(selector);
     if (!moving && this.#moving.size >= mostElements) return false;
     moving?.cancel();
     const begun = moving?.from ?? from;
     const cancel = this.clock.after(settledMs, () => {
       this.#moving.delete(selector);
-      this.settled({ selector, from: begun, to });
+      this.settled({ selector, from: begun, to, isCut });
     });
     this.#moving.set(selector, { from: begun, cancel });
     return true;
