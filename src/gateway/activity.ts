@@ -9,6 +9,8 @@ export interface Visitor {
   interrupt?(reason: string): Promise<void>;
   /** It is neither client nor request and no activity: it stays in the browser for as long as the lease. */
   readonly isPassive?: true;
+  /** A client is connected by it now, who may answer what a page asks: requests answer nothing. */
+  readonly isConnected?: boolean;
 }
 
 /** A visitor's place. Counted as activity between `confirm` and `leave`. */
@@ -68,6 +70,11 @@ export class Activity {
   /** Whether any client or request has entered, confirmed or not yet. */
   get hasVisitors(): boolean {
     return [...this.#visitors.keys()].some(({ isPassive }) => !isPassive);
+  }
+
+  /** Whether a client is connected that may answer what pages ask. */
+  get hasClients(): boolean {
+    return [...this.#visitors.keys()].some(({ isConnected }) => isConnected === true);
   }
 
   /**

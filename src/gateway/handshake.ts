@@ -82,6 +82,10 @@ export class Handshake implements Visitor {
     return this.target.id === browser && this.target.bidi?.id === session;
   }
 
+  get isConnected(): boolean {
+    return this.#client?.isConnected ?? false;
+  }
+
   async cut(reason: string): Promise<void> {
     return this.end(closeCodes.leaseOver, reason);
   }

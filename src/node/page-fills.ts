@@ -79,7 +79,7 @@ function protecting({ bridge, chromium, activity }: Slot): Around {
     opened: (page) =>
       chromium.watchNavigation({
         page,
-        hasClients: () => activity.hasVisitors,
+        hasClients: () => activity.hasClients,
         hold: () => bridge.holds.hold([page]),
         left: () => (hasLeft = true),
         over: () => bridge.filled.remove(page, fill),

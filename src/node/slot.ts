@@ -33,8 +33,8 @@ export interface TelemetryParts {
   /** What runs now; a restart puts another pair in its place. */
   running(): BridgedChromium;
   isRestarting(): boolean;
-  /** Whether a client is connected, or is about to be. */
-  hasVisitors(): boolean;
+  /** Whether a client is connected. */
+  hasClients(): boolean;
 }
 
 /** What a lease's record says of its telemetry. */
@@ -118,7 +118,7 @@ export class Slot implements LocalBrowser {
       flight,
       running: () => this.running,
       isRestarting: () => this.#restarting !== undefined,
-      hasVisitors: () => this.activity.hasVisitors,
+      hasClients: () => this.activity.hasClients,
     });
     this.telemetry = telemetry;
     const connections = new Connections(clock);

@@ -102,6 +102,18 @@ test("a fence that could not cut a visitor reports it", async () => {
   expect(activity.inactiveSinceMs).toBeDefined();
 });
 
+test("whoever is not connected, as a request or an upgrade under way, answers nothing that a page asks", () => {
+  const activity = new Activity(drivenClock());
+  const lease = newLeaseId();
+  const client = { ...visitor(), isConnected: false };
+  for (const entering of [visitor(), client]) activity.enter(lease, entering)?.confirm();
+  expect([activity.hasVisitors, activity.hasClients]).toEqual([true, false]);
+  client.isConnected = true;
+  expect(activity.hasClients).toBe(true);
+  client.isConnected = false;
+  expect(activity.hasClients).toBe(false);
+});
+
 test("one that only stays in the browser is cut and interrupted, and is neither activity nor a client", async () => {
   const activity = new Activity(drivenClock());
   const [lease, heard] = [newLeaseId(), [] as string[]];

@@ -145,6 +145,17 @@ test("where it is to be protected, no document is filled but the one that is wat
   expect(slot.bridge.filled.hasPages).toBe(false);
 });
 
+test("a page that asks something while it is filled and protected is answered, where no client could", async () => {
+  const { bed, slot, lease, client } = await lent();
+  const asking = `${login}<script>addEventListener("input", () => confirm("Really?"))</script>`;
+  await client.open(`data:text/html,${encodeURIComponent(asking)}`, await client.attach());
+  const sealed = sealedFor(slot, lease, { ...given, protect_filled: true });
+  const got = await ask(bed, { browser: slot.id, lease, sealed });
+  const payload = got?.isDone === true ? (got.payload ?? "") : "";
+  expect(JSON.parse(payload)).toMatchObject({ kind: "ended", status: "completed" });
+  expect(client.events.map(({ method }) => method)).toContain("Page.javascriptDialogOpening");
+});
+
 test.each(["fill", "navigate"] as const)(
   "a %s is activity: the lease has its whole timeout once it is done",
   async (kind) => {

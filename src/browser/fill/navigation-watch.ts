@@ -1,6 +1,7 @@
 import { type Clock, pause } from "../../base/clock.js";
 import { isRecord } from "../../base/is-record.js";
 import { type Cdp, PipeClosed } from "../cdp/cdp.js";
+import { Dialogs } from "../cdp/dialogs.js";
 import { hasNotBegun } from "./calls.js";
 
 export interface NavigationWatch {
@@ -27,7 +28,9 @@ export async function watchNavigation(
   { page, hasClients, hold, left, over }: NavigationWatch,
 ): Promise<void> {
   const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
+  const dialogs = new Dialogs({ clock, hasClients, answer: () => answerDialog(cdp, session) });
   const end = (): void => {
+    dialogs.over();
     for (const stop of stops) stop();
     cdp.leave(session).catch(() => {});
   };
@@ -57,7 +60,8 @@ export async function watchNavigation(
     ),
     cdp.on("Page.frameStartedNavigating", (event) => kinds.note(page, event), session),
     // Chromium asks whoever has this domain, and the page waits for an answer.
-    cdp.on("Page.javascriptDialogOpening", () => hasClients() || answerDialog(cdp, session), session),
+    cdp.on("Page.javascriptDialogOpening", () => dialogs.opened(), session),
+    cdp.on("Page.javascriptDialogClosed", () => dialogs.over(), session),
   ];
   try {
     await cdp.send("Page.enable", {}, { session });

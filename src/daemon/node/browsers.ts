@@ -128,13 +128,13 @@ const watchResources = (
 
 function makeTelemetry(
   { clock, log, recorder }: DaemonParts,
-  { browser, template, running, isRestarting, hasVisitors, flight }: TelemetryParts,
+  { browser, template, running, isRestarting, hasClients, flight }: TelemetryParts,
 ): BrowserTelemetry {
   const monitor = new Monitor({
     clock,
     log: log.child({ browser }),
     isRestarting,
-    hasClients: hasVisitors,
+    hasClients,
     consoleError: (event) => flight.consoleError(scriptHostOf(event)),
   });
   return new BrowserTelemetry({

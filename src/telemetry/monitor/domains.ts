@@ -69,3 +69,50 @@ export const domains: readonly Domain[] = [
     },
   },
 ];
+
+interface TargetDomainsParts {
+  readonly isOfDocument: boolean;
+  /** Whether what was before a domain is asked for would be told again. */
+  hasPast(): boolean;
+  readonly ask: SendCommand;
+  /** A domain tells nothing any more. */
+  stopped(domain: Domain): void;
+}
+
+/** What one target's session was asked to tell. */
+export class TargetDomains {
+  readonly #started = new Map<Domain, () => Promise<unknown>>();
+  /** Domains that are telling what was before they were asked for; they answer afterwards. */
+  readonly #retelling = new Set<string>();
+
+  constructor(private readonly parts: TargetDomainsParts) {}
+
+  /** Whether this is of what was before: told only of what has just come to be. */
+  isRetelling(method: string): boolean {
+    return this.#retelling.has(method.slice(0, method.indexOf(".")));
+  }
+
+  /** Asks for what the categories want, and ends what they do not. */
+  async apply(categories: ReadonlySet<EventCategory>): Promise<void> {
+    await Promise.all(domains.map((domain) => this.#switch(domain, categories)));
+  }
+
+  async #switch(domain: Domain, categories: ReadonlySet<EventCategory>): Promise<void> {
+    const isWanted = domain.categories.some((category) => categories.has(category));
+    const stop = this.#started.get(domain);
+    if (isWanted === (stop !== undefined) || (domain.isOfDocuments && !this.parts.isOfDocument)) return;
+    this.#started.delete(domain);
+    if (!stop) return await this.#start(domain).catch(() => {});
+    await stop().catch(() => {});
+    this.parts.stopped(domain);
+  }
+
+  async #start(domain: Domain): Promise<void> {
+    if (this.parts.hasPast()) this.#retelling.add(domain.name);
+    try {
+      this.#started.set(domain, await domain.start(this.parts.ask));
+    } finally {
+      this.#retelling.delete(domain.name);
+    }
+  }
+}

@@ -1,4 +1,4 @@
-import { type Frame, frameHeadOf } from "../../browser/cdp/frame.js";
+import { type Frame, frameHeadOf, wholeOf } from "../../browser/cdp/frame.js";
 import { consoleCall, exception } from "./console-events.js";
 import { interactionOf } from "./interaction-events.js";
 import { bodyOf, type FinishedResponse } from "./network-events.js";
@@ -30,6 +30,9 @@ function navigatedUnseen(target: WatchedTarget, frame: Frame): void {
   const [, id, parentId] = navigatedFrame.exec(head) ?? [];
   if (target.isTop({ id, parentId })) target.navigated({});
 }
+
+/** As Chromium 156 writes it; within a text its quotes have a backslash before them. */
+const noBrowserHandler = '"hasBrowserHandler":false';
 
 const requestsLost = (target: WatchedTarget): void => target.settling?.requestsLost();
 
@@ -176,11 +179,14 @@ export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
     "Page.javascriptDialogOpening",
     {
       kind: "page",
+      // Its page would wait for good.
+      lost: (target, frame) => void (wholeOf(frame).includes(noBrowserHandler) && target.dialogs.opened()),
       read(target, params) {
-        if (flagIn(params, "hasBrowserHandler") === false) target.dialogOpened();
+        if (flagIn(params, "hasBrowserHandler") === false) target.dialogs.opened();
       },
     },
   ],
+  ["Page.javascriptDialogClosed", { kind: "page", read: (target) => target.dialogs.over() }],
   [
     "PerformanceTimeline.timelineEventAdded",
     {

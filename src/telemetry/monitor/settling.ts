@@ -88,7 +88,15 @@ export class Settling {
     this.#waitForIdleness();
   }
 
-  /** Nothing more will be told of the session's requests. */
+  /** The session tells of requests no more, for now: whether the network is idle is not known. */
+  requestsUnseen(session: string): void {
+    for (const request of this.#requests.values())
+      if (request.session === session) this.#requests.delete(request.id);
+    this.#stopIdle?.();
+    this.#stopIdle = undefined;
+  }
+
+  /** Nothing more will be told of the session's requests: they are over. */
   sessionEnded(session: string): void {
     const ended = [...this.#requests.values()].filter((request) => request.session === session);
     for (const { id } of ended) this.answered(id);

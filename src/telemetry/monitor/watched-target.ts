@@ -1,7 +1,8 @@
 import type { Clock, Millis } from "../../base/clock.js";
+import { Dialogs } from "../../browser/cdp/dialogs.js";
 import type { EventCategory } from "../event.js";
 import { type ShownAddress, shownAddress } from "./cuts.js";
-import { type SendCommand, type Domain, domains } from "./domains.js";
+import { type SendCommand, TargetDomains } from "./domains.js";
 import { scrollSettled } from "./interaction-events.js";
 import { NetworkRequests } from "./network-events.js";
 import { type LoadStep, loadStep, navigation } from "./page-events.js";
@@ -40,10 +41,13 @@ interface TargetParts {
 export class WatchedTarget {
   readonly requests = new NetworkRequests();
   readonly scrolling: Scrolling;
+  /**
+   * Without a client such a dialog would not have opened, but for the monitor: headless-shell shows one only
+   * to those that hear of it.
+   */
+  readonly dialogs: Dialogs;
   readonly #settling: Settling | undefined;
-  readonly #started = new Map<Domain, () => Promise<unknown>>();
-  /** Domains that are telling what was before they were asked for; they answer afterwards. */
-  readonly #retelling = new Set<string>();
+  readonly #domains: TargetDomains;
   #work: Promise<void> = Promise.resolve();
   #address: ShownAddress;
   #frame: string | undefined;
@@ -61,6 +65,17 @@ export class WatchedTarget {
     const tell = (type: string, category: EventCategory): void =>
       this.tell({ type, category, data: {}, wasCut: false });
     this.scrolling = new Scrolling(parts.clock, (scroll) => this.tell(scrollSettled(scroll), scrollEvent));
+    this.dialogs = new Dialogs({
+      clock: parts.clock,
+      hasClients: () => parts.hasClients(),
+      answer: () => void this.ask("Page.handleJavaScriptDialog", { accept: false }).catch(() => {}),
+    });
+    this.#domains = new TargetDomains({
+      isOfDocument: this.#isDocument,
+      hasPast: () => !parts.isNew || this.#isPrepared,
+      ask: (method, params) => this.#orFail(method, params),
+      stopped: ({ name }) => void (name === "Network" && this.#requestsUnseen()),
+    });
     if (parts.parent) return;
     this.#settling = new Settling(parts.clock, {
       networkIdle: () => tell("network_idle", "network"),
@@ -106,7 +121,7 @@ export class WatchedTarget {
 
   /** Whether this is of what was before: told only of what has just come to be. */
   isRetelling(method: string): boolean {
-    return this.#retelling.has(method.slice(0, method.indexOf(".")));
+    return this.#domains.isRetelling(method);
   }
 
   get targetId(): string {
@@ -143,7 +158,7 @@ export class WatchedTarget {
    * told.
    */
   apply(categories: ReadonlySet<EventCategory>): Promise<void> {
-    this.#work = this.#work.then(() => this.#switchAll(categories));
+    this.#work = this.#work.then(() => this.#domains.apply(categories));
     return this.#work;
   }
 
@@ -155,7 +170,7 @@ export class WatchedTarget {
       document.push(...[true, false].map((enabled) => this.#retell(enabled)));
     this.#work = Promise.all([
       ...document,
-      this.#switchAll(categories),
+      this.#domains.apply(categories),
       this.#attempt("Target.setAutoAttach", within),
     ]).then(() => {
       this.#isPrepared = true;
@@ -197,14 +212,6 @@ export class WatchedTarget {
     return textIn(frame, "parentId") === undefined || textIn(frame, "id") === this.parts.targetId;
   }
 
-  /**
-   * Without a client such a dialog would not have opened, but for the monitor: headless-shell shows one only
-   * to those that hear of it, and the page waits until somebody answers.
-   */
-  dialogOpened(): void {
-    if (!this.parts.hasClients()) this.ask("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
-  }
-
   /** Chromium keeps what a console was given for whoever hears of it; nobody here looks at it again. */
   releaseSoon(): void {
     this.#cancelRelease ??= this.parts.clock.after(releaseMs, () => {
@@ -219,6 +226,7 @@ export class WatchedTarget {
     this.#isGone = true;
     this.#settling?.stop();
     this.#cancelRelease?.();
+    this.dialogs.over();
     this.scrolling.stop();
     this.requests.clear();
   }
@@ -252,26 +260,10 @@ export class WatchedTarget {
     this.#address = shownAddress(textIn(frame, "unreachableUrl") ?? textIn(frame, "url"));
   }
 
-  async #switchAll(categories: ReadonlySet<EventCategory>): Promise<void> {
-    await Promise.all(domains.map((domain) => this.#switch(domain, categories)));
-  }
-
-  async #switch(domain: Domain, categories: ReadonlySet<EventCategory>): Promise<void> {
-    const isWanted = domain.categories.some((category) => categories.has(category));
-    const stop = this.#started.get(domain);
-    if (isWanted === (stop !== undefined) || (domain.isOfDocuments && !this.#isDocument)) return;
-    this.#started.delete(domain);
-    if (stop) await stop().catch(() => {});
-    else await this.#start(domain).catch(() => {});
-  }
-
-  async #start(domain: Domain): Promise<void> {
-    if (!this.parts.isNew || this.#isPrepared) this.#retelling.add(domain.name);
-    try {
-      this.#started.set(domain, await domain.start((method, params) => this.#orFail(method, params)));
-    } finally {
-      this.#retelling.delete(domain.name);
-    }
+  /** The ends of requests that are under way will not be told. */
+  #requestsUnseen(): void {
+    this.requests.clear();
+    this.settling?.requestsUnseen(this.session);
   }
 
   async #attempt(method: string, params?: object): Promise<ProtocolRecord | undefined> {

@@ -74,6 +74,21 @@ describe.each(engines)("%s", (_, spec) => {
     expect([await shown(), await countEntries()]).toEqual(["/last", 1]);
   });
 
+  test("a dialog that the last client leaves behind, having heard nothing of it, holds no page up", async () => {
+    let hasClients = true;
+    const around = { hasClients: () => hasClients, hold: () => () => {}, over: () => {} };
+    const cdp = new Cdp(chromium.pipe, systemClock);
+    await watchNavigation({ cdp, clock: systemClock }, { page, ...around });
+    client.events.length = 0;
+    const answer = client.evaluate(`confirm("Really?")`, session);
+    await soon("a dialog is open", () =>
+      client.events.some(({ method }) => method === "Page.javascriptDialogOpening"),
+    );
+    hasClients = false;
+    expect(await answer).toBe(false);
+    await client.open(`${bed.site.here}/next`, session);
+  });
+
   test("a page that keeps its history by a reload without end is not taken for another", async () => {
     const seen = await watched(async () => {
       await client.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }, session);

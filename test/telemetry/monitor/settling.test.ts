@@ -70,6 +70,21 @@ test("requests of a frame or worker that has gone are over", async () => {
   expect(told).toEqual(["idle at 500"]);
 });
 
+test("requests that are no longer told of keep no later burst from its end, and their own is none", async () => {
+  requested("a");
+  requested("b", "one", "frame");
+  page.answered("a");
+  page.requestsUnseen("frame");
+  page.requestsUnseen("page");
+  await clock.advance(1000);
+  expect(told).toEqual([]);
+  page.answered("b");
+  requested("c");
+  page.answered("c");
+  await clock.advance(500);
+  expect(told).toEqual(["idle at 1500"]);
+});
+
 test("where messages were lost, quiet is what counts", async () => {
   requested("a");
   page.requestsLost();

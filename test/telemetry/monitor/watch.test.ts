@@ -113,6 +113,19 @@ test("only the categories that are on are told, and they change while it runs", 
   expect(new Set(events.all.map(({ category }) => category))).toEqual(new Set(["console", "network"]));
 });
 
+test("a request that was under way when network was switched off keeps nothing from being idle afterwards", async () => {
+  await browser.start(["page", "network"]);
+  const { session, target } = await browser.open(`${site.url}/`);
+  await events.find("network_idle", (data) => data["target_id"] === target);
+  await run(session, `void fetch("/endless")`);
+  await events.find("network_request", (data) => data["url"] === `${site.url}/endless`);
+  await browser.monitor.apply(new Set(["page"]));
+  await browser.monitor.apply(new Set(["page", "network"]));
+  events.all.length = 0;
+  await run(session, `fetch("/json").then(String)`);
+  await events.find("network_idle", (data) => data["target_id"] === target);
+});
+
 test("without categories of its own it leaves the browser, as at its end", async () => {
   const isAttached = async (target: string): Promise<boolean> => {
     const infos = (await browser.client.targets()) as { targetId: string; attached?: boolean }[];
@@ -163,6 +176,51 @@ test("a document that is written anew is heard, and pages do not see who hears t
   const data = events.of("interaction_click").at(-1)?.data;
   expect(data).toMatchObject({ tag: "BUTTON", text: "New" });
   expect(await run(session, `Object.keys(globalThis).filter((name) => /remuda/i.test(name)).length`)).toBe(0);
+});
+
+const large = "position:absolute;left:0;top:0;width:99px;height:99px";
+/** Clicks on what is shown alone; gives the first that is told. */
+async function clickOn(html: string): Promise<SeenEvents["all"][number] | undefined> {
+  await browser.start(["interaction"]);
+  const { session } = await browser.open();
+  await browser.client.open(`${site.url}/`, session);
+  await run(session, `document.body.innerHTML = ${JSON.stringify(html)}`);
+  await click(session, 20, 8);
+  return events.of("interaction_click")[0];
+}
+
+test("what is chosen in a list box is not told", async () => {
+  const options = "<option>Mine</option><option>Yours</option>";
+  const told = await clickOn(`<select size="4" style="${large}">${options}</select>`);
+  expect(told?.data).toMatchObject({ tag: "OPTION", text: "" });
+});
+
+test.each([
+  { html: `${"x".repeat(99)}😀`, text: `${"x".repeat(99)}😀`, truncated: false },
+  { html: `${"x".repeat(99)}😀 and more`, text: `${"x".repeat(99)}😀`, truncated: true },
+  { html: `${" ".repeat(250)}x${" ".repeat(250)}y`, text: "x y", truncated: false },
+  { html: "<b></b>".repeat(300), text: "", truncated: true },
+])(
+  "of a click's text 100 whole characters are told, and whether that is all: $html",
+  async ({ html, ...told }) => {
+    const { text, truncated } = told;
+    expect(await clickOn(`<button style="${large}">${html}</button>`)).toMatchObject({
+      data: { text },
+      truncated,
+    });
+  },
+);
+
+test("an element with a long name is told by whole characters of it, and that it was cut", async () => {
+  const told = await clickOn(`<button id="a${"😀".repeat(100)}" style="${large}"></button>`);
+  const selector = `button#a${"😀".repeat(63)}`;
+  expect(told).toMatchObject({ data: { selector }, truncated: true });
+});
+
+test("a dialog of a page whose address is longer than is read holds no page up either", async () => {
+  await browser.start(["page"]);
+  const { session } = await browser.open(`data:text/html,${"x".repeat(300 * 1024)}`);
+  expect(await run(session, `confirm("Really?")`)).toBe(false);
 });
 
 test("a dialog that nobody hears of but the monitor holds no page up", async () => {
