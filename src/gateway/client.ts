@@ -90,9 +90,10 @@ export class CdpClient implements BridgeClient {
       gate,
       context,
       turn,
-      judgeElsewhere: (message) =>
+      judgeElsewhere: (message, gone) =>
         shared.judgeThreads.judge({
           browser,
+          gone,
           message,
           context,
           isObserved: observed.isObserved,

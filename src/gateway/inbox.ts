@@ -5,8 +5,8 @@ import type { FairTurn } from "../base/fair-turns.js";
 
 interface InboxParts extends JudgeContext {
   readonly turn: FairTurn;
-  /** Judges in another thread; undefined where it could not. */
-  judgeElsewhere(message: Buffer): Promise<JudgedMessage | undefined>;
+  /** Judges in another thread, unless `gone` aborts before; undefined where it could not. */
+  judgeElsewhere(message: Buffer, gone: AbortSignal): Promise<JudgedMessage | undefined>;
   act(judged: JudgedMessage): void;
   /** While it is there nothing may reach the browser; see `Standstill`. */
   doubt(): Promise<void> | undefined;
@@ -33,9 +33,13 @@ export class Inbox {
   #bytes = 0;
   /** Something is waited for, and nothing is to be judged before it. */
   #isWaiting = false;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(private readonly parts: InboxParts) {}
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
 
   add(message: Buffer): void {
     if (this.#isClosed) return;
@@ -48,7 +52,7 @@ export class Inbox {
 
   /** What is here is dropped. */
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#messages = [];
     this.#keep(-this.#bytes);
   }
@@ -117,7 +121,7 @@ export class Inbox {
     const { length } = message;
     this.#wait();
     this.#keep(length);
-    void this.parts.judgeElsewhere(message).then(async (judged) => {
+    void this.parts.judgeElsewhere(message, this.#closing.signal).then(async (judged) => {
       await this.parts.doubt();
       if (this.#isClosed) return;
       this.#keep(-length);

@@ -1,9 +1,11 @@
 import { once } from "node:events";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { GatewayLimits } from "../../src/gateway/limits.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
-import { refusedUpgrade } from "../support/gateway/gateway-bed.js";
+import { type BedOptions, refusedUpgrade } from "../support/gateway/gateway-bed.js";
 import { frame, openRawClient, type RawClient } from "../support/gateway/raw-frames.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 import { usualStall } from "../support/stall.js";
@@ -11,9 +13,20 @@ import { usualStall } from "../support/stall.js";
 const mebibyte = 1024 * 1024;
 
 let browser: GatewayBrowser;
-const open = async (limits: Partial<GatewayLimits> = {}): Promise<void> => {
-  browser = await openGatewayBrowser({}, { limits });
+const open = async (
+  limits: Partial<GatewayLimits> = {},
+  more: Pick<BedOptions, "judgeScript"> = {},
+): Promise<void> => {
+  browser = await openGatewayBrowser({}, { limits, ...more });
 };
+/** Judges nothing. */
+const silentJudge = new URL(
+  "data:text/javascript,import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => {});",
+);
+function garbageCollector(): () => void {
+  setFlagsFromString("--expose-gc");
+  return runInNewContext("gc") as () => void;
+}
 
 const command = (a: string): string => `{"id":77,"method":"Storage.getStorageKey","params":{"a":${a}}}`;
 const room = 16 * mebibyte - 100;
@@ -184,6 +197,29 @@ describe("in a browser of its own", () => {
     const next = await connectRaw(browser.url());
     expect((await next.send("Browser.getVersion")).result).toBeDefined();
     await next.close();
+  });
+
+  test("clients that leave before anybody has judged what they sent leave nothing of it in memory", async () => {
+    await open({}, { judgeScript: silentJudge });
+    const long = frame(Buffer.alloc(15 * mebibyte, "x"));
+    const collect = garbageCollector();
+    collect();
+    const before = process.memoryUsage().arrayBuffers;
+    for (let left = 1; left <= 8; left += 1) {
+      // Each holder may read so much at once.
+      browser.bed.newLease(browser.chromium.id);
+      const client = await openRawClient(browser.url());
+      client.socket.write(long);
+      await until("it has come", () => browser.bed.counts.received === left * 15 * mebibyte);
+      client.socket.destroy();
+      await until("it is gone", () => browser.bed.counts.closed === left);
+    }
+    const kept = (): number => {
+      collect();
+      return process.memoryUsage().arrayBuffers - before;
+    };
+    // Two threads have one each.
+    await until("the rest is gone", () => kept() < 40 * mebibyte, 5000);
   });
 
   test("twenty clients that finish nothing are cut where they hold too much together, others are served", async () => {

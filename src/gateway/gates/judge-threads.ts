@@ -18,6 +18,8 @@ interface JudgeThreadsParts {
 /** A message and whose it is. */
 interface MessageToJudge extends Task {
   readonly browser: BrowserId;
+  /** Aborted when nobody waits for it any more. */
+  readonly gone: AbortSignal;
   /** Called with how long a thread had the message. */
   spent(tookMs: Millis): void;
 }
@@ -69,18 +71,34 @@ export class JudgeThreads {
   }
 
   /**
-   * Undefined where it could not be judged in time, or at all. The message is transferred to the thread, so
-   * the caller cannot use it any more.
+   * Undefined where it could not be judged in time, or at all, or nobody waits for it. The message is
+   * transferred to the thread, so the caller cannot use it any more.
    */
-  judge({ browser, spent, ...task }: MessageToJudge): Promise<JudgedMessage | undefined> {
-    if (this.#isClosed) return Promise.resolve(undefined);
-    return new Promise((resolve) => {
-      const waiting = this.#waiting.get(browser);
+  judge({ browser, gone, spent, ...task }: MessageToJudge): Promise<JudgedMessage | undefined> {
+    if (this.#isClosed || gone.aborted) return Promise.resolve(undefined);
+    return new Promise((settle) => {
+      const resolve: Waiting["resolve"] = (judged) => {
+        gone.removeEventListener("abort", drop);
+        settle(judged);
+      };
       const one = { task, spent, resolve };
+      const drop = (): void => this.#dropMessage(browser, one);
+      gone.addEventListener("abort", drop);
+      const waiting = this.#waiting.get(browser);
       if (waiting) waiting.push(one);
       else this.#waiting.set(browser, [one]);
       this.#proceed();
     });
+  }
+
+  /** One that a thread has already stays there. */
+  #dropMessage(browser: BrowserId, dropped: Waiting): void {
+    const waiting = this.#waiting.get(browser) ?? [];
+    const place = waiting.indexOf(dropped);
+    if (place === -1) return;
+    waiting.splice(place, 1);
+    if (waiting.length === 0) this.#waiting.delete(browser);
+    dropped.resolve(undefined);
   }
 
   /** What is still waiting is not judged. */

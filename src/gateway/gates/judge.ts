@@ -57,12 +57,15 @@ export const written = ({ method, params }: Pick<Command, "method" | "params">):
 const longestId = 64;
 const isShort = (value: unknown): boolean =>
   typeof value === "boolean" || (typeof value === "string" && value.length <= longestId);
-const lookedAt = ({ targetId, sessionId, autoAttach, disposeOnDetach }: Params): Params =>
-  Object.fromEntries(
-    Object.entries({ targetId, sessionId, autoAttach, disposeOnDetach }).filter(([, value]) =>
-      isShort(value),
-    ),
-  );
+function lookedAt(params: Params): Params {
+  const { targetId, sessionId, autoAttach, disposeOnDetach, serializationOptions } = params;
+  const short = Object.entries({ targetId, sessionId, autoAttach, disposeOnDetach });
+  return {
+    ...Object.fromEntries(short.filter(([, value]) => isShort(value))),
+    // Only whether there are any is looked at.
+    ...(serializationOptions !== undefined && { serializationOptions: {} }),
+  };
+}
 
 /** The reply to a message that could not be judged. */
 export const unjudged = (to: Parameters<typeof errorReply>[0], message: string): JudgedMessage => ({

@@ -1,5 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
+import { refusalOf } from "../../../src/gateway/cdp/protected-targets.js";
+import { defaultGate } from "../../../src/gateway/gates/default-gate.js";
+import { judgeAndWrite } from "../../../src/gateway/gates/judge.js";
 import { JudgeThreads } from "../../../src/gateway/gates/judge-threads.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { DrivenClock } from "../../support/driven-clock.js";
@@ -11,10 +14,22 @@ const silent = new URL(
   "data:text/javascript,import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => {});",
 );
 
+/** Says of what it is given how long that is. */
+const measuring = new URL(
+  "data:text/javascript,import { parentPort } from 'node:worker_threads';" +
+    "parentPort.on('message', ({ message }) => parentPort.postMessage({ kind: 'fault', reply: `${message.length}` }));",
+);
+
 const directories = { downloads: "/downloads", uploads: "/uploads", temporary: "/temporary" };
-const judge = (threads: JudgeThreads, bytes: number) =>
+const never = new AbortController().signal;
+const judge = (
+  threads: JudgeThreads,
+  bytes: number,
+  { gone = never, browser = newBrowserId(onDemandPartition) } = {},
+) =>
   threads.judge({
-    browser: newBrowserId(onDemandPartition),
+    browser,
+    gone,
     message: Buffer.alloc(bytes),
     context: { directories },
     isObserved: false,
@@ -41,6 +56,47 @@ test("a message that is not judged is given up after a time that grows with its 
     ["long", undefined],
     ["short", undefined],
   ]);
+});
+
+test("a message that nobody waits for any more is given up at once, though no thread is free", async () => {
+  const clock = new DrivenClock();
+  const threads = new JudgeThreads({ script: silent, clock, log: silentLog, longestBytes: mebibyte });
+  onTestFinished(() => threads.close());
+  // More than there are threads.
+  const others = Array.from({ length: 4 }, () => judge(threads, mebibyte));
+  const going = new AbortController();
+  const given = judge(threads, mebibyte, { gone: going.signal }).then(() => "given up");
+  const waiting = new Promise((resolve) => void setImmediate(resolve, "waiting"));
+  going.abort();
+  expect(await Promise.race([given, waiting])).toBe("given up");
+  await threads.close();
+  expect(await Promise.all(others)).toEqual([undefined, undefined, undefined, undefined]);
+});
+
+test("where a client is gone, what others of its browser have sent is judged", async () => {
+  const threads = new JudgeThreads({
+    script: measuring,
+    clock: new DrivenClock(),
+    log: silentLog,
+    longestBytes: mebibyte,
+  });
+  onTestFinished(() => threads.close());
+  const browser = newBrowserId(onDemandPartition);
+  const going = new AbortController();
+  const answers = [10, 20, 30, 40, 50].map((bytes) =>
+    judge(threads, bytes, { browser, gone: bytes === 30 || bytes === 50 ? going.signal : never }),
+  );
+  going.abort();
+  const measured = (bytes: number): object => ({ kind: "fault", reply: `${bytes}` });
+  expect(await Promise.all(answers)).toEqual([
+    measured(10),
+    measured(20),
+    undefined,
+    measured(40),
+    undefined,
+  ]);
+  expect(await judge(threads, 60, { browser, gone: going.signal })).toBeUndefined();
+  expect(await judge(threads, 70, { browser })).toEqual(measured(70));
 });
 
 /** A command in so many messages inside each other that is as long as it may be, or a little shorter. */
@@ -76,6 +132,7 @@ test.each([
     onTestFinished(() => threads.close());
     const judged = await threads.judge({
       browser: newBrowserId(onDemandPartition),
+      gone: never,
       message: carried(carriers, longestBytes),
       context: { directories },
       isObserved: true,
@@ -84,6 +141,16 @@ test.each([
     expect(judged).toMatchObject({ kind: "command", judgement: { kind: "pass" } });
   },
 );
+
+test("a long script of a mapper of BiDi is refused by an error, as a short one is", () => {
+  const params = { functionDeclaration: "() => 1", serializationOptions: { serialization: "deep" } };
+  const script = { id: 1, method: "Runtime.callFunctionOn", params };
+  const judging = { gate: defaultGate, context: { directories }, isObserved: false };
+  const judged = judgeAndWrite(Buffer.from(JSON.stringify(script)), judging);
+  if (judged.kind !== "command" || judged.judgement.kind !== "pass") throw new Error(judged.kind);
+  const why = "It is refused (protect_filled)";
+  expect(refusalOf(judged.judgement.command, why)).toBe(refusalOf(script, why));
+});
 
 test("where no thread can be started, a message is given up at once, and the next thread is asked for a second later", async () => {
   const clock = new DrivenClock();

@@ -57,6 +57,8 @@ export interface BedOptions {
   findAddress?(browser: BrowserId): Promise<NodeAddress | undefined>;
   unreachable?(address: NodeAddress): void;
   curl?: LocalBrowser["curl"];
+  /** Judges long messages in the place of the default gate. */
+  readonly judgeScript?: URL;
 }
 
 const noCurl: LocalBrowser["curl"] = () => Promise.reject(new Error("this bed has no egress"));
@@ -113,7 +115,7 @@ export async function openGatewayBed(
     publicUrl: `http://127.0.0.1:${port}`,
     gate: defaultGate,
     limits: { ...defaultGatewayLimits, ...options.limits },
-    judgeScript: builtJudge(),
+    judgeScript: options.judgeScript ?? builtJudge(),
     mapperScript: builtMapper(),
   });
   server.on("upgrade", (incoming, socket, head) => gateway.upgrade(incoming, socket, head));
