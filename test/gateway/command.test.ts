@@ -6,6 +6,7 @@ import {
   findAttached,
   findCrashedTarget,
   findDetachedSession,
+  findScreencast,
   rootReply,
   withId,
   withoutSession,
@@ -195,6 +196,15 @@ describe("a message from Chromium", () => {
         Buffer.from('{"method":"Target.targetCrashed","params":{"targetId":"T","status":"killed"}'),
       ),
     ).toBe("T");
+  });
+
+  test("tells the screencast of a picture, by its tail", () => {
+    const picture = Buffer.from(
+      '{"method":"Page.screencastFrame","params":{"data":"AA==","metadata":{"sessionId":3},"sessionId":12},"sessionId":"S"}',
+    );
+    expect(findScreencast(picture)).toBe(12);
+    expect(findScreencast([picture.subarray(0, 30), picture.subarray(30)])).toBe(12);
+    expect(findScreencast(Buffer.from('{"method":"A.b","params":{"sessionId":12}}'))).toBeUndefined();
   });
 });
 

@@ -1,5 +1,6 @@
 import { chromium as playwright, type Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { summarize } from "../../src/browser/cdp/frame.js";
 import type { FillSite } from "../support/browser/fill/fill-bed.js";
 import { login } from "../support/browser/fill/fill-case.js";
 import { kinds } from "../support/browser/chromium-kinds.js";
@@ -7,8 +8,12 @@ import { until } from "../support/browser/chromium-until.js";
 import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { openPageBesideSite, type PageBesideSite } from "../support/gateway/page-beside-site.js";
 import { connectBidi } from "../support/gateway/raw-bidi.js";
-import type { RawCdp } from "../support/gateway/raw-cdp.js";
+import type { RawCdp, RawReply } from "../support/gateway/raw-cdp.js";
 
+const moving = `<p id="moving">0</p><script>
+  const move = () => { moving.textContent = Number(moving.textContent) + 1; requestAnimationFrame(move); };
+  move();
+</script>`;
 const why = /is refused until the page's next navigation/;
 
 describe.each(kinds)("a page of %s that is protected", (_, spec) => {
@@ -116,6 +121,31 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
       await page.goto(`${site.here}/next`);
     }));
 
+  test("has a screencast that was begun before go on with the next page, and is not seen in it", () =>
+    withPage(async (page) => {
+      site.serve({ body: `${login}${moving}`, others: { "/next": moving } });
+      await page.goto(`${site.here}/`);
+      const session = await client.attach(target);
+      const seen = countPictures(client, session);
+      await client.send("Page.startScreencast", { format: "jpeg", quality: 10 }, session);
+      await until("it has begun", () => seen.pictures > 3);
+      await protect();
+      // What was sent before is seen before the answer.
+      await client.send("Browser.getVersion");
+      const before = seen.pictures;
+      let kept = 0;
+      const stop = browser.chromium.pipe.onFrame((frame) => {
+        if (summarize(frame).method === "Page.screencastFrame") kept += 1;
+      });
+      await until("pictures are kept back, and more come", () => kept > 10, 10_000);
+      stop();
+      expect(seen.pictures).toBe(before);
+      await page.goto(`${site.here}/next`);
+      await until("it goes on", () => seen.pictures > before + 3, 10_000);
+      await client.send("Page.stopScreencast", {}, session);
+      seen.stop();
+    }));
+
   const testOfChromium = spec.engine === "chromium" ? test : () => {};
   testOfChromium("is not read by a client of BiDi either", () =>
     withPage(async (page) => {
@@ -131,3 +161,21 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     }),
   );
 });
+
+/** Counts the pictures of a screencast, and acknowledges each. */
+function countPictures(client: RawCdp, session: string): { readonly pictures: number; stop(): void } {
+  let pictures = 0;
+  const take = (data: Buffer): void => {
+    const { method, params, sessionId } = JSON.parse(data.toString()) as RawReply;
+    if (method !== "Page.screencastFrame" || sessionId !== session) return;
+    pictures += 1;
+    void client.send("Page.screencastFrameAck", { sessionId: params?.["sessionId"] }, session);
+  };
+  client.socket.on("message", take);
+  return {
+    get pictures() {
+      return pictures;
+    },
+    stop: () => void client.socket.off("message", take),
+  };
+}

@@ -43,8 +43,7 @@ interface BridgeOptions {
 /**
  * The clients of one browser on its one pipe. Each has a CDP session of its own
  * (`Target.attachToBrowserTarget`), so that Chromium keeps them apart; ids are rewritten, bodies from the
- * browser are never parsed.
- * All of them hang below one control session.
+ * browser are never parsed. All of them hang below one control session.
  */
 export class Bridge {
   readonly holds: TargetHolds<BridgeClient>;
@@ -216,6 +215,7 @@ export class Bridge {
       if (this.#shares.hasTooMany(at.owner)) return at.owner.ended("too_many_sessions");
     }
     if (!this.filled.hides(at, method)) at.owner.deliver(at.isRoot ? withoutSession(frame, at.id) : frame);
+    else if (method === "Page.screencastFrame") this.#control.acknowledge(frame, at.id);
     // This comes after the event, because Playwright and Puppeteer settle their own calls by it.
     if (method === "Inspector.targetCrashed") this.#failCalls(new Set([at]), "Target crashed");
     if (method === "Target.detachedFromTarget") this.#detached(findDetachedSession(frame));

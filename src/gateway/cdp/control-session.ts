@@ -3,7 +3,8 @@ import { within } from "../../base/deadline.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import type { RootTarget } from "./connection.js";
 import { type TargetInfo, targetInfoOf } from "../../browser/cdp/target-event.js";
-import type { BridgeReply } from "./message-edits.js";
+import type { Frame } from "../../browser/cdp/frame.js";
+import { type BridgeReply, findScreencast } from "./message-edits.js";
 
 /** A command of the bridge itself. */
 export interface BridgeCommand {
@@ -120,6 +121,15 @@ export class ControlSession {
       // Detached already, or gone with the browser: either is what was wanted.
       if (!(error instanceof ChromiumRefused) && !this.#isClosed) throw error;
     });
+  }
+
+  /**
+   * Acknowledges a picture of a screencast in the place of the client from which it is kept: Chromium sends no
+   * further ones while a few are not acknowledged.
+   */
+  acknowledge(picture: Frame, session: string): void {
+    const sessionId = findScreencast(picture);
+    this.ask("Page.screencastFrameAck", { sessionId }, session).catch(() => {});
   }
 
   /** Sends a command of the bridge, on this session unless another is named. */

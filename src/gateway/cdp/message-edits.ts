@@ -88,3 +88,14 @@ export function findAttached(
 export const findDetachedSession = (frame: Frame): string | undefined => detached.exec(head(frame))?.[1];
 export const findCrashedTarget = (frame: Frame): string | undefined => crashed.exec(head(frame))?.[1];
 export const findDestroyedTarget = (frame: Frame): string | undefined => destroyed.exec(head(frame))?.[1];
+
+const screencastTail = /,"sessionId":(\d{1,10})\},"sessionId":"[0-9A-Za-z-]{1,40}"\}$/;
+const screencastTailBytes = 128;
+
+/** The number of the screencast to which a `Page.screencastFrame` belongs; its data is never parsed. */
+export function findScreencast(frame: Frame): number | undefined {
+  const tail = frameTailOf(frame);
+  const text = tail.toString("latin1", Math.max(0, tail.length - screencastTailBytes));
+  const [, number] = screencastTail.exec(text) ?? [];
+  return number === undefined ? undefined : Number(number);
+}
