@@ -52,6 +52,12 @@ export class TrafficCounts {
     for (const socket of this.#sockets.keys()) this.#read(socket);
   }
 
+  /** What has passed by now, both directions together. */
+  carried(): number {
+    this.read();
+    return this.#total.sent + this.#total.received;
+  }
+
   usage(connections: number): EgressUsage {
     this.read();
     return {

@@ -1,18 +1,17 @@
 import { readWhole } from "../base/read-whole.js";
-import { once } from "node:events";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { isIP, type Socket } from "node:net";
 import { pipeline, Readable } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { errnoOf } from "../base/errno.js";
 import type { Clock } from "../base/clock.js";
-import { TimeLimitReached, within } from "../base/deadline.js";
+import { abortWith, TimeLimitReached, within } from "../base/deadline.js";
 import type { CurlAnswer, CurlRequest, EgressSettings } from "./parts.js";
 import type { DeniedBy, TargetHost } from "./rules.js";
 import { hostHeaderOf, parseAuthority } from "./target.js";
 import type { OpenConnection } from "./connections.js";
 import { awaitHandshake } from "./dial.js";
-import { type Pace, pipeBytes } from "./join-sockets.js";
+import { awaitPace, type Pace, pipeBytes } from "./join-sockets.js";
 import { throttle } from "./limits.js";
 import type { TunnelParts } from "./tunnel.js";
 
@@ -34,6 +33,7 @@ interface CurlParts extends TunnelParts {
   readonly signal: AbortSignal;
 }
 
+const gaveUp = "The request was given up, or the rules have changed meanwhile";
 const defaultBodyBytes = 10 * 2 ** 20;
 /** What frames a message or belongs to a connection is written by us. */
 const reserved = new Set([
@@ -55,28 +55,51 @@ interface CurlTarget {
 
 /** One request over HTTP/1.1, http or https; redirects are not followed. Throws `CurlFailure`. */
 export async function fetchThrough(asked: CurlRequest, parts: CurlParts): Promise<CurlAnswer> {
-  const { clock, connections, connector, signal } = parts;
+  const { clock, signal } = parts;
   const startedAt = clock.monotonic();
-  const { url, target } = parse(asked.url);
+  const target = parse(asked.url);
+  const over = new AbortController();
+  const givenUp = new Promise<never>((_, reject) =>
+    over.signal.addEventListener("abort", () => reject(new CurlFailure("failed", gaveUp))),
+  );
+  const unfollow = abortWith(over, [signal]);
+  try {
+    const asking = askThrough(asked, target, { ...parts, signal: over.signal });
+    const limit = { what: "the request", limitMs: asked.timeoutMs };
+    const answer = await within(clock, limit, Promise.race([asking, givenUp]));
+    return { ...answer, durationMs: clock.monotonic() - startedAt };
+  } catch (error) {
+    throw error instanceof TimeLimitReached
+      ? new CurlFailure("failed", "There was no whole answer in time")
+      : error;
+  } finally {
+    unfollow();
+    // Ends what is still under way, and a connection that comes only now.
+    over.abort();
+  }
+}
+
+/** When the signal aborts, the connection is cut; one that comes later is cut then. */
+async function askThrough(
+  asked: CurlRequest,
+  to: CurlTarget,
+  parts: CurlParts,
+): Promise<Omit<CurlAnswer, "durationMs">> {
+  const { connections, connector, pace, signal } = parts;
+  const { target } = to;
+  if (!signal.aborted) await awaitPace(pace, (giveUp) => signal.addEventListener("abort", giveUp));
+  if (signal.aborted) throw new CurlFailure("failed", gaveUp);
   const entry = await connections.enter(target, (route, attempt) => connector.tunnel(target, route, attempt));
   if (entry.kind === "denied") throw new CurlFailure("denied", entry.message, entry.by);
   if (entry.kind === "failed") throw new CurlFailure("failed", entry.message);
   const { connection } = entry;
-  const stop = (): void => connection.cut();
-  signal.addEventListener("abort", stop);
+  signal.addEventListener("abort", () => connection.cut());
   try {
-    if (signal.aborted) stop();
-    const limitMs = asked.timeoutMs - (clock.monotonic() - startedAt);
-    const answer = await within(
-      clock,
-      { what: "the request", limitMs },
-      ask(asked, { url, target }, { ...parts, connection }),
-    );
-    return { ...answer, durationMs: clock.monotonic() - startedAt };
+    if (signal.aborted) connection.cut();
+    return await ask(asked, to, { ...parts, connection });
   } catch (error) {
     throw failureOf(error, connection);
   } finally {
-    signal.removeEventListener("abort", stop);
     connection.cut();
   }
 }
@@ -126,7 +149,7 @@ async function ask(
   // Whoever waits for the answer or its body reports an error; being cut after both is no failure.
   asking.on("error", () => {});
   send(asking, asked.body, parts.pace);
-  const [answer] = (await once(asking, "response")) as [IncomingMessage];
+  const answer = await answerTo(asking);
   return {
     status: answer.statusCode ?? 0,
     headers: headersOf(answer),
@@ -135,6 +158,13 @@ async function ask(
     ),
   };
 }
+
+const answerTo = (asking: ClientRequest): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    asking.once("response", resolve).once("error", reject);
+    const changed = new CurlFailure("failed", "The connection was changed to another protocol");
+    asking.once("upgrade", () => reject(changed));
+  });
 
 async function secure(plain: Socket, host: string): Promise<Socket> {
   const socket = connectTls({
@@ -176,10 +206,7 @@ async function bodyOf(answer: Readable, most: number, kept: (bytes: number) => v
 
 function failureOf(error: unknown, connection: OpenConnection): CurlFailure {
   if (error instanceof CurlFailure) return error;
-  if (error instanceof TimeLimitReached)
-    return new CurlFailure("failed", "There was no whole answer in time");
-  if (connection.isCut)
-    return new CurlFailure("failed", "The request was given up, or the rules have changed meanwhile");
+  if (connection.isCut) return new CurlFailure("failed", gaveUp);
   const code = errnoOf(error) ?? "broken connection";
   if (/^ERR_(INVALID|UNESCAPED)/.test(code))
     return new CurlFailure("malformed", "The method or a header is not valid HTTP");

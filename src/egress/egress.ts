@@ -66,12 +66,11 @@ export class Egress {
     const around = { ...parts, browser: target.browser, counts: this.#counts };
     this.#connections = new EgressConnections(around);
     this.#connections.apply(target.rules);
-    const bucket = settings.bytesPerSecond === null ? undefined : new Bucket(settings.bytesPerSecond, clock);
     this.#shared = {
       connections: this.#connections,
       connector: new Connector(around),
       origins: this.#origins,
-      pace: { clock, bucket, turn: turns.open({ share }) },
+      pace: { clock, bucket: this.#makeBucket(), turn: turns.open({ share }) },
       headerBytes: settings.headerBytes,
     };
     this.#server = this.#makeServer();
@@ -150,6 +149,16 @@ export class Egress {
       this.#connections.close();
       this.#counts.read();
     }
+  }
+
+  #makeBucket(): Bucket | undefined {
+    const {
+      clock,
+      settings: { bytesPerSecond },
+    } = this.parts;
+    return bytesPerSecond === null
+      ? undefined
+      : new Bucket(bytesPerSecond, clock, () => this.#counts.carried());
   }
 
   #sweep(): void {

@@ -6,7 +6,7 @@ import { backwardHeaders, onwardHeaders } from "./headers.js";
 import type { Origins } from "./origins.js";
 import type { ConnectAttempt, TargetSocket, OpenRoute, OpenConnection } from "./connections.js";
 import { basicAuthorization, UpstreamFailure } from "./upstream.js";
-import { pipeBytes } from "./join-sockets.js";
+import { awaitPace, pipeBytes } from "./join-sockets.js";
 import { type AbsoluteTarget, authorityOf, hostHeaderOf, parseAbsoluteTarget } from "./target.js";
 import type { TunnelParts } from "./tunnel.js";
 
@@ -30,6 +30,8 @@ export async function forward(exchange: ProxyExchange, shared: ForwardParts): Pr
   if (fault !== undefined) return refuseProxied(response, malformed(fault));
   const hasBody =
     request.headers["transfer-encoding"] !== undefined || (request.headers["content-length"] ?? "0") !== "0";
+  await awaitPace(shared.pace, (giveUp) => response.once("close", giveUp));
+  if (response.destroyed) return;
   await new Forwarding(exchange, { asked, headers, shared, hasBody }).run();
 }
 

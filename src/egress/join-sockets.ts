@@ -15,6 +15,25 @@ export interface Pace {
   readonly turn: FairTurn;
 }
 
+/**
+ * Waits until what has passed already is within the limit; undefined where more may begin at once. Whoever
+ * waits gives up when the listener is called that `onOver` is handed.
+ */
+export function awaitPace(
+  { clock, bucket }: Pace,
+  onOver: (giveUp: () => void) => unknown,
+): Promise<void> | undefined {
+  const waitMs = bucket?.catchUp() ?? 0;
+  if (waitMs === 0) return undefined;
+  return new Promise((resolve) => {
+    const cancel = clock.after(waitMs, resolve);
+    onOver(() => {
+      cancel();
+      resolve();
+    });
+  });
+}
+
 /** Lets bytes flow from one to the other, at the pace of the browser, and its end too. */
 export function pipeBytes(from: Readable, to: Writable, { clock, bucket, turn }: Pace): void {
   if (!bucket) return carry(from, to, turn);

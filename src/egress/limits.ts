@@ -16,15 +16,17 @@ export const spareConnections = 64;
 
 /**
  * Bytes that may pass: refilled continuously, holding at most a tenth of a second's worth; may be overdrawn
- * by one piece.
+ * by one piece of each connection. `carried` tells how many bytes have passed by now, by any way.
  */
 export class Bucket {
   #bytes: number;
   #at: Millis;
+  #taken = 0;
 
   constructor(
     private readonly bytesPerSecond: number,
     private readonly clock: Clock,
+    private readonly carried: () => number,
   ) {
     this.#at = clock.monotonic();
     this.#bytes = this.#most;
@@ -39,7 +41,16 @@ export class Bucket {
     const now = this.clock.monotonic();
     this.#bytes = Math.min(this.#most, this.#bytes + ((now - this.#at) * this.bytesPerSecond) / 1000) - bytes;
     this.#at = now;
+    this.#taken += bytes;
     return this.#bytes >= 0 ? 0 : (-this.#bytes / this.bytesPerSecond) * 1000;
+  }
+
+  /**
+   * Takes what has passed and was not taken piece by piece: heads, what frames a message, handshakes, and what
+   * came for somebody who has given up. The result is how long to wait before anything more may begin.
+   */
+  catchUp(): Millis {
+    return this.take(Math.max(0, this.carried() - this.#taken));
   }
 }
 

@@ -4,7 +4,7 @@ import { malformed, egressRefusalOf, refuseTunnel } from "./refusals.js";
 import { onwardHeaders } from "./headers.js";
 import type { Connector } from "./connector.js";
 import type { EgressConnections } from "./connections.js";
-import { type Pace, joinSockets } from "./join-sockets.js";
+import { awaitPace, type Pace, joinSockets } from "./join-sockets.js";
 import { hostHeaderOf, parseAbsoluteTarget, parseConnectTarget } from "./target.js";
 import type { TargetHost } from "./rules.js";
 
@@ -60,6 +60,8 @@ async function join(
   const { connections, connector, pace } = shared;
   // A reset must not end the process before the two sockets are joined.
   socket.on("error", () => socket.destroy());
+  await awaitPace(pace, (giveUp) => socket.once("close", giveUp));
+  if (socket.destroyed) return;
   const entry = await connections.enter(target, (way, attempt) => connector.tunnel(target, way, attempt));
   if (entry.kind !== "open") return refuseTunnel(socket, egressRefusalOf(entry));
   const { connection } = entry;

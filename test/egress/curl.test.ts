@@ -1,5 +1,6 @@
 import type { RequestListener } from "node:http";
 import { afterEach, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
 import type { CurlAnswer, CurlRequest } from "../../src/egress/parts.js";
 import { type EgressBed, openEgress, rulesFor } from "../support/egress/egress-bed.js";
 import { openOrigin, openRawOrigin, openSecureOrigin } from "../support/egress/egress-origin.js";
@@ -115,6 +116,59 @@ test("a caller that goes away, and rules that change, end it", async () => {
   await until("the origin has it", () => origin.accepted.length === 2);
   await bed.egress.apply(rulesFor([]));
   expect(await other).toMatchObject({ kind: "failed" });
+});
+
+test("the limit and the caller's end count before there is a connection, too", async () => {
+  const origin = await openOrigin((_, reply) => reply.end());
+  const never = new Promise<string[]>(() => {});
+  const bed = await openEgress(rulesFor(["127.0.0.1"]), { parts: { resolve: () => never } });
+  closing.push(
+    () => origin.close(),
+    () => bed.egress.close(),
+  );
+  const url = `http://site.test:${origin.port}/`;
+  const started = systemClock.monotonic();
+  await expect(fetchOf(bed, url, { timeoutMs: 100 })).rejects.toMatchObject({
+    kind: "failed",
+    message: "There was no whole answer in time",
+  });
+  const going = new AbortController();
+  const given = fetchOf(bed, url, { signal: going.signal });
+  going.abort();
+  await expect(given).rejects.toMatchObject({ kind: "failed" });
+  await expect(fetchOf(bed, url, { signal: going.signal })).rejects.toMatchObject({ kind: "failed" });
+  expect(systemClock.monotonic() - started).toBeLessThan(5000);
+});
+
+test("a connection that comes when nobody waits for it any more is cut, and nothing is asked on it", async () => {
+  const origin = await openRawOrigin((socket) => void socket.resume());
+  let resolved: (addresses: string[]) => void = () => {};
+  const resolving = new Promise<string[]>((resolve) => (resolved = resolve));
+  const bed = await openEgress(rulesFor(["127.0.0.1"]), { parts: { resolve: () => resolving } });
+  closing.push(
+    () => origin.close(),
+    () => bed.egress.close(),
+  );
+  const late = fetchOf(bed, `http://site.test:${origin.port}/`, { timeoutMs: 50 });
+  await expect(late).rejects.toMatchObject({ kind: "failed" });
+  resolved(["127.0.0.1"]);
+  await until("it is cut", () => bed.egress.usage().connections === 0);
+  expect(bed.egress.usage().bytesSent).toBe(0);
+});
+
+test("an answer that changes the connection to another protocol is a failure at once", async () => {
+  const origin = await openRawOrigin((socket) =>
+    socket.once("data", () =>
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"),
+    ),
+  );
+  const { bed } = await open((_, reply) => reply.end());
+  closing.push(() => origin.close());
+  await expect(fetchOf(bed, `http://127.0.0.1:${origin.port}/`)).rejects.toMatchObject({
+    kind: "failed",
+    message: "The connection was changed to another protocol",
+  });
+  await until("it is cut", () => bed.egress.usage().connections === 0);
 });
 
 test("https is verified", async () => {

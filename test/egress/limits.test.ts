@@ -5,7 +5,7 @@ import { Bucket } from "../../src/egress/limits.js";
 import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { type BedOptions, type EgressBed, openEgress, rulesFor } from "../support/egress/egress-bed.js";
-import { ask, openTunnel, readText } from "../support/egress/egress-client.js";
+import { ask, closeOf, openSocket, openTunnel, readText } from "../support/egress/egress-client.js";
 import { openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
 import { until } from "../support/browser/chromium-until.js";
 
@@ -46,6 +46,7 @@ describe("bandwidth", () => {
    */
   const leastMs = ((bytes - perSecond / 10 - 65_536) / perSecond) * 1000;
 
+  const never = new AbortController().signal;
   const curl = (bed: EgressBed, port: number, body?: string): Promise<CurlAnswer> =>
     bed.egress.fetch(
       {
@@ -55,7 +56,7 @@ describe("bandwidth", () => {
         timeoutMs: 10_000,
         ...(body !== undefined && { body }),
       },
-      new AbortController().signal,
+      never,
     );
 
   test.each(["tunnel", "plain", "curl"])("what a %s receives is held to the limit", async (kind) => {
@@ -117,9 +118,95 @@ describe("bandwidth", () => {
     await until("nothing is open", () => bed.egress.usage().connections === 0);
   });
 
+  /** As long as a head may be, or almost. */
+  const long = "x".repeat(14_000);
+  const heads = 22;
+  const slow = 200_000;
+
+  test.each(["requests", "answers", "curls"])("heads are held to it as well: %s", async (kind) => {
+    const inAnswer = kind === "answers" ? { "x-long": long } : {};
+    const inRequest = kind === "answers" ? {} : { "x-long": long };
+    const origin = await openOrigin((_, reply) => reply.writeHead(200, inAnswer).end());
+    closing.push(() => origin.close());
+    const bed = await bedFor({ settings: { bytesPerSecond: slow } });
+    const url = `http://127.0.0.1:${origin.port}/`;
+    const asking = { url, method: "GET", headers: inRequest, timeoutMs: 10_000 };
+    const started = systemClock.monotonic();
+    for (let head = 0; head < heads; head += 1)
+      if (kind === "curls") await bed.egress.fetch(asking, never);
+      else await ask(bed.port, url, { headers: inRequest });
+    // What a tenth of a second has passes at once, and the last need not be paid for yet.
+    const heldMs = (((heads - 1) * long.length - slow / 10) / slow) * 1000;
+    expect(systemClock.monotonic() - started).toBeGreaterThan(heldMs);
+  });
+
+  test.each(["plain", "tunnel"])("so is what comes for somebody who has given up a %s", async (kind) => {
+    const origin = await openOrigin((_, reply) => reply.end(Buffer.alloc(bytes)));
+    closing.push(() => origin.close());
+    const bed = await bedFor({ settings: { bytesPerSecond: perSecond } });
+    const target = `127.0.0.1:${origin.port}`;
+    const get = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const received = (): number => bed.egress.usage().bytesReceived;
+    const started = systemClock.monotonic();
+    for (let given = 0; given < 12; given += 1) {
+      const socket =
+        kind === "tunnel" ? (await openTunnel(bed.port, target)).socket : await openSocket(bed.port);
+      const before = received();
+      socket.write(kind === "tunnel" ? get : get.replace("/", `http://${target}/`));
+      await until("some has come", () => received() > before + 30_000);
+      const closed = closeOf(origin.accepted.at(-1) ?? socket);
+      socket.destroy();
+      await closed;
+    }
+    const elapsedMs = systemClock.monotonic() - started;
+    // What came last need not be paid for yet.
+    const last = 200_000;
+    expect(received()).toBeLessThan((elapsedMs / 1000) * perSecond + perSecond / 10 + last);
+  });
+
+  test("whoever waits for the limit is let go at once when he gives up", async () => {
+    const origin = await openOrigin((_, reply) => reply.end(Buffer.alloc(bytes)));
+    closing.push(() => origin.close());
+    const bed = await bedFor({ settings: { bytesPerSecond: 1024 } });
+    const url = `http://127.0.0.1:${origin.port}/`;
+    const started = systemClock.monotonic();
+    const first = await openSocket(bed.port);
+    first.write(`GET ${url} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    await until("it is behind", () => bed.egress.usage().bytesReceived > 10_000);
+    const going = new AbortController();
+    const given = bed.egress.fetch({ url, method: "GET", headers: {}, timeoutMs: 60_000 }, going.signal);
+    going.abort();
+    await expect(given).rejects.toThrow("The request was given up");
+    const late = bed.egress.fetch({ url, method: "GET", headers: {}, timeoutMs: 300 }, never);
+    await expect(late).rejects.toThrow("There was no whole answer in time");
+    first.destroy();
+    await until("nothing is open", () => bed.egress.usage().connections === 0);
+    expect(origin.accepted).toHaveLength(1);
+    expect(systemClock.monotonic() - started).toBeLessThan(5000);
+  });
+
+  test("what has passed is taken once, whether it was taken in pieces or was not", async () => {
+    const clock = new DrivenClock();
+    let carried = 0;
+    const bucket = new Bucket(1000, clock, () => carried);
+    expect(bucket.catchUp()).toBe(0);
+    bucket.take(150);
+    carried = 150;
+    expect(bucket.catchUp()).toBe(50);
+    carried = 180;
+    expect(bucket.catchUp()).toBe(80);
+    // A piece that has not gone out yet.
+    expect(bucket.take(40)).toBe(120);
+    expect(bucket.catchUp()).toBe(120);
+    carried = 230;
+    expect(bucket.catchUp()).toBe(130);
+    await clock.advance(130);
+    expect(bucket.catchUp()).toBe(0);
+  });
+
   test("the bucket fills with time, up to a tenth of a second's worth", async () => {
     const clock = new DrivenClock();
-    const bucket = new Bucket(1000, clock);
+    const bucket = new Bucket(1000, clock, () => 0);
     expect(bucket.take(100)).toBe(0);
     expect(bucket.take(50)).toBe(50);
     await clock.advance(50);
