@@ -8,7 +8,7 @@ import { CurlFailure } from "../egress/curl.js";
 import { CurlBody, type CurlReply } from "../spec/curl.js";
 import { headersOfJson, answerIdOf, type GatewayRefusal } from "./refusals.js";
 import { measure, type JsonShapeLimits } from "./cdp/json-shape.js";
-import type { Clock } from "../base/clock.js";
+import type { Clock, Millis } from "../base/clock.js";
 import type { LeaseId, RequestId } from "../base/ids.js";
 import type { LocalBrowser } from "./ports.js";
 
@@ -131,14 +131,46 @@ function parse(text: Buffer | undefined): CurlBody | undefined {
 
 const pieceBytes = 64 * 1024;
 
+interface AnswerRules {
+  readonly turn: FairTurn;
+  readonly clock: Pick<Clock, "every">;
+  /** A caller who reads nothing for so long is cut. */
+  readonly holdMs: Millis;
+}
+
 /**
  * Piece by piece: 10 MiB from a hostile site are 60 MiB of JSON, which would take everybody a quarter of a
  * second.
  */
-export async function answerCurl(response: ServerResponse, curled: Curled, turn: FairTurn): Promise<void> {
+export async function answerCurl(
+  response: ServerResponse,
+  curled: Curled,
+  { turn, ...rules }: AnswerRules,
+): Promise<void> {
   response.writeHead(200, headersOfJson(answerIdOf(response)));
+  const stopWatching = watchReader(response, rules);
   // The caller has gone.
   await pipeline(piecesOf(curled, turn), response).catch(() => {});
+  stopWatching();
+}
+
+const mostIdleLooks = 2;
+
+/**
+ * Ends an answer of which nothing is read. Where this process stood still, what was read meanwhile is made up
+ * for before the next look.
+ */
+function watchReader(response: ServerResponse, { clock, holdMs }: Omit<AnswerRules, "turn">): () => void {
+  let [writtenBefore, idleLooks] = [0, 0];
+  return clock.every(holdMs / mostIdleLooks, () => {
+    // While others go before it on its connection there is no socket; they are watched themselves.
+    const { socket } = response;
+    const written = socket?.bytesWritten ?? 0;
+    const isIdle = socket !== null && socket.writableLength > 0 && written === writtenBefore;
+    idleLooks = isIdle ? idleLooks + 1 : 0;
+    writtenBefore = written;
+    if (idleLooks >= mostIdleLooks) response.destroy();
+  });
 }
 
 async function* piecesOf({ body, encoding, ...rest }: Curled, turn: FairTurn): AsyncGenerator<string> {

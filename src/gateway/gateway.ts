@@ -228,7 +228,8 @@ export class Gateway {
     { request, response, gone }: Exchange,
   ): Promise<void> {
     const { signal } = gone;
-    const observed = { browser, lease, request: identify(request, response), clock: this.parts.clock };
+    const { clock, limits } = this.parts;
+    const observed = { browser, lease, request: identify(request, response), clock };
     observeCurl(response, signal, observed);
     const account = this.#curls.open(id, () => {
       refuseRequest(response, { code: "too_many_requests" });
@@ -241,7 +242,7 @@ export class Gateway {
     const answer = await runCurl(request, { curl: browser.curl, gone: signal, kept, turn });
     if (response.headersSent) return;
     if (isGatewayRefusal(answer)) refuseRequest(response, answer);
-    else await answerCurl(response, answer, turn);
+    else await answerCurl(response, answer, { turn, clock, holdMs: limits.holdMs });
   }
 
   /** A request through the browser's way out may itself take a minute. */

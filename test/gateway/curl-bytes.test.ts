@@ -1,5 +1,12 @@
+import { once } from "node:events";
+import { type IncomingMessage, request, type ServerResponse } from "node:http";
 import { afterEach, expect, test } from "vitest";
+import { turns } from "../../src/base/fair-turns.js";
 import { tokenOf } from "../../src/base/crypto/lease-token.js";
+import { answerCurl } from "../../src/gateway/curl.js";
+import type { GatewayLimits } from "../../src/gateway/limits.js";
+import { until } from "../support/browser/chromium-until.js";
+import { DrivenClock } from "../support/driven-clock.js";
 import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
 import { openOrigin } from "../support/egress/egress-origin.js";
 import { bedSecret } from "../support/gateway/gateway-bed.js";
@@ -12,19 +19,21 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-async function open(): Promise<{
+async function open({ letter = "x", ...more }: Partial<GatewayLimits> & { letter?: string } = {}): Promise<{
   browser: GatewayBrowser;
+  url: string;
+  asked: string;
   ask(): Promise<{ status: number; code?: string }>;
 }> {
-  const body = Buffer.alloc(10 * mebibyte, "x");
+  const body = Buffer.alloc(10 * mebibyte, letter);
   const origin = await openOrigin((_, reply) => void reply.end(body));
   closing.push(() => origin.close());
   const { egress } = await openEgress(rulesFor(["127.0.0.1"]));
   closing.push(() => egress.close());
-  const limits = { curl: { browserBytes: 32 * mebibyte, daemonBytes: 64 * mebibyte } };
+  const limits = { curl: { browserBytes: 32 * mebibyte, daemonBytes: 64 * mebibyte }, ...more };
   const browser = await openGatewayBrowser(
     {},
-    { limits, curl: (request, gone) => egress.fetch(request, gone) },
+    { limits, curl: (wanted, gone) => egress.fetch(wanted, gone) },
   );
   closing.push(() => browser.close());
   const { id } = browser.chromium;
@@ -32,6 +41,8 @@ async function open(): Promise<{
   const asked = JSON.stringify({ url: `http://127.0.0.1:${origin.port}/`, timeout_ms: 60_000 });
   return {
     browser,
+    url,
+    asked,
     async ask() {
       const answer = await fetch(url, { method: "POST", body: asked });
       const text = await answer.text();
@@ -54,4 +65,50 @@ test("150 requests for 10 MiB at once: what has room is answered, the rest is to
   // The client's copies of what it was given are in it too.
   expect(grown).toBeLessThan(500 * mebibyte);
   expect(await ask()).toEqual({ status: 200 });
+});
+
+/** Asks, and reads no more than the head of the answer. */
+async function askWithoutReading(url: string, asked: string): Promise<IncomingMessage> {
+  const asking = request(url, { method: "POST", agent: false });
+  asking.on("error", () => {}).end(asked);
+  const [reply] = (await once(asking, "response")) as [IncomingMessage];
+  closing.push(async () => void reply.on("error", () => {}).destroy());
+  return reply;
+}
+
+test("a caller who stops reading is cut, and the lease is in use no more", async () => {
+  // Six times as long in JSON, which is more than the kernel takes.
+  const { browser, url, asked } = await open({ letter: "\u0001", holdMs: 300 });
+  const { activity } = browser.bed.local(browser.chromium.id);
+  const reply = await askWithoutReading(url, asked);
+  expect(activity.hasVisitors).toBe(true);
+  await until("it is cut", () => !activity.hasVisitors, 10_000);
+  const broken = new Promise((resolve) => void reply.once("error", resolve));
+  reply.resume();
+  expect(await broken).toMatchObject({ code: "ECONNRESET" });
+});
+
+test("a caller who reads a little between two looks has all of it", async () => {
+  const clock = new DrivenClock();
+  const body = Buffer.alloc(4 * mebibyte, "\u0001");
+  const curled = { status: 200, headers: {}, body, encoding: "utf8", duration_ms: 1 } as const;
+  const answered: ServerResponse[] = [];
+  const origin = await openOrigin((_, response) => {
+    answered.push(response);
+    void answerCurl(response, curled, { turn: turns.open({ share: 1 }), clock, holdMs: 1000 });
+  });
+  closing.push(() => origin.close());
+  const reply = await askWithoutReading(`http://127.0.0.1:${origin.port}/`, "");
+  const sent = (): number => answered[0]?.socket?.bytesWritten ?? 0;
+  let [bytes, seen, looks] = [0, sent(), 0];
+  for await (const piece of reply as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (sent() === seen) continue;
+    seen = sent();
+    looks += 1;
+    await clock.advance(500);
+  }
+  expect(bytes).toBeGreaterThan(6 * body.length);
+  expect(looks).toBeGreaterThan(5);
+  await until("it is watched no more", () => clock.pending === 0);
 });

@@ -1,10 +1,10 @@
 import { once } from "node:events";
-import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { defaultGatewayLimits } from "../../src/gateway/limits.js";
-import { forwardUpgrade } from "../../src/gateway/relay/forward.js";
+import { forwardRequest, forwardUpgrade } from "../../src/gateway/relay/forward.js";
 import { KeptConnections } from "../../src/gateway/relay/kept-connections.js";
 import { until } from "../support/browser/chromium-until.js";
 import { DrivenClock } from "../support/driven-clock.js";
@@ -85,6 +85,67 @@ test("a client that reads nothing is the node's to judge: nothing of that is rea
   await until("nothing more can be sent on", () => front.writableNeedDrain);
   for (let look = 0; look < 10; look += 1) await clock.advance(pingMs);
   expect(front.destroyed).toBe(false);
+});
+
+interface ForwardedRequest {
+  readonly clock: DrivenClock;
+  readonly caller: Socket;
+  readonly node: Socket;
+  /** The answer at the forwarding daemon. */
+  readonly front: ServerResponse;
+}
+
+/** A request whose answer a node has begun, and its caller, who has read that. */
+async function forwardedRequest(): Promise<ForwardedRequest> {
+  const clock = new DrivenClock();
+  const nodes = createServer((socket) => socket.on("error", () => {})).listen(0, "127.0.0.1");
+  await once(nodes, "listening");
+  const address = { host: "127.0.0.1", port: portOf(nodes) };
+  const kept = new KeptConnections();
+  const route = { address, clock, kept, limits: defaultGatewayLimits };
+  const fronts = createHttpServer((request, response) => forwardRequest({ request, response, route }));
+  const asked = once(fronts, "request") as Promise<[unknown, ServerResponse]>;
+  fronts.listen(0, "127.0.0.1");
+  await once(fronts, "listening");
+  const caller = connect(portOf(fronts), "127.0.0.1").on("error", () => {});
+  caller.write("POST /browsers/x/curl HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}");
+  const [node] = (await once(nodes, "connection")) as [Socket];
+  await once(node, "data");
+  node.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\nbegun");
+  let read = "";
+  while (!read.endsWith("begun")) read += String((await once(caller, "data"))[0]);
+  onTestFinished(async () => {
+    caller.destroy();
+    node.destroy();
+    await Promise.all([new Promise((done) => nodes.close(done)), new Promise((done) => fronts.close(done))]);
+    kept.close();
+    await until("nothing is watched any more", () => clock.pending === 0);
+  });
+  const [, front] = await asked;
+  return { clock, caller, node, front };
+}
+
+test("an answer that a node has begun, and never ends because it has died without a word, ends after a while", async () => {
+  const { clock, caller, node } = await forwardedRequest();
+  for (let piece = 0; piece < 5; piece += 1) {
+    node.write("a piece");
+    await once(caller, "data");
+    await clock.advance(pingMs);
+  }
+  await clock.advance(2 * pingMs);
+  expect(caller.destroyed).toBe(false);
+  const closed = once(caller, "close");
+  await clock.advance(pingMs);
+  await closed;
+});
+
+test("one that its caller does not read is the node's to judge", async () => {
+  const { clock, caller, node, front } = await forwardedRequest();
+  caller.pause();
+  node.write(Buffer.alloc(32 * 1024 * 1024));
+  await until("nothing more can be sent on", () => front.writableNeedDrain);
+  for (let look = 0; look < 10; look += 1) await clock.advance(pingMs);
+  expect(caller.destroyed).toBe(false);
 });
 
 test("a client that says nothing is not ended as long as its node pings it", async () => {

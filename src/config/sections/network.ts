@@ -50,7 +50,7 @@ export const gatewaySection = Type.Object({
     [2 ** 20, 2 ** 40],
   )(2 ** 29),
   stalled_seconds: seconds(
-    "a client that reads nothing while the limit is passed is cut after",
+    "a client that reads nothing while the limit is passed, or nothing of the answer of /curl, is cut after",
     [1, 600],
   )(10),
   start_url_wait_ms: millis(

@@ -76,7 +76,7 @@ export function forwardUpgrade(
     cancel();
     if (node.readableLength === 0) return unreachableNow();
     node.off("error", unreachableNow).on("error", end);
-    const stopWatching = watchNode({ node, socket, end }, clock, limits.pingMs);
+    const stopWatching = watchNode({ node, client: socket, end }, clock, limits.pingMs);
     socket.once("close", stopWatching);
     // What the node has said is still sent on, for a while.
     node.once("close", () => {
@@ -92,19 +92,22 @@ export function forwardUpgrade(
 
 const mostSilentLooks = 3;
 
+interface Watched {
+  readonly node: Socket;
+  readonly client: Pick<Duplex, "writableNeedDrain">;
+  end(): void;
+}
+
 /**
- * Ends a client whose node has died without a word. A living node pings each client every `pingMs`, so that
- * its socket brings something, unless it is not read because the client reads nothing. Where this process
- * stood still, what has come meanwhile is read before the next look.
+ * Ends a client whose node has died without a word. A living node pings each client every `pingMs`, and sends
+ * an answer that it has begun as fast as it is read, so that its socket brings something, unless it is not
+ * read because the client reads nothing. Where this process stood still, what has come meanwhile is read
+ * before the next look.
  */
-function watchNode(
-  { node, socket, end }: { readonly node: Socket; readonly socket: Duplex; end(): void },
-  clock: Clock,
-  pingMs: Millis,
-): () => void {
+function watchNode({ node, client, end }: Watched, clock: Clock, pingMs: Millis): () => void {
   let [bytesBefore, silentLooks] = [node.bytesRead, 0];
   return clock.every(pingMs, () => {
-    const isSilent = node.bytesRead === bytesBefore && !socket.writableNeedDrain;
+    const isSilent = node.bytesRead === bytesBefore && !client.writableNeedDrain;
     silentLooks = isSilent ? silentLooks + 1 : 0;
     bytesBefore = node.bytesRead;
     if (silentLooks >= mostSilentLooks) end();
@@ -199,7 +202,11 @@ function send(
     cancel();
     response.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
     answer.pipe(response);
-    answer.once("error", () => response.destroy());
+    const end = (): void => void response.destroy();
+    answer.once("error", end);
+    const stopWatching = watchNode({ node: answer.socket, client: response, end }, clock, limits.pingMs);
+    answer.once("end", stopWatching);
+    response.once("close", stopWatching);
   });
   onward.once("error", () => {
     cancel();
