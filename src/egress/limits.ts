@@ -46,8 +46,8 @@ export class Bucket {
   }
 
   /**
-   * Takes what has passed and was not taken piece by piece: heads, what frames a message, handshakes, and what
-   * came for somebody who has given up. The result is how long to wait before anything more may begin.
+   * Takes what has passed and was not taken piece by piece: heads, what frames a message, handshakes, and
+   * what came for somebody who has given up. The result is how long to wait before anything more may begin.
    */
   catchUp(): Millis {
     return this.take(Math.max(0, this.carried() - this.#taken));

@@ -124,8 +124,8 @@ export class ControlSession {
   }
 
   /**
-   * Acknowledges a picture of a screencast in the place of the client from which it is kept: Chromium sends no
-   * further ones while a few are not acknowledged.
+   * Acknowledges a picture of a screencast in the place of the client from which it is kept: Chromium sends
+   * no further ones while a few are not acknowledged.
    */
   acknowledge(picture: Frame, session: string): void {
     const sessionId = findScreencast(picture);
