@@ -1,6 +1,4 @@
-import { LRUCache } from "lru-cache";
 import { Type } from "typebox";
-import type { Clock, Millis } from "../base/clock.js";
 import {
   type BrowserId,
   type ControlId,
@@ -33,6 +31,7 @@ import type {
 } from "../pool/ports/store-replies.js";
 import { capturedIn } from "./effects.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
+import { WarmScripts } from "./warm-scripts.js";
 import type { ScriptReply } from "./redis/replies.js";
 
 const placeParser = parserOf("a waiter", Type.Object({ id: RequestId, lease: LeaseId }));
@@ -54,36 +53,14 @@ const rejoinedParser = parserOf(
 /** This marks a waiter whose caller or control is away. A session may be called so, but for the colon. */
 const awayMark = /"(?:detachedAt|lostAt)":/;
 
-const coldMs: Millis = 1000;
-const mostCold = 1000;
-
-/**
- * Where a warm script (lua/include/lease/warm.lua) has lately left its work to the whole one, which is asked
- * at once for a while: callers wait in line there, or each release ends its browser.
- */
-class ColdPartitions {
-  readonly #until = new LRUCache<Partition, Millis>({ max: mostCold });
-
-  constructor(private readonly clock: Clock) {}
-
-  has(partition: Partition): boolean {
-    const until = this.#until.get(partition);
-    return until !== undefined && this.clock.monotonic() < until;
-  }
-
-  add(partition: Partition): void {
-    this.#until.set(partition, this.clock.monotonic() + coldMs);
-  }
-}
-
 /** Leases and waiters of partitions: one atomic script for each change of state. */
 export class RedisLeaseStore implements LeaseStore {
-  readonly #coldAcquires: ColdPartitions;
-  readonly #coldReleases: ColdPartitions;
+  readonly #warmAcquires: WarmScripts;
+  readonly #warmReleases: WarmScripts;
 
   constructor(protected readonly scripts: PartitionScripts) {
-    this.#coldAcquires = new ColdPartitions(scripts.clock);
-    this.#coldReleases = new ColdPartitions(scripts.clock);
+    this.#warmAcquires = new WarmScripts(scripts.clock);
+    this.#warmReleases = new WarmScripts(scripts.clock);
   }
 
   async acquire(partition: Partition, ask: AcquireRequest): Promise<AcquireReply> {
@@ -97,12 +74,12 @@ export class RedisLeaseStore implements LeaseStore {
       body: ask.keyed?.body ?? "",
       mayWait: flag(ask.mayWait),
     };
-    if (!ask.keyed && !this.#coldAcquires.has(partition)) {
+    if (!ask.keyed && this.#warmAcquires.areAsked(partition)) {
       const warm = await this.scripts.runFor(ask.admission, target, { name: "acquire-warm", args });
       if (warm.kind === "refused") return warm;
       if (warm.kind === "granted") return grantIn(warm);
       if (warm.kind === "over") return { kind: "over" };
-      this.#coldAcquires.add(partition);
+      this.#warmAcquires.leave(partition);
     }
     const reply = await this.scripts.runFor(ask.admission, target, { name: "acquire", args });
     if (reply.kind === "refused") return reply;
@@ -185,11 +162,11 @@ export class RedisLeaseStore implements LeaseStore {
     // A release is known by the lease that it names, however often it is asked for.
     const target = { partition, request: isNamed ? lease : request, asker: request };
     const args = { browser, request, name, lease, reuse: flag(reuse), why, isRetry: flag(isRetry) };
-    if (isNamed && reuse && !isOnDemand(partition) && !this.#coldReleases.has(partition)) {
+    if (isNamed && reuse && !isOnDemand(partition) && this.#warmReleases.areAsked(partition)) {
       const warm = await this.scripts.runFor(ask.admission, target, { name: "release-warm", args });
       if (warm.kind === "refused") return warm;
       if (warm.kind === "released") return releaseIn("released", warm.effects);
-      this.#coldReleases.add(partition);
+      this.#warmReleases.leave(partition);
     }
     const reply = await this.scripts.runFor(ask.admission, target, { name: "release", args });
     return reply.kind === "refused" ? reply : releaseIn(reply.kind, reply.effects);

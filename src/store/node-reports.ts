@@ -1,5 +1,13 @@
 import { Type } from "typebox";
-import { type BrowserId, ClaimId, partitionOf, LeaseId, newRequestId, type Partition } from "../base/ids.js";
+import {
+  type BrowserId,
+  ClaimId,
+  isOnDemand,
+  partitionOf,
+  LeaseId,
+  newRequestId,
+  type Partition,
+} from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
 import {
   LaunchingBrowser,
@@ -10,6 +18,7 @@ import {
 } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
 import { flag, type PartitionScripts } from "./partition-scripts.js";
+import { WarmScripts } from "./warm-scripts.js";
 import { luaList } from "./records.js";
 import type { ScriptArgs } from "./redis/script-call.js";
 import type { ScriptName, ScriptReply } from "./redis/replies.js";
@@ -62,10 +71,16 @@ class Batcher<Item, Answer> {
 
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
 export class RedisNodeReports implements NodeReports {
+  readonly #warm: WarmScripts;
   readonly #freed = new Batcher<readonly [BrowserId, ClaimId], boolean>(async (partition, freed) => {
-    const reply = await this.scripts.run({ partition, request: newRequestId() }, "browser-ready", {
-      freed: JSON.stringify(freed),
-    });
+    const target = { partition, request: newRequestId() };
+    const args = { freed: JSON.stringify(freed) };
+    if (!isOnDemand(partition) && this.#warm.areAsked(partition)) {
+      const warm = await this.scripts.run(target, "browser-ready-warm", args);
+      if (warm.kind === "freed") return freedParser.json(warm.payload);
+      this.#warm.leave(partition);
+    }
+    const reply = await this.scripts.run(target, "browser-ready", args);
     return freedParser.json(reply.payload);
   });
 
@@ -74,7 +89,9 @@ export class RedisNodeReports implements NodeReports {
     return [];
   });
 
-  constructor(private readonly scripts: PartitionScripts) {}
+  constructor(private readonly scripts: PartitionScripts) {
+    this.#warm = new WarmScripts(scripts.clock);
+  }
 
   async connect(browser: BrowserId, lease: LeaseId): ReturnType<NodeReports["connect"]> {
     const reply = await this.scripts.run({ partition: partitionOf(browser) }, "connect", { browser, lease });

@@ -55,6 +55,7 @@ const mostIndexPieces = 10_000;
 const answersOf: Readonly<Partial<Record<ScriptName, ScriptName>>> = {
   "acquire-warm": "acquire",
   "release-warm": "release",
+  "browser-ready-warm": "browser-ready",
 };
 
 export const flag = (value: boolean): string => (value ? "1" : "0");

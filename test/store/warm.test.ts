@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { newLeaseId } from "../../src/base/ids.js";
+import { newLeaseId, newRequestId } from "../../src/base/ids.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import { onBoth } from "../support/store/on-both.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
@@ -33,6 +33,10 @@ onBoth(
       const [browser] = await pool.launch(1);
       if (!browser) throw new Error("nothing was launched");
       await pool.release({ id: browser, lease: newLeaseId() } as Held);
+      const key = `remuda:${bed().project}:{${pool.partition}}:pool`;
+      await bed().redis.hset(key, "closed", "{}");
+      await bed().reports.freed(browser, newRequestId() as never);
+      await bed().redis.hdel(key, "closed");
       return pool;
     }
 
@@ -57,10 +61,15 @@ onBoth(
           expect(await pool.release(held)).toBe("released");
           expect(await pool.state(held.id)).toBe(state);
           const [ended] = bed().ended;
-          expect((await warmCalls()) - before).toBe(pool === pools[0] ? 2 : 0);
+          const released = told(await pool.dump());
+          if (state === "resetting") expect(await pool.freed(held.id)).toBe("freed");
+          expect(await pool.state(held.id)).toBe("idle");
+          const calls = state === "resetting" ? 3 : 2;
+          expect((await warmCalls()) - before).toBe(pool === pools[0] ? calls : 0);
           left.push({
             lent,
-            released: told(await pool.dump()),
+            released,
+            freed: told(await pool.dump()),
             hadClient: ended?.hadClient,
             why: ended?.why,
           });

@@ -17,6 +17,7 @@ export const replyWords = {
   "begin-launch": ["begun", "stale"],
   "claim-standby": ["claimed", "none"],
   "browser-ready": ["freed"],
+  "browser-ready-warm": ["freed", "other"],
   "launch-failed": ["failed", "stale"],
   launched: ["launched", "stale"],
   "read-browser": ["found", "missing"],

@@ -31,8 +31,7 @@ if A.maxLeases ~= "" and browser.served + 1 >= tonumber(A.maxLeases) then return
 
 -- Whether it is idle as it is, and nobody waits for it.
 local function mayBeIdle()
-  return state == "open" and not closed and browser.networkGeneration == tonumber(network)
-    and redis.call("HLEN", K.browsers) <= tonumber(size) and redis.call("ZCARD", K.waitQueue) == 0
+  return browser.networkGeneration == tonumber(network) and staysIdle(state, closed, size)
     and isServerKnown(replicationId, checkedAt)
 end
 local isUsed = lease.registrations > 0 or lease.touched or lease.startUrl
