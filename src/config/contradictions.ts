@@ -261,6 +261,20 @@ const faultsOfProxies = ({ server }: ConfigFile): string[] =>
     return isAddress ? [] : [`server.trusted_proxies: ${JSON.stringify(text)} is no address and no range`];
   });
 
+/** Node.js takes no dot at the end of an address, and no spaces. */
+const isWrittenOut = (server: string): boolean => !/\s|\.(?::|$)/.test(server);
+
+function faultsOfResolvers({ resolvers }: ConfigFile["egress"]): string[] {
+  if (resolvers?.length === 0)
+    return ["egress.resolvers: has to name a server; null asks those of the system"];
+  return (resolvers ?? []).flatMap((server) => {
+    const parsed = parseHostPattern(server, { withRanges: false });
+    if (parsed.kind === "pattern" && parsed.pattern.kind === "address" && isWrittenOut(server)) return [];
+    const why = parsed.kind === "fault" ? parsed.message : "has to be an address";
+    return [`egress.resolvers: ${JSON.stringify(server)} ${why}`];
+  });
+}
+
 function faultsOfHosts({ egress, telemetry }: ConfigFile): string[] {
   const faultsIn = (setting: string, hosts: readonly string[]): string[] =>
     hosts.flatMap((host) => {
@@ -272,6 +286,7 @@ function faultsOfHosts({ egress, telemetry }: ConfigFile): string[] {
     ...faultsIn("egress.private_hosts_ceiling", egress.private_hosts_ceiling ?? []),
     ...faultsIn("egress.proxy_hosts", egress.proxy_hosts),
     ...faultsIn("telemetry.export.private_hosts", telemetry.export.private_hosts),
+    ...faultsOfResolvers(egress),
   ];
   if (faults.length > 0 || egress.private_hosts_ceiling === null) return faults;
   const outside = outsideCeiling(egress.private_hosts, patternsOf(egress.private_hosts_ceiling));

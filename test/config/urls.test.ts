@@ -1,4 +1,5 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { Resolver } from "node:dns";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -64,6 +65,24 @@ test("an operator, which has the file of the other roles and no Redis, is asked 
   };
   expect(await faultsOf({ redis: { cluster: true } }, env)).toEqual([]);
   expect(await faultsOf({ redis: { tls_ca_file: "ca.pem" } }, env)).toEqual([]);
+});
+
+test.each(["dns.example", "10.0.0.2:99999", "10.0.0.2:0", "10.0.0.0/8", "*.example", "10.0.0.2.", ""])(
+  "a DNS server that cannot be asked is refused by its setting's name: %s",
+  async (server) => {
+    const faults = await faultsOf({ egress: { resolvers: ["10.0.0.1", server] } });
+    expect(faults).toEqual([expect.stringMatching(/^egress\.resolvers: /)]);
+    expect(faults.join()).toContain(JSON.stringify(server));
+  },
+);
+
+test("a list without a DNS server is refused, and servers are taken with and without a port", async () => {
+  expect(await faultsOf({ egress: { resolvers: [] } })).toEqual([
+    expect.stringMatching(/^egress\.resolvers: has to name a server/),
+  ]);
+  const servers = ["10.0.0.2", "10.0.0.2:5353", "fd00::1", "[fd00::1]", "[fd00::1]:5353"];
+  expect(await faultsOf({ egress: { resolvers: servers } })).toEqual([]);
+  new Resolver().setServers(servers);
 });
 
 test.each(["http://remuda:${PORT}", "http://h:99999", "https://[fd00::zz]", "http://a%zz"])(
