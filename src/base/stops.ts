@@ -57,3 +57,16 @@ export class Stops {
       throw new AggregateError(failures, failures.map((failure) => failure.message).join("; "));
   }
 }
+
+/**
+ * Opens something whole or not at all: where `open` throws, what it has added to the stops by then is stopped
+ * again. Told is why it could not be opened.
+ */
+export async function openWhole<Opened>(stops: Stops, open: () => Promise<Opened>): Promise<Opened> {
+  try {
+    return await open();
+  } catch (error) {
+    await stops.run().catch(() => {});
+    throw error;
+  }
+}

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { textOf } from "../base/log.js";
-import { Stops } from "../base/stops.js";
+import { openWhole, Stops } from "../base/stops.js";
 import { openCache } from "../archive/cache.js";
 import { DirectoryArchives } from "../archive/directory-archives.js";
 import type { ArchiveBackend } from "../archive/kept-archives.js";
@@ -33,8 +33,12 @@ export const profileArchivesOf = (
  * Archives of extensions and profiles. Opened once per daemon, since what lies in staging and cache is
  * emptied.
  */
-export async function openArchives(config: Config, { clock, log }: Around): Promise<ArchivesPart> {
-  const stops = new Stops(clock, config.stop.stepMs);
+export async function openArchives(config: Config, around: Around): Promise<ArchivesPart> {
+  const stops = new Stops(around.clock, config.stop.stepMs);
+  return await openWhole(stops, () => openAll(config, around, stops));
+}
+
+async function openAll(config: Config, { clock, log }: Around, stops: Stops): Promise<ArchivesPart> {
   const archives = await openKeptArchives(config, clock, stops);
   if (isOwnAlone(config))
     log.warn(

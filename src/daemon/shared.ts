@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { Seal } from "../base/crypto/seal.js";
-import { Stops } from "../base/stops.js";
+import { openWhole, Stops } from "../base/stops.js";
 import { StreamSeal } from "../archive/stream-seal.js";
 import type { Config } from "../config/config.js";
 import { apiKey, clusterSecret, encryptionKey } from "../config/data-directory.js";
@@ -34,13 +34,8 @@ export const makeRole =
   (open: (shared: DaemonParts, stops: Stops) => Promise<void>): Role =>
   async (config, context) => {
     const stops = new Stops(context.clock, config.drain.limitMs + config.stop.limitMs);
-    try {
-      await open(await openShared(config, context, stops), stops);
-      return stops;
-    } catch (error) {
-      await stops.run().catch(() => {});
-      throw error;
-    }
+    await openWhole(stops, async () => open(await openShared(config, context, stops), stops));
+    return stops;
   };
 
 async function openShared(config: Config, context: DaemonContext, stops: Stops): Promise<DaemonParts> {

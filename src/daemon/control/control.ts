@@ -2,7 +2,7 @@ import { firstProject } from "../../access/project.js";
 import { rootPrincipal } from "../../access/principal.js";
 import { defaultProject, isOnDemand, newRequestId, type Partition } from "../../base/ids.js";
 import { textOf } from "../../base/log.js";
-import { Stops } from "../../base/stops.js";
+import { openWhole, Stops } from "../../base/stops.js";
 import type { RequestInterceptor } from "../../http/request-interceptor.js";
 import { declarePools } from "../../pool/declared-pools.js";
 import { type FillPool, makeFill, makeFillSoon } from "../../pool/fill.js";
@@ -33,11 +33,13 @@ export const controlRole = makeRole(async (shared, stops) => {
     local: browsersElsewhere,
     unreachable: silentNodes.suspect.bind(silentNodes),
   });
+  stops.add("gateway", () => gateway.close());
   const control = take(
     stops,
     "control",
     await openControl(shared, { silentNodes, interceptor: interceptorOf(gateway) }),
   );
+  // It stops before the API's server, which waits for no client's socket.
   stops.add("gateway", () => gateway.close());
   stops.add("waiting callers", control.dismiss);
   url.set(control.port);
@@ -65,8 +67,12 @@ interface Control {
 
 /** A control: listens when it is opened, and works once it is begun. */
 export async function openControl(shared: DaemonParts, parts: ControlParts): Promise<Control> {
-  const { config, clock, log, stores, endpoints } = shared;
-  const stops = new Stops(clock, config.stop.stepMs);
+  const stops = new Stops(shared.clock, shared.config.stop.stepMs);
+  return await openWhole(stops, () => openParts(shared, parts, stops));
+}
+
+async function openParts(shared: DaemonParts, parts: ControlParts, stops: Stops): Promise<Control> {
+  const { config, log, stores, endpoints } = shared;
   const lending = openLending(shared, parts.silentNodes, stops);
   const shapes = standbyShapes(config.standby, defaultsOf(config));
   const fill = makeFillAny(shared, shapes);

@@ -1,6 +1,6 @@
 import { newRequestId, type NodeId } from "../../base/ids.js";
 import { makeHostCheck } from "../../base/net/host-check.js";
-import { Stops } from "../../base/stops.js";
+import { openWhole, Stops } from "../../base/stops.js";
 import type { Config } from "../../config/config.js";
 import { nodeId, nodeOrigin } from "../../config/data-directory.js";
 import type { Gateway } from "../../gateway/gateway.js";
@@ -24,7 +24,7 @@ import { whyUnready } from "../stores.js";
 export const nodeRole = makeRole(async (shared, stops) => {
   const { config, stores, url, log, keys, metrics } = shared;
   const identity = await nodeIdentity(config);
-  const agent = await openNode(shared, { identity });
+  const agent = take(stops, "agent", await openNode(shared, { identity }));
   const { host, port, requestTimeoutMs, maxConnections, publicUrl } = config.server;
   const server = await listenAsNodeServer(
     { host, port, requestTimeoutMs, maxConnections },
@@ -40,7 +40,9 @@ export const nodeRole = makeRole(async (shared, stops) => {
     },
   );
   stops.add("server", () => server.close());
-  take(stops, "agent", agent);
+  // The agent stops before the server, which serves clients until their leases have ended. A second run gives
+  // the result of the first.
+  stops.add("agent", () => agent.stops.run());
   url.set(server.port);
   await stores.contact();
   await agent.begin(nodeAddressOf(config, server.port), { host, port: server.port });
@@ -77,11 +79,20 @@ interface NodeParts {
 }
 
 /** A node: opened, then begun once its address is known. */
-export async function openNode(shared: DaemonParts, { identity, unreachable }: NodeParts): Promise<Agent> {
+export async function openNode(shared: DaemonParts, parts: NodeParts): Promise<Agent> {
+  const { config, clock } = shared;
+  const stops = new Stops(clock, config.stop.stepMs + config.drain.limitMs);
+  return await openWhole(stops, () => openAgent(shared, parts, stops));
+}
+
+async function openAgent(
+  shared: DaemonParts,
+  { identity, unreachable }: NodeParts,
+  stops: Stops,
+): Promise<Agent> {
   const { config, log, clock, stopping, stores, endpoints, keys } = shared;
   const { node } = identity;
   const run = newRequestId();
-  const stops = new Stops(clock, config.stop.stepMs + config.drain.limitMs);
   const host = await openBrowserHost(shared, stops);
   const egress = take(stops, "egress", await openEgress(shared, host));
   const assets = openBrowserAssets(shared, host);
