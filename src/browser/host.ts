@@ -1,4 +1,4 @@
-import { readdir, rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Budget } from "../base/budget.js";
 import type { Clock, Millis } from "../base/clock.js";
@@ -16,13 +16,13 @@ import { hasPrivateRoot } from "./isolation/rungs.js";
 import type { IsolationTools, Walls } from "./isolation/walls.js";
 import { type BrowserLimits, findPrlimit, type Prlimit, usualLimits } from "./resources/limits.js";
 import { systemDirectoryOf, findMachinePolicies, type MachinePolicies } from "./policy/policy-files.js";
-import { cgroupNameOf, cgroupTopsOf, keepCgroupTops, makeScratchDirectory } from "./resources/scratch.js";
+import { cgroupNameOf, type HoldDirectory, openScratch, rememberTops } from "./resources/scratch.js";
 import { killStrayProcesses } from "./stray-processes.js";
 import { findSizedScratch, type SizedScratch } from "./resources/sized-scratch.js";
 import { areUidsMapped, openUids, type Uids } from "./resources/uids.js";
 
 export interface HostSettings {
-  /** Each data directory has its own; the daemon that uses it holds that directory's lock. */
+  /** No other daemon has the same, and nothing but what is for browsers lies in it. */
   readonly scratchDirectory: string;
   /** The first uid that may be given to a browser. It matters only where the daemon is root. */
   readonly uidBase?: number;
@@ -87,29 +87,28 @@ const censusPeriodMs: Millis = 30_000;
 interface HostContext {
   readonly clock: Clock;
   readonly log: Log;
+  /** Left out where no other daemon is given the same scratch directory. */
+  readonly hold?: HoldDirectory;
 }
 
-export async function openHost(settings: HostSettings, { clock, log }: HostContext): Promise<BrowserHost> {
+export async function openHost(
+  settings: HostSettings,
+  { clock, log, hold }: HostContext,
+): Promise<BrowserHost> {
+  const scratch = await openScratch(settings.scratchDirectory, hold);
   const stops = new Stops(clock, stopLimitMs);
   try {
-    await makeScratchDirectory(settings.scratchDirectory);
     const host = await examine(settings, { clock, log }, stops);
-    return { ...host, close: () => stops.run().finally(() => removeScratch(settings.scratchDirectory)) };
+    return { ...host, close: () => stops.run().finally(() => scratch.remove()) };
   } catch (error) {
     // The scratch directory stays: what an earlier daemon has left in it is still to be swept.
     await stops
       .run()
+      .finally(() => scratch.leave())
       .catch((failure: unknown) => log.warn({ error: textOf(failure) }, "browser host did not close"));
     throw error;
   }
 }
-
-/** All that is in it, and itself, unless it is where a disk is mounted (EBUSY, rmdir(2)). */
-const removeScratch = (path: string): Promise<void> =>
-  rm(path, { recursive: true, force: true }).catch((error: unknown) => {
-    const { code, path: at } = error as NodeJS.ErrnoException;
-    if (code !== "EBUSY" || at !== path) throw error;
-  });
 
 async function examine(
   settings: HostSettings,
@@ -270,11 +269,6 @@ async function findLadder(
   } finally {
     if (uid !== null) uids?.give(uid);
   }
-}
-
-async function rememberTops(scratch: string, tops: readonly string[]): Promise<void> {
-  const earlier = await cgroupTopsOf(scratch);
-  await keepCgroupTops(scratch, [...new Set([...earlier, ...tops])]);
 }
 
 type Installed = Pick<BrowserHost, "executables" | "tools" | "xvfb" | "prlimit">;

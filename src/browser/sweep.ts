@@ -8,16 +8,25 @@ import { sweepSharedSockets } from "./display/display-sockets.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import { isBubblewrap, killAll, processesOf, processTreeOf } from "./resources/processes.js";
-import { besideWorkspaces, cgroupTopsOf, isOurs, keepCgroupTops } from "./resources/scratch.js";
+import {
+  cgroupTopsOf,
+  foreignIn,
+  holdNothing,
+  isOfDaemons,
+  isOurs,
+  keepCgroupTops,
+  removeLock,
+  removeScratch,
+} from "./resources/scratch.js";
 import { unmountBelow } from "./resources/mounts.js";
 import { killStrayProcesses } from "./stray-processes.js";
 import { removeCgroup } from "./resources/process-tree.js";
 
 /**
  * Clears what a killed daemon has left of its browsers, and says how many directories there were. To be
- * called before the first launch. The scratch directory is this daemon's alone (one per data directory, whose
- * lock it holds), so all that is in it is left over; another daemon's browsers are in another directory and
- * are never looked at. Processes end with their daemon, by their process namespace; those that had none are
+ * called before the first launch. The scratch directory is this daemon's alone, which holds its lock, so all
+ * browsers that are in it are left over; another daemon's browsers are in another directory and are never
+ * looked at. Processes end with their daemon, by their process namespace; those that had none are
  * found by their cgroup or by their uid.
  */
 export async function sweepLeftovers(host: BrowserHost): Promise<number> {
@@ -33,18 +42,18 @@ export async function sweepLeftovers(host: BrowserHost): Promise<number> {
 /**
  * Clears scratch directories that earlier runs of this daemon have used, as far as their cgroups identify the
  * processes. It has to be called before one of them is chosen: what is left in memory takes the room by which
- * it is chosen.
+ * it is chosen. One that another daemon uses by now stays as it is.
  */
 export async function sweepEarlier(
   paths: readonly string[],
   around: Pick<BrowserHost, "clock" | "log">,
+  hold = holdNothing,
 ): Promise<void> {
   for (const scratchDirectory of paths) {
     if (!(await isOurs(scratchDirectory))) continue;
     try {
-      await sweepCgroups({ ...around, scratchDirectory });
-      await removeWorkspaces(scratchDirectory, around.log);
-      await removeScratch(scratchDirectory);
+      const release = await hold(scratchDirectory);
+      await clearEarlier(scratchDirectory, around).finally(release);
     } catch (error) {
       around.log.warn(
         { scratchDirectory, error: textOf(error) },
@@ -54,15 +63,23 @@ export async function sweepEarlier(
   }
 }
 
-/** A directory that a setting named may hold other people's files by now; then it stays, with those files. */
-async function removeScratch(path: string): Promise<void> {
-  await Promise.all(besideWorkspaces.map((name) => removeDirectory(join(path, name))));
-  await rmdir(path).catch(() => {});
+/**
+ * A directory that a setting named may hold other people's files by now. Then only what nobody else would
+ * call so is removed: `etc` may be theirs.
+ */
+async function clearEarlier(
+  scratchDirectory: string,
+  around: Pick<BrowserHost, "clock" | "log">,
+): Promise<void> {
+  await sweepCgroups({ ...around, scratchDirectory });
+  await removeWorkspaces(scratchDirectory, around.log);
+  await ((await foreignIn(scratchDirectory)).length === 0 ? removeScratch : removeLock)(scratchDirectory);
 }
 
 async function removeWorkspaces(scratch: string, log: Log): Promise<number> {
   const names = (await readdir(scratch)).filter(isWorkspaceName);
-  await unmountBelow(scratch);
+  const isShared = (await foreignIn(scratch)).length > 0;
+  await unmountBelow(scratch, isShared ? isWorkspaceName : isOfDaemons);
   await Promise.all(names.map((name) => removeDirectory(join(scratch, name))));
   if (names.length > 0) log.info({ directories: names.length }, "leftover browsers swept");
   return names.length;

@@ -4,7 +4,7 @@ import { textOf } from "../base/log.js";
 import { loopbackHosts } from "./arguments.js";
 import { freeze } from "./compile.js";
 import { contradictions, faultsOfPools } from "./contradictions.js";
-import { type ResolvedConfig, resolveConfig } from "./resolve.js";
+import { clashesOf, type ResolvedConfig, resolveConfig } from "./resolve.js";
 import type { ConfigFile } from "./schema.js";
 import { type Environment, validate } from "./validate.js";
 
@@ -77,10 +77,8 @@ export function openConfig({ packageRoot, env = process.env, ...asked }: ConfigS
     return { kind: "refused", file, faults: [...validated.faults, ...faultsOfPools(read.content)] };
   const values =
     asked.openLoopback === undefined ? validated.values : openLoopback(validated.values, asked.openLoopback);
-  const faults = contradictions(values);
+  const resolved = resolveConfig(values, packageRoot);
+  const faults = [...contradictions(values), ...clashesOf(resolved)];
   if (faults.length > 0) return { kind: "refused", file, faults };
-  return {
-    kind: "opened",
-    config: freeze({ ...resolveConfig(values, packageRoot), childEnvironment: childEnvironment(env) }),
-  };
+  return { kind: "opened", config: freeze({ ...resolved, childEnvironment: childEnvironment(env) }) };
 }

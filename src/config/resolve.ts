@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { availableParallelism, networkInterfaces, tmpdir, totalmem } from "node:os";
 import { join, resolve } from "node:path";
+import { overlap } from "../base/files/paths.js";
 import type { ConfigFile } from "./schema.js";
 import { type Compiled, compile } from "./compile.js";
 
@@ -71,17 +72,48 @@ export function resolveConfig(file: ConfigFile, packageRoot: string): ResolvedCo
   };
 }
 
-const isWildcard = (host: string): boolean => host === "0.0.0.0" || host === "::";
-const firstOutsideAddress = (): string | undefined =>
-  Object.values(networkInterfaces())
-    .flat()
-    .find((address) => address?.internal === false && address.family === "IPv4")?.address;
+type KeptDirectories = Pick<ResolvedConfig, "dataDir"> & {
+  readonly archives: Pick<ResolvedConfig["archives"], "directory">;
+};
+
+/**
+ * Why browsers cannot have a directory: they may pass through it, and what a daemon finds of theirs in it is
+ * removed.
+ */
+export function clashOfScratch(scratch: string, { dataDir, archives }: KeptDirectories): string | undefined {
+  const others = { data_dir: dataDir, "archives.directory": archives.directory };
+  const [clash] = Object.entries(others).filter(([, directory]) => overlap(scratch, directory));
+  return (
+    clash &&
+    `node.scratch_dir: ${scratch} and ${clash[0]} (${clash[1]}) have to be two directories, neither in the other`
+  );
+}
+
+/** Contradictions between directories, which show once their paths are whole. */
+export function clashesOf({ role, node, ...directories }: ResolvedConfig): string[] {
+  const hasBrowsers = role === "all" || role === "node";
+  const clash = hasBrowsers && node.scratchDir !== null && clashOfScratch(node.scratchDir, directories);
+  return clash ? [clash] : [];
+}
+
+/** The families of the addresses on which a wildcard listens: IPv6's takes IPv4 too. */
+const wildcards: Readonly<Record<string, readonly string[]>> = {
+  "0.0.0.0": ["IPv4"],
+  "::": ["IPv4", "IPv6"],
+};
+
+/** An address of its link alone is no use without the name of the caller's interface. */
+const isLinkLocal = (address: string): boolean => /^fe[89ab]/i.test(address);
 
 /**
  * The URL at which a daemon bound to `host` and `port` is reached; for a wildcard bind it names the machine's
  * first address.
  */
-export function urlOf(host: string, port: number): string {
-  const reachable = isWildcard(host) ? (firstOutsideAddress() ?? "127.0.0.1") : host;
+export function urlOf(host: string, port: number, interfaces = networkInterfaces()): string {
+  const families = wildcards[host];
+  const outside = Object.values(interfaces)
+    .flat()
+    .find((each) => each && !each.internal && families?.includes(each.family) && !isLinkLocal(each.address));
+  const reachable = families ? (outside?.address ?? "127.0.0.1") : host;
   return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
 }

@@ -6,7 +6,7 @@ import { Stops } from "../base/stops.js";
 import type { Config } from "../config/config.js";
 import { closeToOthers } from "../config/private-files.js";
 import type { ProcessContext } from "./shutdown.js";
-import { lockDirectory } from "../store/private/directory-lock.js";
+import { holderOf, lockDirectory } from "../store/private/directory-lock.js";
 import { startPrivateRedis } from "../store/private/private-redis.js";
 
 /** What every role is given beside its configuration. */
@@ -21,9 +21,8 @@ export type Role = (config: Config, context: DaemonContext) => Promise<Stops>;
 /** Someone else holds the data directory. */
 class DirectoryHeld extends CannotStart {
   constructor(directory: string, pid: number | null) {
-    const holder = pid === null ? "another process" : `process ${pid}`;
     super(
-      `${directory} is in use by ${holder}: stop that daemon, or set REMUDA_DATA_DIR to another directory`,
+      `${directory} is in use by ${holderOf(pid)}: stop that daemon, or set REMUDA_DATA_DIR to another directory`,
     );
   }
 }

@@ -49,11 +49,13 @@ export async function clearKilledRuns(): Promise<void> {
   const left = findLeftovers();
   if (left.length === 0) return;
   // Most runs find nothing, and need none of it.
-  const [{ sweepEarlier }, { systemClock }, { silentLog }] = await Promise.all([
+  const [{ sweepEarlier }, { unmountBelow }, { systemClock }, { silentLog }] = await Promise.all([
     import("../../src/browser/sweep.js"),
+    import("../../src/browser/resources/mounts.js"),
     import("../../src/base/clock.js"),
     import("./browser/chromium-host.js"),
   ]);
   await sweepEarlier(left, { clock: systemClock, log: silentLog });
+  for (const path of left) await unmountBelow(path, () => true);
   for (const path of left) rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 }

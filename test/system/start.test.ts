@@ -1,14 +1,20 @@
 import { execFile } from "node:child_process";
-import { statSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { bound } from "../support/bound.js";
 import { until } from "../support/browser/chromium-until.js";
 import { startDaemon } from "../support/daemon/daemon.js";
 import { spawnDaemon } from "../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
+import type { Lease } from "../support/daemon/daemon.js";
+import { freePort } from "../support/free-port.js";
+import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { send } from "../support/http/http-server.js";
+import { startRedis } from "../support/store/redis.js";
 
 /** Where the packages are that a pasted script imports. */
 const root = join(import.meta.dirname, "../..");
@@ -69,6 +75,53 @@ test("a port that is taken and an engine that is not there end a start with the 
   expect(failed).toContain("browser.executable (REMUDA_CHROMIUM): /nowhere/chromium is not there");
   expect(failed).not.toContain("    at ");
   await first.stop();
+});
+
+test("a node whose port is taken undoes its start", async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  onTestFinished(() => void taken.close());
+  const { port } = taken.address() as AddressInfo;
+  const place = new DaemonPlace({ port, role: "node", redisUrl: redis.url });
+  await expect(spawnDaemon(place)).rejects.toThrow(/"message":"port \d+ of 127\.0\.0\.1 is taken/);
+  expect(existsSync(place.scratchDirectory)).toBe(false);
+  place.remove();
+});
+
+test("a daemon whose form's port is taken takes no requests any more", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  onTestFinished(() => void taken.close());
+  const form = { port: (taken.address() as AddressInfo).port, public_url: "http://127.0.0.1" };
+  const port = await freePort();
+  await expect(startDaemon({ port, file: { vault: { form } } })).rejects.toThrow("is taken");
+  const socket = connect(port, "127.0.0.1");
+  await expect(once(socket, "connect")).rejects.toMatchObject({ code: "ECONNREFUSED" });
+});
+
+test("a second daemon on the same directory of browsers is refused too, and what the first has lent lives", async () => {
+  const first = await spawnDaemon(new DaemonPlace({}));
+  await first.makePool({ name: "herd" });
+  const { body } = await first.call("POST /browser_pools/herd/acquire", {});
+  const client = await connectRaw((body as Lease).cdp_ws_url);
+  const { scratchDirectory } = first.place;
+  const place = new DaemonPlace({ file: { node: { scratch_dir: scratchDirectory } } });
+  await expect(spawnDaemon(place)).rejects.toThrow(
+    `node.scratch_dir: ${scratchDirectory} is in use by process ${first.pid}`,
+  );
+  expect((await client.send("Browser.getVersion")).result).toBeDefined();
+  // It used that directory once, and is given another now.
+  const other = new DaemonPlace({});
+  mkdirSync(other.dataDir, { mode: 0o700 });
+  writeFileSync(join(other.dataDir, "scratch-directory"), `${scratchDirectory}\n`);
+  const second = await spawnDaemon(other);
+  expect((await client.send("Browser.getVersion")).result).toBeDefined();
+  await client.close();
+  await second.stop();
+  await first.stop();
+  place.remove();
 });
 
 test("a second daemon on the same data directory is refused by the first's name, and harms nothing", async () => {

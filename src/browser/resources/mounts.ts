@@ -41,12 +41,14 @@ export const mounts: Mounts | undefined = await import("koffi").then(
 );
 
 /**
- * Unmounts what a killed daemon has left, whether or not this one mounts any. The scratch directory itself
- * may be where an operator has mounted a disk.
+ * Unmounts what a killed daemon has left, whether or not this one mounts any: in what has a name that
+ * `isOwn` knows. An operator may have mounted disks elsewhere in the directory, or the directory itself.
  */
-export async function unmountBelow(scratch: string): Promise<void> {
-  for (const point of await mountsBelow(scratch)) {
-    if (point === scratch) continue;
+export async function unmountBelow(scratch: string, isOwn: (name: string) => boolean): Promise<void> {
+  // What is mounted in another mount stands after it.
+  for (const point of (await mountsBelow(scratch)).toReversed()) {
+    const [name = ""] = point.slice(scratch.length + 1).split("/", 1);
+    if (!isOwn(name)) continue;
     if (!(await mounts?.detach(point))) throw new Error(`${point} could not be unmounted`);
   }
 }

@@ -5,13 +5,21 @@ import {
   constants,
   lstat,
   mkdir,
+  readdir,
   readFile,
-  realpath,
   rename,
+  rm,
+  rmdir,
   statfs,
   writeFile,
 } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { CannotStart } from "../../base/cannot-start.js";
+import { errnoOf } from "../../base/errno.js";
+import { settledPath } from "../../base/files/paths.js";
+import { isWorkspaceName, removeDirectory } from "../directories.js";
+import { unmountBelow } from "./mounts.js";
 
 const sharedMemory = "/dev/shm";
 const onDisk = "/var/tmp";
@@ -81,21 +89,47 @@ export const isOurs = (path: string): Promise<boolean> =>
  */
 const mostPathBytes = (process.platform === "linux" ? 107 : 103) - 70;
 
+/** Keeps other daemons off a directory until what it gives is called. Throws where one has it. */
+export type HoldDirectory = (path: string) => Promise<() => Promise<void>>;
+export const holdNothing: HoldDirectory = async () => async () => {};
+
+/** A scratch directory that this daemon has, and gives up by either of these. */
+interface HeldScratch {
+  /** Removes all that daemons have put there. */
+  remove(): Promise<void>;
+  /** Leaves it to the next start as it is. */
+  leave(): Promise<void>;
+}
+
+const refused = (path: string, why: string): CannotStart =>
+  new CannotStart(`node.scratch_dir: ${path} ${why}`);
+
 /**
  * Makes the scratch directory, in which browsers can reach their own directory and list no other. Refuses one
- * that is not ours: everybody may write to `/dev/shm`, so another user might have made it first.
+ * that is not ours, since everybody may write to `/dev/shm` and another user might have made it first, and
+ * one with files of others, who could no longer list them.
  */
-export async function makeScratchDirectory(path: string): Promise<void> {
-  if (Buffer.byteLength(path) > mostPathBytes) {
-    throw new Error(
-      `the scratch directory ${path} has a path of more than ${mostPathBytes} bytes, which Chromium cannot use`,
+export async function openScratch(path: string, hold = holdNothing): Promise<HeldScratch> {
+  const why = await whyUnusable(path);
+  if (why !== undefined) throw refused(path, why);
+  await mkdir(path, { recursive: true });
+  if (!(await isOurs(path))) throw refused(path, "belongs to somebody else");
+  const foreign = await foreignIn(path);
+  if (foreign.length > 0) {
+    const named = foreign.slice(0, 3).join(", ");
+    throw refused(
+      path,
+      `holds what is no browser's (${named}): name a directory that has nothing else in it`,
     );
   }
-  const why = await whyUnusable(path);
-  if (why !== undefined) throw new Error(`the scratch directory ${path} ${why}`);
-  await mkdir(path, { recursive: true });
-  if (!(await isOurs(path))) throw new Error(`${path} belongs to somebody else`);
-  await chmod(path, 0o711);
+  const leave = await hold(path);
+  try {
+    await chmod(path, 0o711);
+  } catch (error) {
+    await leave();
+    throw error;
+  }
+  return { leave, remove: () => removeScratch(path).finally(leave) };
 }
 
 /**
@@ -110,23 +144,56 @@ export const cgroupNameOf = (scratch: string): string =>
  */
 const ofKernel = ["/proc", "/sys", "/dev"];
 const isBelow = (path: string, place: string): boolean => path === place || path.startsWith(`${place}/`);
+/** They may be empty, and every program of the machine needs them as they are. */
+const ofEverybody = ["/tmp", onDisk, tmpdir()];
 
 async function whyUnusable(path: string): Promise<string | undefined> {
+  if (Buffer.byteLength(path) > mostPathBytes)
+    return `has a path of more than ${mostPathBytes} bytes, which Chromium cannot use`;
   const real = await settledPath(path);
+  if ((await Promise.all(ofEverybody.map(settledPath))).includes(real))
+    return "is for files of all programs: name a directory in it";
   const place = ofKernel.find((each) => isBelow(real, each));
   const isInMemory = real !== sharedMemory && isBelow(real, sharedMemory);
   return place === undefined || isInMemory ? undefined : `is in ${place}, where browsers can keep no files`;
 }
 
-/** Follows the links in as much of a path as exists. */
-async function settledPath(path: string): Promise<string> {
-  const real = await realpath(path).catch(() => undefined);
-  if (real !== undefined || dirname(path) === path) return real ?? path;
-  return join(await settledPath(dirname(path)), basename(path));
+/** The name is one that nobody else gives a file: it is made, and removed, beside files of others too. */
+export const lockName = "remuda.lock";
+/** What daemons put into it beside the workspaces of browsers and the lock. */
+const besideWorkspaces: readonly string[] = ["etc", "cgroup-tops", "mount-trial", "executables"];
+export const isOfDaemons = (name: string): boolean =>
+  isWorkspaceName(name) || besideWorkspaces.includes(name) || name === lockName;
+
+/** The filter of system calls, and uids, behind which `makeEtc` puts a few digits for a moment. */
+const inEtc = /^(?:calls\.bpf|\d+(?:-[0-9a-f]{8})?)$/;
+
+/** Lists what no daemon has put into a directory. `mkfs` makes `lost+found` where a disk is mounted. */
+export async function foreignIn(path: string): Promise<readonly string[]> {
+  const names = (await readdir(path)).filter((name) => !isOfDaemons(name) && name !== "lost+found");
+  const others = (await readdir(join(path, "etc")).catch(() => [])).filter((name) => !inEtc.test(name));
+  return [...names, ...others.map((name) => join("etc", name))];
 }
 
-/** What daemons put into it beside the workspaces of browsers. */
-export const besideWorkspaces = ["etc", "cgroup-tops", "mount-trial", "executables"] as const;
+/**
+ * Removes what daemons put into a scratch directory, and the directory where that leaves it empty and no disk
+ * is mounted there. The lock goes last: from then on another daemon may have the directory.
+ */
+export async function removeScratch(path: string): Promise<void> {
+  const names = await readdir(path).catch((error: unknown) => {
+    if (errnoOf(error) === "ENOENT") return [];
+    throw error;
+  });
+  await unmountBelow(path, isOfDaemons);
+  const removed = names.filter((name) => isOfDaemons(name) && name !== lockName);
+  await Promise.all(removed.map((name) => removeDirectory(join(path, name))));
+  await removeLock(path);
+  await rmdir(path).catch(() => {});
+}
+
+/** Has to be called while it is held, for afterwards it may be another daemon's. */
+export const removeLock = (path: string): Promise<void> => rm(join(path, lockName), { force: true });
+
 const topsFile = (scratch: string): string => join(scratch, "cgroup-tops");
 
 /**
@@ -138,5 +205,12 @@ export async function cgroupTopsOf(scratch: string): Promise<readonly string[]> 
   return text.split("\n").filter((line) => line !== "");
 }
 
+export async function rememberTops(scratch: string, tops: readonly string[]): Promise<void> {
+  const earlier = await cgroupTopsOf(scratch);
+  await keepCgroupTops(scratch, [...new Set([...earlier, ...tops])]);
+}
+
 export const keepCgroupTops = (scratch: string, tops: readonly string[]): Promise<void> =>
-  writeFile(topsFile(scratch), tops.map((top) => `${top}\n`).join(""), { mode: 0o600 });
+  tops.length === 0
+    ? rm(topsFile(scratch), { force: true })
+    : writeFile(topsFile(scratch), tops.map((top) => `${top}\n`).join(""), { mode: 0o600 });

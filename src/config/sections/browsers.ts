@@ -24,7 +24,7 @@ export const nodeSection = Type.Object({
     ...nodeName,
   }),
   address: textOr("where other daemons reach this node's gateway")(
-    "http://<host>:<port>, of 0.0.0.0 the machine's first address",
+    "http://<host>:<port>, of 0.0.0.0 the machine's first IPv4 address, of :: its first address",
     httpOrigin,
   ),
   zone: textOr("where this node's machine stands; browsers of one pool are spread over zones")(
@@ -58,9 +58,9 @@ export const nodeSection = Type.Object({
     [10, 86_400],
   )(120),
   lost_after_ms: millis("a node without a beat is lost after", [200, 600_000])(15_000),
-  scratch_dir: textOr("directories of browsers; has to be passable for their uids")(
-    "a directory of this data directory's own in the temporary directory",
-  ),
+  scratch_dir: textOr(
+    "directories of browsers, of this daemon alone: nothing else may lie there; has to be passable for their uids",
+  )("a directory of this data directory's own, in /dev/shm where 1 GiB is free there, else in /var/tmp"),
   uid_base: count(
     "the first uid given to browsers, where the daemon is root",
     "uid",

@@ -28,7 +28,7 @@ export const serverSection = Type.Object({
   host: text("address to listen on")("127.0.0.1", { env: "REMUDA_HOST" }),
   port: count("port to listen on; 0 takes a free one", "port", [0, 65_535])(4700, { env: "REMUDA_PORT" }),
   public_url: textOr("where clients reach this daemon; part of every URL handed out")(
-    "http://<host>:<port>, of 0.0.0.0 the machine's first address",
+    "http://<host>:<port>, of 0.0.0.0 the machine's first IPv4 address, of :: its first address",
     { env: "REMUDA_PUBLIC_URL", ...httpOrigin },
   ),
   trusted_proxies: texts(

@@ -20,10 +20,13 @@ const keysSection = Type.Object({
     "who wraps the keys of vaults: local: encryption_key; transit: HashiCorp Vault; aws_kms: AWS KMS",
     ["local", "transit", "aws_kms"],
   )("local"),
-  previous_encryption_key: secretOr("unwraps too: the encryption_key before this one, or the next while daemons change (docs/vault.md)")(
-    "there was none",
-    { env: "REMUDA_PREVIOUS_ENCRYPTION_KEY", pattern: "^[!-~]{16,}$", form: "as encryption_key" },
-  ),
+  previous_encryption_key: secretOr(
+    "unwraps too: the encryption_key before this one, or the next while daemons change (docs/vault.md)",
+  )("there was none", {
+    env: "REMUDA_PREVIOUS_ENCRYPTION_KEY",
+    pattern: "^[!-~]{16,}$",
+    form: "as encryption_key",
+  }),
   transit_address: textOr("address of HashiCorp Vault")("it is not asked", httpOrigin),
   transit_token: secretOr("its token, which may encrypt and decrypt with the key")("it is not asked", {
     env: "REMUDA_TRANSIT_TOKEN",

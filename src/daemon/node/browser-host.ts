@@ -1,18 +1,14 @@
-import { realpath } from "node:fs/promises";
-import { isAbsolute, resolve, sep } from "node:path";
+import { isAbsolute } from "node:path";
 import { CannotStart } from "../../base/cannot-start.js";
+import { overlap, settledPath } from "../../base/files/paths.js";
 import type { Stops } from "../../base/stops.js";
 import type { Engine } from "../../browser/chromium.js";
 import { findExecutable } from "../../browser/executable.js";
 import { type BrowserHost, openHost } from "../../browser/host.js";
-import {
-  findScratchDirectory,
-  keepScratchDirectory,
-  scratchDirectoriesOf,
-} from "../../browser/resources/scratch.js";
-import { sweepEarlier, sweepLeftovers } from "../../browser/sweep.js";
+import { sweepLeftovers } from "../../browser/sweep.js";
 import type { Config } from "../../config/config.js";
 import type { EgressPart } from "./egress.js";
+import { findScratch, holdScratch } from "./scratch.js";
 import type { DaemonParts } from "../parts.js";
 
 /** What this machine has for browsers, cleared of what earlier starts have left. */
@@ -22,7 +18,7 @@ export async function openBrowserHost(
 ): Promise<BrowserHost> {
   const settings = await hostSettings(config, { clock, log });
   await checkNamed(settings.named);
-  const host = await openHost(settings, { clock, log });
+  const host = await openHost(settings, { clock, log, hold: holdScratch(config, clock) });
   stops.add("browser host", () => host.close());
   await sweepLeftovers(host);
   return host;
@@ -41,29 +37,11 @@ async function checkNamed(named: Partial<Record<Engine, string>> = {}): Promise<
   }
 }
 
-/**
- * Clears the scratch directories of earlier starts first, so that what they left does not decide where this
- * one's is.
- */
-async function scratchOf(
-  { node, dataDir }: Config,
-  around: Pick<BrowserHost, "clock" | "log">,
-): Promise<string> {
-  const earlier = await scratchDirectoriesOf(dataDir);
-  await sweepEarlier(
-    earlier.filter((path) => path !== node.scratchDir),
-    around,
-  );
-  const path = node.scratchDir ?? (await findScratchDirectory(dataDir));
-  await keepScratchDirectory(dataDir, path);
-  return path;
-}
-
 async function hostSettings(
   config: Config,
   around: Pick<BrowserHost, "clock" | "log">,
 ): Promise<Parameters<typeof openHost>[0]> {
-  const scratchDirectory = await scratchOf(config, around);
+  const scratchDirectory = await findScratch(config, around);
   await guardReadable(config.browser.readablePaths, [
     config.dataDir,
     config.archives.directory,
@@ -89,14 +67,9 @@ export async function guardReadable(paths: readonly string[], guarded: readonly 
 
 function objectionTo(path: string, secrets: readonly string[]): string | undefined {
   if (tooWide.includes(path)) return "would show browsers files of the whole machine";
-  const secret = secrets.find((each) => isWithin(path, each) || isWithin(each, path));
+  const secret = secrets.find((each) => overlap(path, each));
   return secret === undefined ? undefined : `would show browsers files of the daemon, which are in ${secret}`;
 }
-
-const isWithin = (path: string, directory: string): boolean =>
-  path === directory || path.startsWith(`${directory}${sep}`);
-
-const settledPath = (path: string): Promise<string> => realpath(path).catch(() => resolve(path));
 
 const settingsOf = (
   { node, browser, gateway }: Config,

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { type FileHandle, open } from "node:fs/promises";
+import { constants } from "node:fs";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf } from "../../base/errno.js";
 import { makeDurableDirectory } from "../../base/files/durable.js";
@@ -62,25 +63,52 @@ async function take(
   return { isOurs: taken === "taken" || (taken === "unknown" && !isAlive(pid)), pid };
 }
 
+/** Who has a directory, to be read after "in use by". */
+export const holderOf = (pid: number | null): string => (pid === null ? "another process" : `process ${pid}`);
+
+/** A directory may be removed, and made anew, so often while it is locked. */
+const mostTries = 10;
+
 /**
- * One daemon per data directory (docs/deployment.md#one-machine). The file stays when the lock goes: removing
- * it would race with the next start.
+ * One daemon per data directory (docs/deployment.md#one-machine), and per directory of browsers. The file
+ * stays when the lock goes. Only who has the lock may remove it.
  */
-export async function lockDirectory(dataDir: string, clock: Clock): Promise<DirectoryLock> {
-  await makeDurableDirectory(dataDir);
-  const handle = await open(join(dataDir, "lock"), "a+", 0o600);
+export async function lockDirectory(directory: string, clock: Clock, name = "lock"): Promise<DirectoryLock> {
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    const lock = await tryLock(directory, clock, name);
+    if (lock !== undefined) return lock;
+  }
+  throw new Error(`${directory} is removed again and again`);
+}
+
+const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+
+/** Undefined where the file that was locked is no longer there: its holder has removed it. */
+async function tryLock(directory: string, clock: Clock, name: string): Promise<DirectoryLock | undefined> {
+  await makeDurableDirectory(directory);
+  const path = join(directory, name);
+  const handle = await open(path, flags, 0o600).catch((error: unknown) => {
+    if (errnoOf(error) === "ENOENT") return undefined;
+    throw error;
+  });
+  if (handle === undefined) return undefined;
   try {
     const { isOurs, pid } = await take(clock, handle);
-    if (!isOurs) {
-      await handle.close();
-      return { kind: "held", pid };
+    if (isOurs && (await isAt(path, handle))) {
+      await writePid(handle);
+      return { kind: "locked", release: () => release(handle) };
     }
-    await writePid(handle);
+    await handle.close();
+    return isOurs ? undefined : { kind: "held", pid };
   } catch (error) {
     await handle.close();
     throw error;
   }
-  return { kind: "locked", release: () => release(handle) };
+}
+
+async function isAt(path: string, handle: FileHandle): Promise<boolean> {
+  const [held, there] = await Promise.all([handle.stat(), stat(path).catch(() => undefined)]);
+  return there?.dev === held.dev && there.ino === held.ino;
 }
 
 async function release(handle: FileHandle): Promise<void> {

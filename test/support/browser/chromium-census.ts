@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { daemonLeaf, isDaemonLeaf } from "../../../src/browser/resources/cgroup-hierarchy.js";
-import { cgroupNameOf } from "../../../src/browser/resources/scratch.js";
+import { cgroupNameOf, lockName } from "../../../src/browser/resources/scratch.js";
 
 /** What exists of the browsers of one scratch directory, named so that a failing test says what leaked. */
 export interface Census {
@@ -43,7 +43,7 @@ export async function takeCensus(scratchDirectory: string, uids?: ReadonlySet<nu
   const isLock = (name: string): boolean => /^\.X\d+-lock$/.test(name);
   return {
     processes,
-    directories: directories.filter((name) => !["etc", "cgroup-tops"].includes(name)),
+    directories: directories.filter((name) => !["etc", "cgroup-tops", lockName].includes(name)),
     cgroups,
     displays: [...sockets, ...temporary.filter(isLock)],
     sharedMemory,
