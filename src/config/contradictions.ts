@@ -13,6 +13,9 @@ interface Contradiction {
   readonly fault: string | ((file: ConfigFile) => string);
 }
 
+/** An operator has the file of the other roles, and not their secrets, of which the URL of Redis is one. */
+const hasSecrets = (role: string): boolean => role !== "operator";
+
 const isOneOfSeveral = ({ role }: ConfigFile): boolean => role === "control" || role === "node";
 
 const amongDaemons: readonly Contradiction[] = [
@@ -56,12 +59,15 @@ const ofOperators: readonly Contradiction[] = [
 
 const amongVaultKeys: readonly Contradiction[] = [
   {
-    isIn: ({ vault: { keys } }) =>
-      keys.provider === "transit" && (keys.transit_address === null || keys.transit_token === null),
+    isIn: ({ role, vault: { keys } }) =>
+      hasSecrets(role) &&
+      keys.provider === "transit" &&
+      (keys.transit_address === null || keys.transit_token === null),
     fault: "vault.keys.provider: transit needs vault.keys.transit_address and vault.keys.transit_token",
   },
   {
-    isIn: ({ vault: { keys } }) =>
+    isIn: ({ role, vault: { keys } }) =>
+      hasSecrets(role) &&
       keys.provider === "aws_kms" &&
       [keys.kms_key, keys.kms_region, keys.kms_access_key_id, keys.kms_secret_access_key].includes(null),
     fault:
@@ -106,9 +112,6 @@ const amongBounds: readonly Contradiction[] = [
   },
 ];
 
-/** An operator has the file of the other roles, and not what they know of Redis. */
-const usesRedis = (role: string): boolean => role !== "operator";
-
 const amongStores: readonly Contradiction[] = [
   {
     isIn: ({ redis }) => redis.url !== null && !isRedisUrl(redis.url),
@@ -118,7 +121,7 @@ const amongStores: readonly Contradiction[] = [
   },
   {
     isIn: ({ role, redis }) =>
-      usesRedis(role) && redis.cluster && (redis.url === null || redis.url.startsWith("/")),
+      hasSecrets(role) && redis.cluster && (redis.url === null || redis.url.startsWith("/")),
     fault: "redis.cluster: needs redis.url (REDIS_URL), of one node of the Cluster",
   },
   {
@@ -131,7 +134,7 @@ const amongStores: readonly Contradiction[] = [
   },
   {
     isIn: ({ role, redis }) =>
-      usesRedis(role) &&
+      hasSecrets(role) &&
       !/^rediss[:+]/.test(redis.url ?? "") &&
       (redis.tls_ca_file ?? redis.tls_certificate_file) !== null,
     fault: "redis.tls_ca_file, redis.tls_certificate_file: redis.url has to be rediss",
@@ -154,7 +157,8 @@ const amongStores: readonly Contradiction[] = [
     fault: "archives.s3_endpoint: needs archives.s3_bucket",
   },
   {
-    isIn: ({ archives }) => (archives.s3_access_key_id === null) !== (archives.s3_secret_access_key === null),
+    isIn: ({ role, archives }) =>
+      hasSecrets(role) && (archives.s3_access_key_id === null) !== (archives.s3_secret_access_key === null),
     fault: "archives.s3_access_key_id, archives.s3_secret_access_key: need each other",
   },
 ];

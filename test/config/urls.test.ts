@@ -57,7 +57,7 @@ test("a Redis Cluster is reached by the URL of one of its nodes", async () => {
   expect(await of("redis://one.example:7000")).toEqual([]);
 });
 
-test("an operator, which has the file of the other roles and no Redis, is asked for none", async () => {
+test("an operator, which has the file of the other roles and none of their secrets, is asked for none", async () => {
   const env = {
     REMUDA_ROLE: "operator",
     REMUDA_API_URL: "http://api.example",
@@ -65,6 +65,19 @@ test("an operator, which has the file of the other roles and no Redis, is asked 
   };
   expect(await faultsOf({ redis: { cluster: true } }, env)).toEqual([]);
   expect(await faultsOf({ redis: { tls_ca_file: "ca.pem" } }, env)).toEqual([]);
+  const transit = { provider: "transit", transit_address: "https://vault.example" };
+  const kms = { provider: "aws_kms", kms_key: "alias/remuda", kms_region: "eu-west-1" };
+  for (const keys of [transit, kms]) {
+    expect(await faultsOf({ vault: { keys } }, env)).toEqual([]);
+    expect(await faultsOf({ vault: { keys } })).toEqual([
+      expect.stringMatching(/^vault\.keys\.provider: \w+ needs /),
+    ]);
+  }
+  const archives = { s3_bucket: "b", s3_access_key_id: "id" };
+  expect(await faultsOf({ archives }, env)).toEqual([]);
+  expect(await faultsOf({ archives })).toEqual([
+    "archives.s3_access_key_id, archives.s3_secret_access_key: need each other",
+  ]);
 });
 
 test.each(["dns.example", "10.0.0.2:99999", "10.0.0.2:0", "10.0.0.0/8", "*.example", "10.0.0.2.", ""])(
