@@ -1,13 +1,19 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { Drain } from "../../src/node/drain/drain.js";
 import type { PoolStore } from "../../src/pool/ports/pool-store.js";
 import { until } from "../support/browser/chromium-until.js";
-import { closedIn, idleBrowser, launchHere, openPool, portsOf } from "../support/node/drain-bed.js";
+import {
+  claimSession,
+  closedIn,
+  idleBrowser,
+  launchHere,
+  openPool,
+  portsOf,
+} from "../support/node/drain-bed.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { nodeFacts } from "../support/store/node-facts.js";
-import { controlA, type Held, nodeA, nodeB } from "../support/store/pool-bed.js";
-import { candidateOn, claimOf, poolConfig, request } from "../support/store/store-bed.js";
+import { type Held, nodeA, nodeB } from "../support/store/pool-bed.js";
+import { claimOf } from "../support/store/store-bed.js";
 
 let node: NodeBed;
 let count = 0;
@@ -184,28 +190,9 @@ test("what is launched on a draining node for a pool that had nothing there is n
 
 test("a drain waits for the launch of a session on demand, which is its caller's already", async () => {
   await drainAll();
-  const { poolStore, reports } = node.bed;
-  const {
-    size: _,
-    fill_rate_per_minute: __,
-    timeout_seconds: ___,
-    reset_on_release: ____,
-    ...template
-  } = poolConfig();
-  const claimed = await poolStore.createSession(onDemandPartition, {
-    candidate: candidateOn(onDemandPartition, nodeA),
-    waiter: {
-      id: request(),
-      lease: newLeaseId(),
-      control: controlA,
-      connection: request(),
-      timeoutSeconds: 60,
-    },
-    template,
-  });
-  if (claimed.kind !== "claimed") throw new Error(`not claimed: ${claimed.kind}`);
+  const session = await claimSession(node);
   const run = runDrain(node.poolStore);
   expect(await isOverSoon(run)).toBe(false);
-  await reports.launchFailed(claimed.browser.id, claimOf(claimed.browser), "no display");
+  await node.bed.reports.launchFailed(session.id, claimOf(session), "no display");
   await until("the end of the drain", () => isOverSoon(run));
 });

@@ -3,7 +3,7 @@ import { RequestedDrain } from "../../src/node/drain/drain.js";
 import type { PoolStore } from "../../src/pool/ports/pool-store.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
-import { closedIn, idleBrowser, launchHere, portsOf } from "../support/node/drain-bed.js";
+import { claimSession, closedIn, idleBrowser, launchHere, portsOf } from "../support/node/drain-bed.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { nodeFacts } from "../support/store/node-facts.js";
 import { nodeA, nodeB, type PoolBed } from "../support/store/pool-bed.js";
@@ -144,3 +144,35 @@ test("a drain that is asked for until now ends what the one before still waits f
   await until("its end", async () => (await pool.state(id)) !== "leased");
   await drain.close();
 });
+
+test.each([120_000, 0])(
+  "a session on demand that comes when a drain of %s ms has found its node empty lives until the drain's end, and no longer",
+  async (limitMs) => {
+    await node.bed.nodes.beat(nodeFacts(nodeB));
+    let isEmptied = false;
+    const poolStore = new Proxy(node.poolStore, {
+      get: (store, name) =>
+        name === "clearNode"
+          ? (...given: Parameters<PoolStore["clearNode"]>) =>
+              store.clearNode(...given).finally(() => (isEmptied = true))
+          : (Reflect.get(store, name) as unknown),
+    });
+    const drain = new RequestedDrain(portsOf(node, poolStore));
+    drain.follow(limitMs);
+    await until("an empty node", () => isEmptied);
+    const session = await claimSession(node);
+    await node.launch(session);
+    const found = async () => (await node.poolStore.findBrowser(session.id))?.browser;
+    if (limitMs > 0) {
+      await node.clock.advance(limitMs / 2);
+      drain.follow(limitMs / 2);
+      for (let asked = 0; asked < 50; asked += 1) expect(await found()).toMatchObject({ state: "leased" });
+      await node.clock.advance(limitMs / 2);
+    }
+    expect(await found()).toMatchObject({ state: "leased" });
+    drain.follow(0);
+    await until("its end", async () => (await found())?.state !== "leased");
+    expect(await found()).toMatchObject({ state: "retiring", why: "drained" });
+    await drain.close();
+  },
+);

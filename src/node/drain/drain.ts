@@ -222,13 +222,21 @@ export class RequestedDrain {
     if (drainMs === undefined) return this.#revoke();
     const now = this.ports.clock.monotonic();
     const until = now + drainMs;
-    // A drain whose time is over has ended by itself; one with another end is another drain.
+    // One with another end is another drain.
     const isSame = (under: UnderWay): boolean =>
-      Math.abs(under.until - until) < sameMs || (drainMs === 0 && under.until <= now);
+      drainMs === 0 && under.until <= now ? this.#isEmpty() : Math.abs(under.until - until) < sameMs;
     if (this.#under && !this.#under.hasFailed && isSame(this.#under)) return;
     const [end, drain] = [new AbortController(), new Drain(this.ports)];
     const ran = this.close().then(() => this.#run(drain, until, end.signal));
     this.#under = { end, until, drain, ran, hasFailed: false };
+  }
+
+  /**
+   * A drain whose time is over has ended by itself. But a session that a control had placed here before it
+   * heard of the drain may have come since the node was emptied, which can be long before that time.
+   */
+  #isEmpty(): boolean {
+    return this.ports.slots.all().every(({ isEnding }) => isEnding);
   }
 
   /** Resolves when it marks nothing any more, and takes no mark back. */

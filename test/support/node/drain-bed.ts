@@ -1,8 +1,10 @@
-import type { BrowserId } from "../../../src/base/ids.js";
+import { type BrowserId, newLeaseId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Drain } from "../../../src/node/drain/drain.js";
+import type { LaunchingBrowser } from "../../../src/pool/browser.js";
 import type { PoolStore } from "../../../src/pool/ports/pool-store.js";
 import { silentLog } from "../browser/chromium-host.js";
-import { nodeA, PoolBed } from "../store/pool-bed.js";
+import { controlA, nodeA, PoolBed } from "../store/pool-bed.js";
+import { candidateOn, poolConfig, request } from "../store/store-bed.js";
 import type { NodeBed } from "./node-bed.js";
 
 /** An empty pool, which its project lists. */
@@ -27,6 +29,30 @@ export async function idleBrowser(
 ): Promise<{ readonly pool: PoolBed; readonly id: BrowserId }> {
   const pool = await openPool(node);
   return { pool, id: await launchHere(node, pool) };
+}
+
+/** A session on demand whose browser is to be launched on this node. */
+export async function claimSession({ bed }: NodeBed): Promise<LaunchingBrowser> {
+  const {
+    size: _,
+    fill_rate_per_minute: __,
+    timeout_seconds: ___,
+    reset_on_release: ____,
+    ...template
+  } = poolConfig();
+  const claimed = await bed.poolStore.createSession(onDemandPartition, {
+    candidate: candidateOn(onDemandPartition, nodeA),
+    waiter: {
+      id: request(),
+      lease: newLeaseId(),
+      control: controlA,
+      connection: request(),
+      timeoutSeconds: 60,
+    },
+    template,
+  });
+  if (claimed.kind !== "claimed") throw new Error(`not claimed: ${claimed.kind}`);
+  return claimed.browser;
 }
 
 export const portsOf = (
