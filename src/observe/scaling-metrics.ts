@@ -24,7 +24,10 @@ export class ScalingMetrics {
     this.#gauges = [
       [
         "wantedNodes",
-        gauge("remuda_nodes_wanted", "Nodes that would hold all browsers that exist or are lacking"),
+        gauge(
+          "remuda_nodes_wanted",
+          "Nodes that would hold all browsers that exist or are lacking, and those that drain on request",
+        ),
       ],
       ["freeBytes", gauge("remuda_capacity_free_bytes", "Memory classes that nodes could still admit")],
       ["admittedBytes", gauge("remuda_capacity_bytes", "Memory classes that nodes admit in all")],

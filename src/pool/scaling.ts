@@ -11,6 +11,8 @@ import type { BrowserCounts } from "./pool.js";
 export interface NodeLoad {
   readonly id: NodeId;
   readonly isDraining: boolean;
+  /** It drains since it was told to end: nobody who sets how many nodes there are counts it any more. */
+  readonly isStopping: boolean;
   /** It may be given launches. */
   readonly isServing: boolean;
   readonly admittedBytes: number;
@@ -35,7 +37,7 @@ export interface PoolLoad {
 
 /** When to scale nodes, and by how much (docs/deployment.md#scaling). */
 export interface Scaling {
-  /** So many nodes would hold all that exists and all that is lacking. */
+  /** So many nodes would hold all that exists and all that is lacking, beside those that drain on request. */
   readonly wantedNodes: number;
   readonly serving: number;
   readonly draining: number;
@@ -62,16 +64,18 @@ const changeOf = ({ lacking, ending, replaced }: PoolLoad): number => lacking - 
 
 /**
  * Does not count the nodes that are there but what they are to hold, so that taking one away does not change
- * what is wanted.
+ * what is wanted. Those that drain on request and go on running come on top: for whoever sets how many there
+ * are, each of them is one, and it holds nothing of what is to come.
  */
 function wantedOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]): number {
   const bytes =
     sumOf(nodes, ({ held }) => held.bytes) + sumOf(pools, (pool) => changeOf(pool) * pool.browserBytes);
   const browsers = sumOf(nodes, ({ held }) => held.browsers) + sumOf(pools, changeOf);
   if (browsers <= 0) return 0;
+  const drained = nodes.filter(({ isDraining, isStopping }) => isDraining && !isStopping).length;
   const serving = nodes.filter(({ isServing }) => isServing);
   // Nothing tells how much a node holds before there is one.
-  if (serving.length === 0) return 1;
+  if (serving.length === 0) return 1 + drained;
   const perNode = (amount: (node: NodeLoad) => number): number => sumOf(serving, amount) / serving.length;
   const byMemory = Math.ceil(bytes / perNode(({ admittedBytes }) => admittedBytes));
   const byNumber = Math.ceil(browsers / perNode(({ maxBrowsers }) => maxBrowsers));
@@ -79,7 +83,7 @@ function wantedOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]): numbe
   // be held up on one node more as well, and want the next at each reading. What ends leaves room.
   const isTried = pools.some((pool) => pool.isHeldUp && !pool.isObstructed && pool.lacking > pool.ending);
   const byTrial = isTried ? serving.length + 1 : 1;
-  return Math.max(byMemory, byNumber, byTrial);
+  return Math.max(byMemory, byNumber, byTrial) + drained;
 }
 
 export function scalingOf(nodes: readonly NodeLoad[], pools: readonly PoolLoad[]): Scaling {
@@ -170,17 +174,19 @@ async function loadOfPool(
 
 async function loadOfNode(
   { nodes, overcommit }: ScalingPorts,
-  { id, isDraining, isLate, canLaunch, memoryBytes: bytes, maxBrowsers, outlastsDrain }: LivingNode,
+  facts: LivingNode,
   leased: ReadonlyMap<NodeId, number>,
 ): Promise<NodeLoad> {
+  const { id, isDraining, isStopping, isLate, canLaunch, maxBrowsers } = facts;
   return {
     id,
     isDraining,
+    isStopping,
     isServing: !isDraining && !isLate && canLaunch,
-    admittedBytes: bytes * overcommit,
+    admittedBytes: facts.memoryBytes * overcommit,
     maxBrowsers,
     held: await nodes.occupancy(id),
     leased: leased.get(id) ?? 0,
-    outlastsDrain: outlastsDrain === true,
+    outlastsDrain: facts.outlastsDrain === true,
   };
 }

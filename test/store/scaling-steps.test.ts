@@ -63,9 +63,10 @@ class Fleet {
     }
   }
 
-  async drain(node: FleetNode): Promise<void> {
+  async drain(node: FleetNode, isOnRequest = false): Promise<void> {
     node.isDraining = true;
-    await this.bed.nodes.beat(node);
+    if (isOnRequest) await this.bed.nodes.drain(node.id, 540_000);
+    else await this.bed.nodes.beat(node);
     const drains = { node: node.id, ms: 540_000 };
     for (const { partition } of this.pools)
       await this.bed.poolStore.recycle(partition, { maxLeases: null, drains, request: request() });
@@ -140,7 +141,11 @@ class Fleet {
   }
 }
 
-onBoth("what an autoscaler is told at each step", ({ bed }) => {
+/** Nodes beat once, however long a test takes. */
+const onBothUnhurried = (name: string, body: Parameters<typeof onBoth>[1]): void =>
+  onBoth(name, body, { nodeLateMs: 600_000, nodeLostMs: 600_000 });
+
+onBothUnhurried("what an autoscaler is told at each step", ({ bed }) => {
   interface Wish {
     readonly sizes: readonly number[];
     /** How many of each pool are leased. */
@@ -191,6 +196,21 @@ onBoth("what an autoscaler is told at each step", ({ bed }) => {
       await fleet.settle();
       await fleet.endDrains();
       expect(new Set(fleet.wanted)).toEqual(new Set([3]));
+    },
+  );
+
+  test.each(kinds)(
+    "of drains on request whose browsers are $what: one more for each, from its begin until its node is gone",
+    async ({ leased }) => {
+      const fleet = await filled({ sizes: [8, 16], leased, nodes: 6, room: 8 });
+      for (const node of fleet.nodes.slice(0, 2)) await fleet.drain(node, true);
+      expect(fleet.wanted.splice(0)).toEqual([4, 5]);
+      await fleet.settle();
+      await fleet.settle();
+      expect(scaledFrom(6, await fleet.read(), target)).toBe(6);
+      await fleet.endDrains();
+      expect(fleet.wanted.pop()).toBe(3);
+      expect(new Set(fleet.wanted)).toEqual(new Set([5]));
     },
   );
 
