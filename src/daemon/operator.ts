@@ -3,6 +3,7 @@ import { CannotStart } from "../base/cannot-start.js";
 import { Stops } from "../base/stops.js";
 import type { Config } from "../config/config.js";
 import { Cluster } from "../operator/cluster.js";
+import { Creations } from "../operator/creations.js";
 import { makeCostWriter } from "../operator/deletion-costs.js";
 import { listenForProbes } from "../operator/health.js";
 import { Operator } from "../operator/operator.js";
@@ -31,9 +32,11 @@ export async function operatorRole(
   const stops = new Stops(clock, config.stop.stepMs);
   const cluster = new Cluster({ kubeConfig, namespace, clock, limitMs, stopping });
   const api = new PoolApi({ url: apiUrl, key: config.apiKey, clock, limitMs, stopping });
+  const creations = new Creations({ cluster, api, log });
   const operator = new Operator({
     cluster,
-    reconcile: makeReconcile({ cluster, api, clock }),
+    reconcile: makeReconcile({ cluster, api, creations, clock }),
+    settleCreations: () => creations.settle(),
     lookAfterNodes: makeCostWriter({ cluster, api, log }),
     clock,
     log,

@@ -9,6 +9,9 @@ export const browserPools = {
   kind: "BrowserPool",
 } as const;
 
+/** Whether a resource may be called so: names of pools may have more. */
+export const isResourceName = (name: string): boolean => /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(name);
+
 /** Keeps a resource until its pool is gone. */
 export const finalizer = "remuda.dev/pool";
 /** Set to `true` on a resource, a deletion ends the leases of its pool instead of waiting for them. */

@@ -7,6 +7,8 @@ import { type Cluster, clusterCodeOf, isAbsent } from "./cluster.js";
 interface OperatorParts {
   readonly cluster: Pick<Cluster, "list" | "find" | "watch">;
   reconcile(resource: BrowserPool): Promise<void>;
+  /** Sees to pools of which it is open whether they have a resource, once a round. */
+  settleCreations(): Promise<void>;
   /** What is done for nodes, once a round. */
   lookAfterNodes(): Promise<void>;
   readonly clock: Clock;
@@ -55,6 +57,9 @@ export class Operator {
     const { clock, periodMs } = this.parts;
     while (!this.#stopping.signal.aborted) {
       await this.#try("BrowserPools were not listed", () => this.#round());
+      await this.#try("pools of deleted BrowserPools were not taken back", () =>
+        this.parts.settleCreations(),
+      );
       await this.#try("nodes were not looked after", () => this.parts.lookAfterNodes());
       await pause(clock, periodMs, this.#stopping.signal);
     }

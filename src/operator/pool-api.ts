@@ -7,6 +7,8 @@ import { parserOf } from "../base/parser.js";
 /** A pool as the API tells of it, with what the operator needs. */
 export interface RemotePool {
   readonly id: string;
+  /** One that was not made by an operator may have none. */
+  readonly name?: string;
   readonly size: number;
   readonly idle: number;
   readonly leased: number;
@@ -36,9 +38,9 @@ export class ApiRefusal extends Error {
     super(message);
     this.name = "ApiRefusal";
   }
-  /** The request itself is wrong: it fails for as long as the resource says what it says. */
+  /** What is asked for is refused: it fails for as long as the resource, a limit, or the key is as it is. */
   get isOfRequest(): boolean {
-    return this.status === 400 || this.status === 409 || this.status === 422;
+    return [400, 403, 409, 422].includes(this.status);
   }
 }
 
@@ -55,6 +57,7 @@ const poolParser = parserOf(
   "a pool as the API tells of it",
   Type.Object({
     id: Type.String(),
+    name: Type.Optional(Type.String()),
     acquired_count: Count,
     available_count: Count,
     launching_count: Count,
@@ -83,6 +86,7 @@ function remotePool({ text }: Answer): RemotePool {
   const { acquired_count: leased, available_count: idle, launching_count: launching, fill } = pool;
   return {
     id: pool.id,
+    ...(pool.name !== undefined && { name: pool.name }),
     size: pool.browser_pool_config.size,
     idle,
     leased,

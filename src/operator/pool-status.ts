@@ -4,14 +4,21 @@ import { timestampOf, type Millis } from "../base/clock.js";
 import type { BrowserPool, Condition, PoolStatus } from "./browser-pool.js";
 import type { RemotePool } from "./pool-api.js";
 
+/** The pool of a resource as it was last read, if it is known. */
+export type KnownPool = RemotePool | "absent" | undefined;
+
 /** What is known of a resource's pool after it was reconciled. */
 export type Outcome =
   | { readonly kind: "there"; readonly pool: RemotePool }
-  /** The API does not take what the resource says. */
-  | { readonly kind: "refused"; readonly message: string; readonly pool?: RemotePool }
-  | { readonly kind: "unreachable"; readonly message: string }
-  /** It is being deleted, and waits for leases. */
-  | { readonly kind: "leased"; readonly message: string };
+  | {
+      /**
+       * `refused`: the API does not take what the resource says. `leased`: the pool is being deleted, and
+       * waits for leases.
+       */
+      readonly kind: "refused" | "unreachable" | "leased";
+      readonly message: string;
+      readonly pool: KnownPool;
+    };
 
 interface Truth {
   readonly status: Condition["status"];
@@ -83,17 +90,13 @@ function conditionsOf({ metadata, status }: BrowserPool, truths: Truths, now: Mi
 /** Chooses no pod at all: a HorizontalPodAutoscaler asks for a selector, and browsers are not pods. */
 const selectorOf = ({ metadata }: BrowserPool): string => `remuda.dev/browsers-of=${metadata.uid}`;
 
-const poolFields = (pool: RemotePool | undefined): PoolStatus =>
-  pool
-    ? {
-        poolId: pool.id,
-        replicas: pool.existing,
-        idle: pool.idle,
-        leased: pool.leased,
-        launching: pool.launching,
-        waiting: pool.waiting,
-      }
-    : {};
+/** The id of one that is gone is kept: the next one is made under another key. */
+function poolFields(pool: KnownPool): PoolStatus {
+  if (pool === undefined) return {};
+  if (pool === "absent") return { replicas: 0, idle: 0, leased: 0, launching: 0, waiting: 0 };
+  const { id: poolId, existing: replicas, idle, leased, launching, waiting } = pool;
+  return { poolId, replicas, idle, leased, launching, waiting };
+}
 
 const sorted = (_key: string, value: unknown): unknown =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -110,11 +113,12 @@ function digestOf({ spec: { pool: named = {} } }: BrowserPool, { configuration }
 
 /**
  * Whether a pool is what was made of this generation, and has kept it: somebody may have made another in its
- * place or changed it, and a Redis that has failed over may have an earlier configuration of it.
+ * place, renamed or changed it, and a Redis that has failed over may have an earlier configuration of it.
  */
 export const isApplied = (resource: BrowserPool, pool: RemotePool): boolean =>
   resource.status?.appliedGeneration === resource.metadata.generation &&
   resource.status.poolId === pool.id &&
+  resource.metadata.name === pool.name &&
   resource.status.appliedDigest === digestOf(resource, pool) &&
   pool.size === resource.spec.replicas;
 
@@ -136,11 +140,11 @@ export function nextStatus(resource: BrowserPool, outcome: Outcome, now: Millis)
   const { status: before = {}, metadata } = resource;
   const { appliedGeneration: _generation, appliedDigest: _digest, ...kept } = before;
   const next: PoolStatus = {
+    replicas: 0,
     ...kept,
     ...appliedFields(resource, outcome),
-    ...poolFields("pool" in outcome ? outcome.pool : undefined),
+    ...poolFields(outcome.pool),
     observedGeneration: metadata.generation,
-    replicas: ("pool" in outcome ? outcome.pool?.existing : before.replicas) ?? 0,
     selector: selectorOf(resource),
     conditions: conditionsOf(resource, truthsOf(outcome), now),
   };

@@ -1,12 +1,14 @@
 import type { Clock } from "../base/clock.js";
-import { type BrowserPool, finalizer, forceAnnotation } from "./browser-pool.js";
+import { type BrowserPool, finalizer, forceAnnotation, isResourceName } from "./browser-pool.js";
 import type { Cluster } from "./cluster.js";
+import type { Creations } from "./creations.js";
 import { ApiRefusal, ApiUnavailable, type PoolApi, type RemotePool } from "./pool-api.js";
-import { isApplied, nextStatus, type Outcome } from "./pool-status.js";
+import { isApplied, type KnownPool, nextStatus, type Outcome } from "./pool-status.js";
 
 interface ReconcileParts {
   readonly cluster: Pick<Cluster, "find" | "setFinalizers" | "applyStatus">;
-  readonly api: Pick<PoolApi, "find" | "create" | "update" | "remove">;
+  readonly api: Pick<PoolApi, "find" | "update" | "remove">;
+  readonly creations: Pick<Creations, "make">;
   readonly clock: Clock;
 }
 
@@ -37,14 +39,17 @@ async function tell(
   if (status) await cluster.applyStatus(resource, status);
 }
 
-/** A failure of Remuda's API is something to be told, too. Throws where Kubernetes fails. */
-async function outcomeOf<Result>(work: () => Promise<Result>): Promise<Result | Outcome> {
+/**
+ * A failure of Remuda's API is something to be told, too. `pool`: what is known of the pool that was to be
+ * changed; without that, a refusal says nothing of the resource. Throws where Kubernetes fails.
+ */
+async function outcomeOf<Result>(work: () => Promise<Result>, pool?: KnownPool): Promise<Result | Outcome> {
   try {
     return await work();
   } catch (error) {
-    const isRefused = error instanceof ApiRefusal && error.isOfRequest;
     if (!(error instanceof ApiRefusal || error instanceof ApiUnavailable)) throw error;
-    return { kind: isRefused ? "refused" : "unreachable", message: error.message };
+    const isRefused = pool !== undefined && error instanceof ApiRefusal && error.isOfRequest;
+    return { kind: isRefused ? "refused" : "unreachable", message: error.message, pool };
   }
 }
 
@@ -52,13 +57,29 @@ async function outcomeOf<Result>(work: () => Promise<Result>): Promise<Result | 
  * Creates what is absent and changes what differs; a pool of that name that was there before is taken over.
  */
 async function settle(parts: ReconcileParts, resource: BrowserPool): Promise<Outcome | undefined> {
-  const { metadata, spec } = resource;
-  const { name } = metadata;
-  const found = await parts.api.find(name);
+  const found = await findPool(parts, resource);
   if (found && isApplied(resource, found)) return { kind: "there", pool: found };
   if (!(await isUnchanged(parts, resource))) return undefined;
-  const wanted = { ...spec.pool, size: spec.replicas };
-  return found ? await change(parts.api, { name, wanted, found }) : await create(parts, resource, wanted);
+  return found
+    ? await outcomeOf(() => change(parts.api, resource, found), found)
+    : await outcomeOf(() => create(parts, resource), "absent");
+}
+
+/**
+ * The pool that is called like the resource, else the one that was the resource's when it was last looked at
+ * and has been renamed. That one is another resource's where one is called like it.
+ */
+async function findPool(
+  { api, cluster }: ReconcileParts,
+  { metadata: { name }, status }: BrowserPool,
+): Promise<RemotePool | undefined> {
+  const named = await api.find(name);
+  if (named || status?.poolId === undefined) return named;
+  const renamed = await api.find(status.poolId);
+  // A pool may be called like the id of another.
+  if (renamed?.id !== status.poolId) return undefined;
+  const isOther = renamed.name !== undefined && renamed.name !== name && isResourceName(renamed.name);
+  return isOther && (await cluster.find(renamed.name)) ? undefined : renamed;
 }
 
 /**
@@ -76,31 +97,32 @@ async function isUnchanged({ cluster }: ReconcileParts, { metadata }: BrowserPoo
 }
 
 async function create(
-  { api, cluster }: ReconcileParts,
-  { metadata: { name, uid, generation }, status }: BrowserPool,
-  wanted: { readonly size: number },
+  { creations }: ReconcileParts,
+  { metadata: { name, uid, generation }, spec, status }: BrowserPool,
 ): Promise<Outcome | undefined> {
   // Another body needs another key, and so does a pool in the place of one that somebody has deleted: under
   // the key of that one it is known to be gone.
-  const pool = await api.create({ ...wanted, name }, `${uid}-${generation}-${status?.poolId ?? "first"}`);
-  // One that was deleted meanwhile has nobody who would delete this pool; while it is there, its end does.
-  if ((await cluster.find(name))?.metadata.uid === uid) return { kind: "there", pool };
-  await api.remove(pool.id, false);
-  return undefined;
+  const key = `${uid}-${generation}-${status?.poolId ?? "first"}`;
+  const pool = await creations.make({ name, uid, key, wanted: wantedOf({ spec }) });
+  return pool && { kind: "there", pool };
 }
+
+const wantedOf = ({ spec }: Pick<BrowserPool, "spec">): { readonly size: number } => ({
+  ...spec.pool,
+  size: spec.replicas,
+});
 
 async function change(
   api: ReconcileParts["api"],
-  { name, wanted, found }: { name: string; wanted: object; found: RemotePool },
+  resource: BrowserPool,
+  found: RemotePool,
 ): Promise<Outcome> {
-  try {
-    const pool = await api.update(name, wanted);
-    return pool ? { kind: "there", pool } : { kind: "unreachable", message: "The pool is being deleted" };
-  } catch (error) {
-    if (error instanceof ApiRefusal && error.isOfRequest)
-      return { kind: "refused", message: error.message, pool: found };
-    throw error;
-  }
+  const { name } = resource.metadata;
+  const wanted = { ...wantedOf(resource), ...(found.name !== name && { name }) };
+  const pool = await api.update(found.id, wanted);
+  return pool
+    ? { kind: "there", pool }
+    : { kind: "unreachable", message: "The pool is being deleted", pool: found };
 }
 
 /** Deletes the pool, and then lets the resource go; one whose pool is gone already is let go at once. */
@@ -119,19 +141,24 @@ async function removePool(
   parts: ReconcileParts,
   resource: BrowserPool,
 ): Promise<Outcome | "gone" | undefined> {
-  const { name, annotations } = resource.metadata;
-  const pool = await parts.api.find(name);
+  const pool = await findPool(parts, resource);
   if (!pool) return "gone";
   if (!(await isUnchanged(parts, resource))) return undefined;
+  return await outcomeOf(() => remove(parts.api, resource, pool), pool);
+}
+
+async function remove(
+  api: ReconcileParts["api"],
+  { metadata: { annotations } }: BrowserPool,
+  pool: RemotePool,
+): Promise<Outcome | "gone"> {
   try {
     // By its id: one that another resource has made under that name since then is not meant.
-    await parts.api.remove(pool.id, annotations?.[forceAnnotation] === "true");
+    await api.remove(pool.id, annotations?.[forceAnnotation] === "true");
     return "gone";
   } catch (error) {
     if (!(error instanceof ApiRefusal) || error.code !== "pool_in_use") throw error;
-    return {
-      kind: "leased",
-      message: `Leases of the pool are waited for; ${forceAnnotation}=true ends them`,
-    };
+    const message = `Leases of the pool are waited for; ${forceAnnotation}=true ends them`;
+    return { kind: "leased", message, pool };
   }
 }

@@ -10,7 +10,12 @@ let operators: RunningOperator[];
 
 beforeEach(async () => {
   cluster = await TestCluster.open();
-  const file = { node: { id: "remuda-node-x" }, projects: { enabled: true }, drain: { limit_seconds: 600 } };
+  const file = {
+    node: { id: "remuda-node-x" },
+    projects: { enabled: true },
+    drain: { limit_seconds: 600 },
+    limits: { pooled_sessions: 2 },
+  };
   daemon = await startDaemon({ file });
   operators = [];
 });
@@ -51,6 +56,24 @@ test("two operators with a key of their own make a daemon's pool, resize it and 
   expect(await daemon.call("GET /browser_pools/agents")).toMatchObject({
     body: { browser_pool_config: { size: 2, headless: true, timeout_seconds: 600 } },
   });
+
+  cluster.put("agents", { replicas: 3, pool });
+  await eventually(() =>
+    expect(statusOf("agents")?.["conditions"]).toContainEqual(
+      expect.objectContaining({
+        type: "Degraded",
+        reason: "Refused",
+        message: expect.any(String) as unknown,
+      }),
+    ),
+  );
+  expect(statusOf("agents")).toMatchObject({ replicas: 2, appliedGeneration: 2, observedGeneration: 3 });
+  cluster.put("agents", { replicas: 2, pool });
+  const { poolId: id } = statusOf("agents") ?? {};
+  expect((await daemon.call("PATCH /browser_pools/agents", { name: "others" })).status).toBe(200);
+  await eventually(async () =>
+    expect((await daemon.call("GET /browser_pools/agents")).body).toMatchObject({ id, name: "agents" }),
+  );
 
   const { body: lease } = await daemon.call("POST /browser_pools/agents/acquire", {});
   await eventually(() => expect(costOf("remuda-node-x")).toBe("10"));

@@ -107,7 +107,7 @@ describe("a resource", () => {
   });
 
   test("says why the API refuses it, and is tried again", async () => {
-    pools.refuse = { status: 400, code: "bad_request", message: "There is no proxy p" };
+    pools.refuseChanges = { status: 400, code: "bad_request", message: "There is no proxy p" };
     cluster.put("agents", { replicas: 3, pool: { proxy_id: "p" } });
     await operate();
     await eventually(() =>
@@ -118,7 +118,7 @@ describe("a resource", () => {
       }),
     );
     expect(statusOf("agents")?.["appliedGeneration"]).toBeUndefined();
-    pools.refuse = undefined;
+    pools.refuseChanges = undefined;
     await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));
   });
 
@@ -156,6 +156,8 @@ describe("a deletion", () => {
         reason: "WaitingForLeases",
       }),
     );
+    if (pool) pool.leased = 2;
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 2, idle: 0, leased: 2 }));
     cluster.annotate("agents", { "remuda.dev/force-delete": "true" });
     await eventually(() => expect(cluster.resources.size).toBe(0));
     expect(pools.pools.size).toBe(0);

@@ -146,26 +146,12 @@ test("a resource is Unknown while the API is away", async () => {
 });
 
 describe("an operator that is late", () => {
-  /** Holds up what the operator asks of Remuda's API until the result is called. */
-  function holdUp(what: (asked: string) => boolean): { reached: Promise<void>; goOn: () => void } {
-    let goOn = (): void => {};
-    let reach = (): void => {};
-    const reached = new Promise<void>((resolve) => (reach = resolve));
-    const held = new Promise<void>((resolve) => (goOn = resolve));
-    pools.before = (asked) => {
-      if (!what(asked)) return undefined;
-      pools.before = () => undefined;
-      reach();
-      return held;
-    };
-    return { reached, goOn };
-  }
   const unhurried = { request_limit_seconds: 30 };
 
   test("with a resource as it was listed does not undo what it was scaled to since", async () => {
     await operate(unhurried);
     await makeTwo();
-    const { reached, goOn } = holdUp((asked) => asked === "GET /browser_pools/agents");
+    const { reached, goOn } = pools.holdUp((asked) => asked === "GET /browser_pools/agents");
     await reached;
     // Another operator has seen it, and was faster.
     cluster.put("agents", { replicas: 50 });
@@ -208,7 +194,7 @@ describe("an operator that is late", () => {
   test("with a deletion leaves a pool of the same name that has been made for another resource since", async () => {
     await operate(unhurried);
     await makeTwo();
-    const { reached, goOn } = holdUp((asked) => asked.startsWith("DELETE"));
+    const { reached, goOn } = pools.holdUp((asked) => asked.startsWith("DELETE"));
     cluster.remove("agents");
     await reached;
     pools.pools.delete("agents");
@@ -221,17 +207,6 @@ describe("an operator that is late", () => {
     await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 6, poolId: id }));
     expect(deletions()).toHaveLength(1);
     expect(pools.pools.get("agents")?.id).toBe(id);
-  });
-
-  test("with a creation leaves no pool of a resource that was deleted meanwhile", async () => {
-    await operate(unhurried);
-    const { reached, goOn } = holdUp((asked) => asked.startsWith("POST"));
-    cluster.put("agents", { replicas: 3 });
-    await reached;
-    cluster.resources.delete("agents");
-    goOn();
-    await eventually(() => expect(deletions()).toEqual(["DELETE /browser_pools/id-of-agents"]));
-    await eventually(() => expect(pools.pools.size).toBe(0));
   });
 });
 
@@ -262,6 +237,41 @@ describe("a resource whose pool is not as it was made", () => {
     if (pool) pool.body = { ...pool.body, timeout_seconds: 60, viewport: { height: 600, width: 800 } };
     await eventually(() => expect(pools.asked.length).toBeGreaterThan(asked + 6));
     expect(changes()).toBe(before);
+  });
+
+  test.each([
+    { status: 403, code: "limit_exceeded", message: "The sizes of all pools would exceed the limit" },
+    { status: 403, code: "insufficient_scope", message: "The policy of this API key does not allow that" },
+  ])("says why the API refuses a change of it ($code), and what it has meanwhile", async (refusal) => {
+    cluster.put("agents", { replicas: 3 });
+    await operate();
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ idle: 3, appliedGeneration: 1 }));
+    pools.refuseChanges = refusal;
+    cluster.put("agents", { replicas: 50 });
+    const { message } = refusal;
+    await eventually(() => {
+      expect(conditionOf("agents", "Degraded")).toMatchObject({ status: "True", reason: "Refused", message });
+      expect(conditionOf("agents", "Ready")).toMatchObject({ status: "False", reason: "Refused", message });
+    });
+    const pool = pools.pools.get("agents");
+    if (pool) pool.leased = 2;
+    const fields = { replicas: 3, idle: 1, leased: 2, appliedGeneration: 1, observedGeneration: 2 };
+    await eventually(() => expect(statusOf("agents")).toMatchObject(fields));
+    pools.refuseChanges = undefined;
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 50, appliedGeneration: 2 }));
+  });
+
+  test("has no browsers where its pool is gone and the API makes no other", async () => {
+    await operate();
+    await makeTwo();
+    pools.refuseChanges = { status: 403, code: "limit_exceeded", message: "There are as many as may be" };
+    pools.pools.delete("agents");
+    await eventually(() => {
+      expect(statusOf("agents")).toMatchObject({ poolId: "id-of-agents", replicas: 0, idle: 0, leased: 0 });
+      expect(conditionOf("agents", "Ready")).toMatchObject({ status: "False", reason: "Refused" });
+    });
+    pools.refuseChanges = undefined;
+    await eventually(() => expect(statusOf("agents")).toMatchObject({ replicas: 3, idle: 3 }));
   });
 
   test("says nothing of a generation that the API no longer takes for its pool", async () => {

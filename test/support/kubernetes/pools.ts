@@ -36,7 +36,7 @@ export class TestPools {
   /** Something before it answers in its own words. */
   standIn: (asked: string) => { readonly status: number; readonly text: string } | undefined = () =>
     undefined;
-  /** Answers what would change a pool. */
+  /** Answers what would make or change a pool. */
   refuseChanges: { status: number; code: string; message: string } | undefined;
 
   private constructor(private readonly server: ReturnType<typeof createServer>) {}
@@ -51,6 +51,29 @@ export class TestPools {
 
   get url(): string {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  /** As somebody renames one by the API. */
+  rename(name: string, to: string): void {
+    const pool = this.pools.get(name);
+    if (!pool || name === to || this.pools.has(to)) return;
+    this.pools.delete(name);
+    this.pools.set(to, pool);
+    pool.body = { ...pool.body, name: to };
+  }
+
+  /** Holds up the first of such requests until the result is called. */
+  holdUp(what: (asked: string) => boolean): { reached: Promise<void>; goOn: () => void } {
+    let [goOn, reach] = [(): void => {}, (): void => {}];
+    const reached = new Promise<void>((resolve) => (reach = resolve));
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    this.before = (asked) => {
+      if (!what(asked)) return undefined;
+      this.before = () => undefined;
+      reach();
+      return held;
+    };
+    return { reached, goOn };
   }
 
   async close(): Promise<void> {
@@ -78,17 +101,25 @@ export class TestPools {
     if (this.refuse) return [this.refuse.status, this.refuse];
     if (url === "/scaling")
       return [200, { by_node: [...this.leases].map(([id, leased]) => this.#node(id, leased)) }];
+    if (method !== "GET" && method !== "DELETE" && this.refuseChanges)
+      return [this.refuseChanges.status, this.refuseChanges];
     if (method === "POST") return this.#create(String(body["name"]), body, key);
     const name = this.#nameOf(url.split("/")[2] ?? "");
     const found = this.pools.get(name);
-    if (method === "PATCH" && this.refuseChanges) return [this.refuseChanges.status, this.refuseChanges];
-    if (method === "PATCH" && found) {
-      found.size = Number(body["size"]);
-      this.sizes.push(found.size);
-      found.body = { ...found.body, ...body };
-    }
+    if (method === "PATCH" && found) return this.#change(name, found, body);
     if (method === "DELETE" && found) return this.#remove(name, found, body);
     return this.#view(name);
+  }
+
+  #change(name: string, found: Kept, body: Record<string, unknown>): readonly [number, object] {
+    const to = typeof body["name"] === "string" ? body["name"] : name;
+    if (to !== name && this.pools.has(to))
+      return [409, { code: "name_taken", message: `A pool named ${to} exists` }];
+    found.size = Number(body["size"]);
+    this.sizes.push(found.size);
+    found.body = { ...found.body, ...body };
+    this.rename(name, to);
+    return this.#view(to);
   }
 
   /** A key stands for the pool that was made under it, also when that is gone. */
@@ -129,6 +160,7 @@ export class TestPools {
       200,
       {
         id: pool.id,
+        name,
         acquired_count: pool.leased,
         available_count: pool.size - pool.leased,
         launching_count: 0,
