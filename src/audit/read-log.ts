@@ -4,6 +4,7 @@ import { type Entry, instantOf, longestMs, type Position, positionAt } from "./e
 import { type AuditFilter, isSearch, mayBeFound, mayBeIn, selectorOf } from "./filter.js";
 import type { SealedSegment, SegmentRows } from "./segment.js";
 import type { SegmentFiles } from "./segment-files.js";
+import { isStoreAway } from "../base/store-fault.js";
 import { yieldTurn } from "../base/yield-turn.js";
 
 export interface LogParts {
@@ -45,13 +46,19 @@ export async function* readLog(
   }
 }
 
-/** A summary that cannot be read saves nothing: the entries themselves are looked at. */
+/**
+ * A summary that is lost saves nothing: the entries themselves are looked at. Where the store of archives
+ * does not answer it has been waited for, and would be once more for them.
+ */
 async function mayHoldFound(
   files: LogParts["files"],
   filter: AuditFilter,
   segment: SealedSegment,
 ): Promise<boolean> {
-  const grams = await files.grams(segment).catch(() => undefined);
+  const grams = await files.grams(segment).catch((error: unknown) => {
+    if (isStoreAway(error)) throw error;
+    return undefined;
+  });
   return grams === undefined || mayBeFound(filter, grams);
 }
 

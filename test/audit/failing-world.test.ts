@@ -3,9 +3,11 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { makeAuditReader } from "../../src/audit/read-page.js";
 import { makeSeal } from "../../src/audit/seal.js";
+import { SegmentFiles } from "../../src/audit/segment-files.js";
 import { systemClock } from "../../src/base/clock.js";
 import type { Digest } from "../../src/base/ids.js";
 import { type AuditBed, always, newEntry, openAuditBed } from "../support/audit/audit-bed.js";
+import { DrivenClock } from "../support/driven-clock.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 
@@ -133,6 +135,24 @@ test("a search finds what it looks for though a segment's summary is lost", asyn
   const { reader } = bed.counting();
   const got = await reader.page({ filter: { ...always(), search: "wanted" }, limit: 10 });
   expect(got).toMatchObject({ value: { entries: [{ path: "/wanted" }] } });
+});
+
+test("a search waits for archives that hang as long as one look at them may last, and no longer", async () => {
+  await bed.appendPaths(["/0"]);
+  await bed.seal();
+  const clock = new DrivenClock();
+  const never = new Promise<never>(() => {});
+  let begin = (): void => {};
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  const archives = { open: () => (begin(), never), put: () => never };
+  const files = new SegmentFiles({ archives, staging: { take: () => never }, clock });
+  const reader = makeAuditReader({ store: bed.audit, files, clock });
+  const page = reader.page({ filter: { ...always(), search: "wanted" }, limit: 10 });
+  const refused = expect(page).rejects.toMatchObject({ code: "store_unavailable" });
+  await begun;
+  await clock.advance(30_000);
+  expect(clock.pending).toBe(0);
+  await refused;
 });
 
 test("a search ends when nobody waits for it any more", async () => {
