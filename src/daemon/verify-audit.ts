@@ -4,6 +4,7 @@ import { systemClock } from "../base/clock.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
 import { type Config, openConfig } from "../config/config.js";
+import { findInstant } from "../http/time.js";
 import { openLog } from "../observe/log.js";
 import { RedisAuditStore } from "../store/organization/audit-store.js";
 import { privateRedisPathsOf } from "../store/private/paths.js";
@@ -98,8 +99,8 @@ function commandIn(args: readonly string[]): VerifyCommand {
 }
 
 function instantIn(text: string): number {
-  const at = Date.parse(text);
-  if (Number.isNaN(at)) throw new Error(`${text} is no instant`);
+  const at = findInstant(text);
+  if (at === undefined) throw new Error(`${text} is no instant`);
   return at;
 }
 

@@ -15,7 +15,8 @@ async function said(...args: readonly string[]): Promise<{ code: number; text: s
 
 test.each([
   ["--from=yesterday", "yesterday is no instant"],
-  ["--to=2026-13-01", "2026-13-01 is no instant"],
+  ["--to=2026-13-01T00:00:00Z", "2026-13-01T00:00:00Z is no instant"],
+  ["--from=2026-02-30T00:00:00Z", "2026-02-30T00:00:00Z is no instant"],
   ["--head=12", "12 is no NUMBER:HASH"],
   ["--head=0:" + "0".repeat(64), "0:0000000000"],
   ["--bogus", "Unknown option '--bogus'"],

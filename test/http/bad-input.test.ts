@@ -187,6 +187,20 @@ test.each([
   expect(server().operations.calls).toEqual([]);
 });
 
+test.each([
+  ["2026-02-30T00:00:00Z", "February has 28 days"],
+  ["2025-02-29T12:00:00Z", "2025 is no leap year"],
+  ["2026-04-31t00:00:00z", "April has 30 days"],
+  ["2026-01-31T24:00:00Z", "a day has no 25th hour"],
+])("%s is taken for no other instant: %s", async (start) => {
+  const query = new URLSearchParams({ start, end: "2026-02-01T00:00:00Z" });
+  const got = await send(`${server().url}/audit-logs?${query}`);
+  const message = "start: must be an instant such as 2026-01-31T12:00:00Z";
+  expect(got).toMatchObject({ status: 400, body: { details: [{ code: "invalid_input", message }] } });
+  const leap = new URLSearchParams({ start: "2024-02-29 23:59Z", end: "2024-03-01T23:59:59.5-23:59" });
+  expect(await send(`${server().url}/audit-logs?${leap}`)).toMatchObject({ status: 200 });
+});
+
 test("a lease named differently in header and body is refused", async () => {
   const body = { session_id: "x", lease_id: "a".repeat(24) };
   const headers = { "x-remuda-lease-id": "b".repeat(24), authorization: `Bearer ${key}` };
