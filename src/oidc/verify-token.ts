@@ -1,4 +1,11 @@
-import { decodeJwt, errors, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";
+import {
+  decodeJwt,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from "jose";
 import type { TokenVerifier } from "../access/people.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { done, refusal, type Refusal } from "../base/errors.js";
@@ -55,8 +62,7 @@ export function makeTokenVerifier(
         const options = { ...fixed, currentDate: new Date(clock.now()) };
         const { payload, protectedHeader } = await verified(token, findKey, options);
         if (!types.has(protectedHeader.typ?.toLowerCase())) return refuse("its type lets nobody in");
-        const { exp = 0 } = payload;
-        return done({ claims: payload, until: exp * 1000 + clockToleranceMs });
+        return done({ claims: payload, until: endOf(payload, maxTokenAgeMs) + clockToleranceMs });
       } catch (error) {
         // Texts of jose name the claim, and hold nothing of the token.
         return error instanceof KeysUnavailable ? noKeys : refuse(textOf(error));
@@ -64,6 +70,10 @@ export function makeTokenVerifier(
     },
   };
 }
+
+/** The end that a token has, or that it has by its age where that comes first. */
+const endOf = ({ exp = 0, iat = 0 }: JWTPayload, maxAgeMs: Millis | null): Millis =>
+  Math.min(exp * 1000, iat * 1000 + (maxAgeMs ?? Infinity));
 
 /** What issuers have of one kind: the key in use, the one before it and the next. */
 const mostTried = 4;

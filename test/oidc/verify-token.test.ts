@@ -50,7 +50,7 @@ beforeEach(() => {
 });
 
 const start = Date.parse("2026-11-22T20:00:00Z") / 1000;
-function open(jwksUrl: string | null = null) {
+function open(jwksUrl: string | null = null, maxTokenAgeMs: number | null = 7_200_000) {
   const clock = new DrivenClock();
   clock.stand(start * 1000);
   const { log, lines } = makeLogBook();
@@ -64,19 +64,18 @@ function open(jwksUrl: string | null = null) {
     clock,
     log,
   });
-  const settings = {
-    issuer,
-    audience,
-    algorithms: ["RS256"],
-    clockToleranceMs: 30_000,
-    maxTokenAgeMs: 7_200_000,
-  };
+  const settings = { issuer, audience, algorithms: ["RS256"], clockToleranceMs: 30_000, maxTokenAgeMs };
   const verifier = makeTokenVerifier(settings, { findKey: keys.find, clock, log });
   const verdict = async (token: string): Promise<string> => {
     const got = await verifier.verify(token);
     return got.kind === "refused" ? got.code : "good";
   };
-  return { clock, lines, verdict };
+  const endOf = async (text: string): Promise<number> => {
+    const got = await verifier.verify(text);
+    if (got.kind === "refused") throw new Error(got.code);
+    return got.value.until / 1000 - start;
+  };
+  return { clock, lines, verdict, endOf };
 }
 
 interface TokenOptions {
@@ -97,6 +96,22 @@ test("a token of the issuer for us is good, and its keys are fetched once for al
   expect(await verdict(await token({ header: { typ: "at+jwt" } }))).toBe("good");
   expect(await verdict(await token({ claims: { aud: ["another", audience] } }))).toBe("good");
   expect(fetches).toEqual(["/.well-known/openid-configuration", "/keys"]);
+});
+
+test("a token is good until its own end, or as long as one may be old where that comes first", async () => {
+  const issued = (claims: object) => token({ claims: { iat: start - 60, ...claims } });
+  const { endOf, verdict, clock } = open();
+  expect(await endOf(await issued({ exp: start + 600 }))).toBe(630);
+  const lasting = await issued({ exp: start + 86_400 });
+  const ofAge = await endOf(lasting);
+  expect(ofAge).toBe(7200 - 60 + 30);
+  expect(await open(null, null).endOf(lasting)).toBe(86_430);
+  expect(await open(null, null).endOf(await issued({ iat: undefined, exp: start + 600 }))).toBe(630);
+  // By the same instant it lets nobody in any more.
+  await clock.advance(ofAge * 1000);
+  expect(await verdict(lasting)).toBe("good");
+  await clock.advance(1000);
+  expect(await verdict(lasting)).toBe("unauthorized");
 });
 
 test.each<[string, () => Promise<string>]>([
