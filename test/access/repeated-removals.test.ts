@@ -70,6 +70,36 @@ test.each(kinds)(
   },
 );
 
+test("the repeat of what closes a project is answered also to who names that project", async () => {
+  const { root } = bed;
+  const other = bed.as(root.apiKey, 1);
+  const make = makeAt("/org/projects", {});
+  const { key } = await bed.make();
+  for (const client of [root, bed.as(key)]) {
+    for (const name of [undefined, "leaving"]) {
+      const id = await make(root, "leaving");
+      const inIt = { "x-kernel-project-id": id };
+      const removal = `DELETE /org/projects/${name ?? id}`;
+      expect((await client.call(removal, {}, inIt)).status).toBe(204);
+      // The project is there no more that the header names.
+      expect((await client.call(removal, {}, inIt)).status).toBe(404);
+      expect((await client.call(removal, {}, { ...inIt, ...repeat() })).status).toBe(204);
+      expect((await client.call("GET /browser_pools", undefined, { ...inIt, ...repeat() })).status).toBe(404);
+    }
+    const id = await make(root, "resting");
+    const inIt = { "x-kernel-project-id": id };
+    const archive = (headers: Record<string, string>) =>
+      client.call(`PATCH /org/projects/${id}`, { status: "archived" }, headers);
+    expect(await archive(inIt)).toMatchObject({ status: 200 });
+    expect(await archive(inIt)).toMatchObject({ status: 404 });
+    expect(await archive({ ...inIt, ...repeat() })).toMatchObject({
+      status: 200,
+      body: { status: "archived" },
+    });
+    expect((await other.call(`DELETE /org/projects/${id}`, {})).status).toBe(204);
+  }
+});
+
 test("what a deletion meant is kept by no name, and not for long", async () => {
   const { root, redis } = bed;
   await kinds[0]?.[1](root, "secretive");

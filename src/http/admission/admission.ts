@@ -6,12 +6,15 @@ import { addPreHandler, type App } from "../bare-app.js";
 import type { HttpDeps } from "../deps.js";
 import { refusalOfError, sendRefusal, showRefusal } from "../errors.js";
 import { type OpenRequest, OpenRequests } from "./open-requests.js";
+import { retryCountOf } from "./caller.js";
 import { type NoteFailedLogin, tellRate } from "./rates.js";
 
 declare module "fastify" {
   interface FastifyContextConfig {
     /** Its answer is whole before it is cut, although it may itself have ended the key that it came with. */
     readonly mayEndItsKey?: true;
+    /** It closes a project that its path names. */
+    readonly mayCloseProjects?: true;
     /** The first script of its operation may judge the key (access/principal.ts). */
     readonly mayDefer?: true;
   }
@@ -38,9 +41,8 @@ export function addAdmission(app: App, deps: HttpDeps, noteFailedLogin: NoteFail
       if (got.principal) request.open = open.add(got.principal, reply.raw, { askedAt, deferred });
       next();
     };
-    const { authorization, "x-kernel-project-id": project } = request.headers;
-    const shown = { authorization, project: project?.toString() };
     const { mayDefer } = request.routeOptions.config;
+    const shown = { authorization: request.headers.authorization, project: projectNamedBy(request) };
     request.deferred = mayDefer && deps.authenticator.defer(shown);
     const { deferred } = request;
     if (deferred) return settle({ kind: "admitted", principal: deferred.principal }, deferred);
@@ -57,6 +59,15 @@ export function addAdmission(app: App, deps: HttpDeps, noteFailedLogin: NoteFail
   app.addHook("onRoute", (route) => {
     if (route.config?.mayEndItsKey) addPreHandler(route, forget);
   });
+}
+
+/**
+ * Undefined also for the repeat of a request that may have closed the project which it names, into which
+ * nobody is let any more. What is to be closed is named by the path.
+ */
+function projectNamedBy({ headers, routeOptions: { config } }: FastifyRequest): string | undefined {
+  const isRepeat = config.mayCloseProjects && retryCountOf(headers["x-stainless-retry-count"]) > 0;
+  return isRepeat ? undefined : headers["x-kernel-project-id"]?.toString();
 }
 
 /** Judges once more what was let in by its head, and whose body came late. */

@@ -73,7 +73,7 @@ function addWrites(app: App, { projects, path, hide = false }: ProjectRoutes): v
   app.patch(
     `${path}/:id`,
     {
-      ...recordedFirst,
+      config: { ...recordedFirst.config, mayCloseProjects: true },
       schema: { ...operations.updateProject, hide, params: ProjectRefParams, body: ProjectPatch },
     },
     async (request, reply) => {
@@ -85,7 +85,7 @@ function addWrites(app: App, { projects, path, hide = false }: ProjectRoutes): v
   app.delete(
     `${path}/:id`,
     {
-      config: { ...recordedFirst.config, removes: "projects" },
+      config: { ...recordedFirst.config, removes: "projects", mayCloseProjects: true },
       schema: { ...operations.deleteProject, hide, params: ProjectRefParams, body: NoFields },
     },
     async (request, reply) => {
