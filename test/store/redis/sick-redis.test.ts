@@ -6,9 +6,10 @@ import { dirname, join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
+import { defaultProject, newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { ClaimId } from "../../../src/base/ids.js";
 import { Queues } from "../../../src/schedule/queues.js";
+import { RedisCallerStore } from "../../../src/store/organization/caller-store.js";
 import { connectAlone, connectForQueues } from "../../../src/store/redis/connect.js";
 import { queuePrefix } from "../../../src/store/redis/keys.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
@@ -82,6 +83,32 @@ test.each(sicknesses)(
     );
   },
 );
+
+test.each(sicknesses)(
+  "a Redis that answers %s lets in whose rate it cannot note, unless it has to be left",
+  async (word, make, mend) => {
+    const callers = new RedisCallerStore(await openStore(redis.url), 600);
+    const client = redis.client();
+    onTestFinished(() => client.disconnect());
+    await make(client);
+    const admitted = callers.admit("root", defaultProject);
+    if (word === "READONLY") await expect(admitted).rejects.toMatchObject(unavailable);
+    else expect(await admitted).toEqual({ kind: "admitted", rate: { perMinute: 600, remaining: 599 } });
+    await mend(client);
+    await until("its rate is held", async () => {
+      const { rate } = await callers.admit("root", defaultProject);
+      return (rate?.remaining ?? 599) < 599;
+    });
+  },
+);
+
+test("a rate that Redis may not note for another reason is a fault", async () => {
+  const callers = new RedisCallerStore(await openStore(redis.url), 600);
+  const client = redis.client();
+  onTestFinished(() => client.disconnect());
+  await client.call("ACL", "SETUSER", "default", "-set");
+  await expect(callers.admit("root", defaultProject)).rejects.toThrow();
+});
 
 test("jobs for a Redis that takes none are the store's trouble too", async () => {
   const connection = connectForQueues(

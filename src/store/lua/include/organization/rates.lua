@@ -6,6 +6,18 @@ local minute = 60000000
 -- be deleted and made anew with each request.
 local keepMs = "60000"
 
+-- Notes when the bucket is full. While Redis takes no writes, the rate is not held: who only reads would be
+-- refused with it. Any other fault is raised, by the same command: a master that was demoted is to be left.
+local function noteFull(bucket, full)
+  local text = string.format("%d", full + 0.5)
+  local fault = redis.pcall("SET", bucket, text, "PX", keepMs).err
+  if not fault then return end
+  -- Before version 7 the place in the script stands before the word.
+  local word = fault:match("^@[^-]*%-(%u+) ") or fault:match("^(%u+) ")
+  if word == "OOM" or word == "MISCONF" or word == "NOREPLICAS" then return end
+  redis.call("SET", bucket, text, "PX", keepMs)
+end
+
 -- Takes so many requests out of the bucket, or as many as it holds. Gives how many it took, how many are left
 -- then, and in how many ms the next one is there.
 local function takeFrom(bucket, perMinute, count)
@@ -17,7 +29,7 @@ local function takeFrom(bucket, perMinute, count)
   local taken = math.min(count, held)
   if taken > 0 or kept > at + minute then
     full = full + taken * minute / perMinute
-    redis.call("SET", bucket, string.format("%d", full + 0.5), "PX", keepMs)
+    noteFull(bucket, full)
   end
   return taken, held - taken, math.max(0, math.ceil((full + minute / perMinute - at - minute) / 1000))
 end
