@@ -7,11 +7,20 @@ import { type Rate, refusedBy } from "./rate-limiter.js";
 export interface CallerStore {
   /** Whether callers have a rate, so that each request of one is asked about. */
   readonly isLimited: boolean;
-  /** One round trip. `elsewhere`: there is no such active project. */
+  /** One round trip. `elsewhere`: there is no such active project. Who is not counted has no rate. */
   admit(
     caller: string,
     project: ProjectId,
+    isUncounted?: boolean,
   ): Promise<{ readonly kind: "admitted" | "limited" | "elsewhere"; readonly rate?: Rate }>;
+}
+
+/** What is known of a request before anybody has judged its credential. */
+export interface AskedRequest {
+  /** The project that its header names. */
+  readonly named: string | undefined;
+  /** Whether it is let in whatever is left of its caller's rate, and takes nothing out. */
+  readonly isUncounted: boolean;
 }
 
 /** What the store has said of a request whose credential is good. */
@@ -30,12 +39,13 @@ export class CallerAdmission {
   ) {}
 
   /** Admits somebody who needs no look-up: Redis is asked about another project, and about a rate. */
-  known(principal: Principal, { caller, named }: { caller: string; named: string | undefined }) {
+  known(principal: Principal, caller: string, { named, isUncounted }: AskedRequest) {
     const about = this.projectOf(principal, named);
-    const isAsked = this.callers.isLimited || (this.hasProjects && about !== defaultProject);
+    const isCounted = this.callers.isLimited && !isUncounted;
+    const isAsked = isCounted || (this.hasProjects && about !== defaultProject);
     if (!isAsked) return this.settle(principal, named, { isActive: about === defaultProject });
     return this.callers
-      .admit(caller, about)
+      .admit(caller, about, isUncounted)
       .then(({ kind, ...rest }) =>
         this.settle(principal, named, { isActive: kind !== "elsewhere", ...rest }),
       );

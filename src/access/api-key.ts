@@ -99,11 +99,12 @@ export interface ApiKeyStore {
   /**
    * Who shows the key of this digest; one round trip, whose cost does not grow with the number of keys.
    * `elsewhere`: the project that is named, else the key's own, is none that is active. `limited`: nothing of
-   * the key's rate was left.
+   * the key's rate was left; a request that is not counted has none.
    */
   admit(
     digest: string,
     project?: ProjectId,
+    isUncounted?: boolean,
   ): Promise<
     { kind: "admitted" | "expired" | "limited" | "elsewhere"; key: ApiKey; rate?: Rate } | { kind: "unknown" }
   >;

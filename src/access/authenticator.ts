@@ -5,7 +5,7 @@ import { hasKeyForm, isKeyText, keyDigestOf } from "../base/crypto/key-text.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { refusal } from "../base/errors.js";
 import { findProjectId, type ProjectId } from "../base/ids.js";
-import { CallerAdmission, type CallerStore } from "./admission.js";
+import { type AskedRequest, CallerAdmission, type CallerStore } from "./admission.js";
 import type { ApiKey, ApiKeyStore } from "./api-key.js";
 import { deferAdmission } from "./deferred-admission.js";
 import { isTokenText, type People } from "./people.js";
@@ -34,7 +34,7 @@ interface AuthenticatorParts {
 
 /**
  * The key of the configuration is let in without a word to Redis, where it names no project but the default
- * one and requests have no rate. Any other key is looked up anew for each request: whoever kept the answer
+ * one and the request has no rate. Any other key is looked up anew for each request: whoever kept the answer
  * would let a deleted key in for as long. What cannot be a key is refused without a look-up. Who the issuer
  * of people's tokens is, and whether it can be reached, is nothing to a key.
  */
@@ -49,13 +49,14 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
   const admitPerson = makePersonAdmission(admission);
   const admitKey = makeKeyAdmission(parts.keys, admission);
   return {
-    admit({ authorization, project: named }) {
+    admit({ authorization, project: named, isUncounted = false }) {
       const given = bearerOf(authorization);
       if (given === undefined) return refusal("unauthorized");
       const isKey = isKeyText(given);
-      if (!(isKey && isRootApart) && isRoot(given)) return admission.known(root, { caller: "root", named });
-      if (people && isTokenText(given)) return admitPerson(people, given, named);
-      return isKey ? admitKey(keyDigestOf(given), named) : refusal("unauthorized");
+      const asked = { named, isUncounted };
+      if (!(isKey && isRootApart) && isRoot(given)) return admission.known(root, "root", asked);
+      if (people && isTokenText(given)) return admitPerson(people, given, asked);
+      return isKey ? admitKey(keyDigestOf(given), asked) : refusal("unauthorized");
     },
     defer({ authorization, project: named }) {
       const given = isRootApart ? bearerOf(authorization) : undefined;
@@ -71,7 +72,7 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
       return deferAdmission({
         principal: presumed.principal,
         key: judgedKeyOf(key, admission.projectOf(principal, named)),
-        look: () => admitKey(digest, named),
+        look: () => admitKey(digest, { named, isUncounted: false }),
       });
     },
   };
@@ -79,18 +80,19 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
 
 const makePersonAdmission =
   (admission: CallerAdmission) =>
-  async (people: People, token: string, named: string | undefined): Promise<Admitted> => {
+  async (people: People, token: string, asked: AskedRequest): Promise<Admitted> => {
     const got = await people.identify(token);
     if (got.kind === "refused") return got;
     // An issuer may give ids of any form.
     const caller = `person:${hash("sha256", got.value.id, "base64url")}`;
-    return admission.known(got.value, { caller, named });
+    return admission.known(got.value, caller, asked);
   };
 
 const makeKeyAdmission =
   (keys: AuthenticatorParts["keys"], admission: CallerAdmission) =>
-  async (digest: string, named: string | undefined): Promise<Admitted> => {
-    const found = await keys.admit(digest, named === undefined ? undefined : findProjectId(named));
+  async (digest: string, { named, isUncounted }: AskedRequest): Promise<Admitted> => {
+    const project = named === undefined ? undefined : findProjectId(named);
+    const found = await keys.admit(digest, project, isUncounted);
     if (found.kind === "unknown") return refusal("unauthorized");
     const principal = principalOfKey(found.key);
     if (found.kind === "expired") return { ...refusal("unauthorized"), principal };

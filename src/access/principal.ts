@@ -39,11 +39,13 @@ export interface Guarded {
   readonly vaults?: readonly string[];
 }
 
-/** What a request shows of itself: two of its headers. */
+/** What a request shows of itself: two of its headers, and by its path whether it has a rate. */
 interface Credentials {
   readonly authorization: string | undefined;
   /** `X-Kernel-Project-Id`. */
   readonly project: string | undefined;
+  /** The request is not taken out of its caller's rate, nor held up by it (docs/limits.md#of-one-caller). */
+  readonly isUncounted?: true;
 }
 
 /**

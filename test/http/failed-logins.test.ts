@@ -1,10 +1,10 @@
-import { request } from "node:http";
 import { beforeEach, expect, test } from "vitest";
 import { FailedLogins } from "../../src/access/failed-logins.js";
 import type { NewEntry } from "../../src/audit/entry.js";
 import { authenticator, knownKey, tokenOf, unknownKey } from "../support/access/principals.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { type Got, key, send, sharedServer } from "../support/http/http-server.js";
+import { scrape } from "../support/http/scrape.js";
 
 const entries: NewEntry[] = [];
 beforeEach(() => void (entries.length = 0));
@@ -58,21 +58,11 @@ test("who is not behind a proxy of ours cannot choose an address", async () => {
 
 test("who guesses at the metrics guesses no more often than anywhere else", async () => {
   const statuses = [];
-  for (let at = 0; at < 5; at += 1) statuses.push(await metricsStatus("garbage"));
+  const statusFor = async (bearer: string) => (await scrape(byName().url, "remuda.example", bearer)).status;
+  for (let at = 0; at < 5; at += 1) statuses.push(await statusFor("garbage"));
   expect(statuses).toEqual([401, 401, 401, 429, 429]);
-  expect(await metricsStatus(key)).toBe(200);
+  expect(await statusFor(key)).toBe(200);
 });
-/** Reads them by a name under which they ask for a key. */
-const metricsStatus = (bearer: string): Promise<number | undefined> =>
-  new Promise((resolve, reject) =>
-    request(
-      `${byName().url}/metrics`,
-      { headers: { host: "remuda.example", authorization: `Bearer ${bearer}` } },
-      (reply) => resolve(reply.resume().statusCode),
-    )
-      .on("error", reject)
-      .end(),
-  );
 
 test("the audit log has the address that a proxy of ours tells, and of nobody else", async () => {
   for (const server of [behindProxy(), alone()]) await ask(server.url, key, "1.1.1.1, 198.51.100.9");

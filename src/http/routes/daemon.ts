@@ -7,7 +7,7 @@ import type { App } from "../bare-app.js";
 import { principalOf } from "../admission/caller.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
-import { tellRate, type NoteFailedLogin } from "../admission/rates.js";
+import type { NoteFailedLogin } from "../admission/rates.js";
 import { operations } from "../schemas/operations.js";
 import type { AuthContextReply } from "../schemas/access-replies.js";
 
@@ -36,6 +36,10 @@ const notOfAll = refusal("insufficient_scope", {
 const isOfAll = (principal: Principal): boolean =>
   !isClosedTo(principal, operationRules.getMetrics) && principal.credentialScope === null;
 
+/**
+ * A scrape is no request of the API: whatever is left of a rate, and with the root key while Redis is away,
+ * it is answered, since it is to tell of just that.
+ */
 export function addMetrics(
   app: App,
   { authenticator, metrics, isOpen, noteFailedLogin }: MetricsParts,
@@ -43,8 +47,8 @@ export function addMetrics(
   app.get("/metrics", { schema: operations.getMetrics }, async (request, reply) => {
     const { headers } = request;
     if (!isOpen(headers.host)) {
-      const got = await authenticator.admit({ authorization: headers.authorization, project: undefined });
-      if (got.rate) tellRate(reply, got.rate);
+      const { authorization } = headers;
+      const got = await authenticator.admit({ authorization, project: undefined, isUncounted: true });
       if (got.kind === "refused") return sendRefusal(reply, noteFailedLogin(request, got) ?? got);
       if (!isOfAll(got.principal)) return sendRefusal(reply, notOfAll);
     }

@@ -76,8 +76,8 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     this.#lookUps = new KeyLookUps(store, limits.requestsPerMinute);
   }
 
-  admit(...[digest, project]: Parameters<ApiKeyStore["admit"]>): ReturnType<ApiKeyStore["admit"]> {
-    return this.#lookUps.admit(digest, project);
+  admit(...asked: Parameters<ApiKeyStore["admit"]>): ReturnType<ApiKeyStore["admit"]> {
+    return this.#lookUps.admit(...asked);
   }
 
   recall(digest: string): ApiKey | undefined {

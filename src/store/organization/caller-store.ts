@@ -16,8 +16,10 @@ export class RedisCallerStore implements CallerStore {
     return this.requestsPerMinute !== null;
   }
 
-  async admit(...[caller, project]: Parameters<CallerStore["admit"]>): ReturnType<CallerStore["admit"]> {
-    const perMinute = this.requestsPerMinute;
+  async admit(
+    ...[caller, project, isUncounted = false]: Parameters<CallerStore["admit"]>
+  ): ReturnType<CallerStore["admit"]> {
+    const perMinute = isUncounted ? null : this.requestsPerMinute;
     const keyOf = (key: string): string =>
       key === "callerRate" ? callerRateKey(caller) : accessKey(key as AccessPart);
     const args = { project, perMinute: perMinute ?? "" };

@@ -8,7 +8,6 @@ import { SharedKeys } from "../redis/script-call.js";
 import { toldRate } from "./caller-store.js";
 
 type LookUpResult = Awaited<ReturnType<ApiKeyStore["admit"]>>;
-type Judged = Exclude<LookUpResult, { kind: "unknown" | "expired" }>;
 
 /** What Redis says of all requests that came with one key in one turn. */
 type Found =
@@ -51,11 +50,12 @@ export class KeyLookUps {
     private readonly requestsPerMinute: number | null,
   ) {}
 
-  async admit(digest: string, project: ProjectId | undefined): Promise<LookUpResult> {
+  async admit(digest: string, project?: ProjectId, isUncounted = false): Promise<LookUpResult> {
+    // Requests that are not counted are rare: each has a look-up of its own.
+    if (isUncounted) return this.#resultAt(await this.#lookUp(digest, [project ?? noProject], null), 0);
     const turn = this.#turns.get(digest) ?? this.#openTurn(digest);
     const place = turn.projects.push(project ?? noProject) - 1;
-    const found = await turn.found;
-    return found.kind === "judged" ? this.#judgedAt(found, place) : found;
+    return this.#resultAt(await turn.found, place);
   }
 
   recall(digest: string): ApiKey | undefined {
@@ -68,7 +68,7 @@ export class KeyLookUps {
     const found = new Promise<Found>((resolve) => {
       this.store.atTurnEnd(() => {
         this.#turns.delete(digest);
-        resolve(this.#lookUp(digest, projects));
+        resolve(this.#lookUp(digest, projects, this.requestsPerMinute));
       });
     });
     const turn = { projects, found };
@@ -76,7 +76,7 @@ export class KeyLookUps {
     return turn;
   }
 
-  async #lookUp(digest: string, projects: readonly string[]): Promise<Found> {
+  async #lookUp(digest: string, projects: readonly string[], perMinute: number | null): Promise<Found> {
     const known = this.#remembered.get(digest);
     const at = this.store.clock.monotonic();
     const isNoteDue = known === undefined || at - known.notedAt >= noteMs;
@@ -86,7 +86,7 @@ export class KeyLookUps {
         digest,
         noteMs: isNoteDue ? noteMs : "",
         projects: projects.join(" "),
-        perMinute: this.requestsPerMinute ?? "",
+        perMinute: perMinute ?? "",
       },
     });
     if (kind === "unknown" || kind === "expired") this.#remembered.delete(digest);
@@ -107,7 +107,9 @@ export class KeyLookUps {
     return made;
   }
 
-  #judgedAt({ key, words }: Extract<Found, { kind: "judged" }>, place: number): Judged {
+  #resultAt(found: Found, place: number): LookUpResult {
+    if (found.kind !== "judged") return found;
+    const { key, words } = found;
     const [word = "", told = ""] = (words[place] ?? "").split(":");
     const kind = (["admitted", "limited", "elsewhere"] as const).find((one) => one === word);
     if (kind === undefined) throw new Error(`script admit judged ${JSON.stringify(words[place])}`);

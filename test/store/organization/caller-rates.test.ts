@@ -84,6 +84,26 @@ onBoth("the rate of a caller", ({ bed, server }) => {
     expect(await bed().redis.keys("*{access}:rate:*")).toEqual([callerRateKey(key.digest)]);
   });
 
+  test("a request that is not counted takes nothing out, and is let in where nothing is left", async () => {
+    const [store, key] = [keysIn(bed().store, 1), await make()];
+    const callers = new RedisCallerStore(bed().store, 1);
+    const uncounted = async () => [
+      await store.admit(key.digest, undefined, true),
+      await callers.admit("root", defaultProject, true),
+    ];
+    expect(await uncounted()).toEqual([{ kind: "admitted", key }, { kind: "admitted" }]);
+    // Beside one of the same turn that is counted.
+    const both = await Promise.all([rateOf(store, key), store.admit(key.digest, undefined, true)]);
+    expect(both).toEqual([
+      { perMinute: 1, remaining: 0 },
+      { kind: "admitted", key },
+    ]);
+    expect(await callers.admit("root", defaultProject)).toMatchObject({ kind: "admitted" });
+    for (const limited of [store.admit(key.digest), callers.admit("root", defaultProject)])
+      expect(await limited).toMatchObject({ kind: "limited" });
+    expect(await uncounted()).toEqual([{ kind: "admitted", key }, { kind: "admitted" }]);
+  });
+
   test("a caller without a key has one too, and without a rate nothing is kept", async () => {
     const callers = new RedisCallerStore(bed().store, 2);
     expect(await callers.admit("root", defaultProject)).toEqual({

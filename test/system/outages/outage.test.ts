@@ -3,6 +3,8 @@ import { processesOf } from "../../support/browser/browser-processes.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemon.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import { key } from "../../support/http/http-server.js";
+import { scrape } from "../../support/http/scrape.js";
 import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 import { signal } from "../../support/living.js";
@@ -80,6 +82,23 @@ test("while Redis is away the API says so and clients go on; when it is back, le
   await client.closed;
   await daemon.poolWhen("through", (pool) => pool.available_count === 1 && pool.acquired_count === 1);
   expect(daemon.log).not.toContain("node lost");
+});
+
+test("while Redis is away a scrape by another name than loopback's says so, though requests have a rate", async () => {
+  const { way } = await openOwn();
+  const name = "remuda.example";
+  const limited = await startDaemon({
+    role: "control",
+    redisUrl: way.url,
+    // There every name asks for a key.
+    file: { server: { host: "0.0.0.0" }, limits: { requests_per_minute: 600 } },
+  });
+  expect((await scrape(limited.url, name, key)).text).toContain("remuda_store_up 1");
+  await way.cut();
+  const { status, text } = await scrape(limited.url, name, key);
+  expect([status, text]).toEqual([200, expect.stringContaining("remuda_store_up 0")]);
+  await way.restore();
+  await limited.stop();
 });
 
 test("a browser that dies while Redis is away is replaced when it is back", async () => {
