@@ -33,6 +33,8 @@ export interface RawClient {
   readonly socket: Socket;
   /** The code of the server's close frame, or undefined where it just ended. */
   readonly closed: Promise<number | undefined>;
+  /** Resolves once the server has sent this. Its pings may come before. */
+  hears(text: string): Promise<void>;
 }
 
 /** A WebSocket of nothing but its upgrade. */
@@ -51,5 +53,15 @@ export async function openRawClient(url: string): Promise<RawClient> {
     const at = chunk.indexOf(0x88);
     if (at !== -1 && at + 4 <= chunk.length) code = chunk.readUInt16BE(at + 2);
   });
-  return { socket, closed: new Promise((resolve) => socket.once("close", () => resolve(code))) };
+  const hears = (text: string): Promise<void> =>
+    new Promise((resolve) => {
+      let heard = "";
+      socket.on("data", function hear(chunk: Buffer) {
+        heard += chunk.toString("latin1");
+        if (!heard.includes(text)) return;
+        socket.off("data", hear);
+        resolve();
+      });
+    });
+  return { socket, hears, closed: new Promise((resolve) => socket.once("close", () => resolve(code))) };
 }
