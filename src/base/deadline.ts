@@ -28,6 +28,21 @@ export async function within<T>(
   }
 }
 
+/** Waits for `work` until the signal aborts; then throws its reason and leaves the work to its own end. */
+export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop);
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
 /**
  * Aborts the controller with the first of the signals, for its reason, until the function that it gives is
  * called. Nothing stays with signals that live on then, unlike with `AbortSignal.any` (Node.js 20.20: 1.3 kB

@@ -1,5 +1,6 @@
 import type { BrowserId } from "../base/ids.js";
 import type { Millis } from "../base/clock.js";
+import type { Stops } from "../base/stops.js";
 import type { RungName } from "../spec/bodies.js";
 import type { PageFill, PageFillOutcome } from "../spec/page-fill.js";
 import type { NavigationWatch } from "./fill/navigation-watch.js";
@@ -71,7 +72,11 @@ export interface KeptWorkspace {
   readonly extensions: readonly ExtensionDirectory[];
   /** True where Chromium exited by itself, with all of its state written. */
   readonly isWhole: boolean;
-  /** Removes the directories and gives back the uid. */
+  /** Notes what ends all that is started there from now on. */
+  occupy(stops: Stops): void;
+  /** Ends what has been started there. Throws where something is left; it may be called again. */
+  vacate(): Promise<void>;
+  /** The same, and then removes the directories and gives back the uid. */
   discard(): Promise<void>;
 }
 
@@ -179,8 +184,15 @@ export interface Chromium {
    * not be handed out.
    */
   attest(asking: AttestationParts, limitMs: Millis): Promise<Attestation>;
-  /** Brings the browser back to its state after launch; says what still differs (empty when clean). */
-  reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }>;
+  /**
+   * Brings the browser back to its state after launch; says what still differs (empty when clean). `shut`
+   * cuts its connections, and lets nothing pass until what it gives is called, before the start page is
+   * opened.
+   */
+  reset(
+    limitMs: Millis,
+    shut?: () => () => Promise<void>,
+  ): Promise<{ readonly differences: readonly string[] }>;
   /** Has downloads land in the browser's own directory, as from its launch on. */
   allowDownloads(): Promise<void>;
   /** Navigates the first page. Resolves when the command was sent; nobody hears how it went. */
@@ -209,10 +221,15 @@ export interface Chromium {
    */
   startSidecar(sidecar: Sidecar): Promise<StartedProcess>;
   /**
-   * Asks Chromium to exit, kills what has not ended within the limit, and keeps its directories. They can be
-   * launched again with `adopt`, or be discarded.
+   * Writes its cookies down as `stopAndKeep` does. Throws where they cannot be, as on a disk that is full.
    */
-  stopAndKeep(limitMs: Millis): Promise<KeptWorkspace>;
+  keepCookies(limitMs: Millis): Promise<void>;
+  /**
+   * Asks Chromium to exit, kills what has not ended within the limit or when `signal` aborts, and keeps its
+   * directories. They can be launched again with `adopt`, or be discarded. Where it throws because its
+   * cookies cannot be written down, the browser goes on.
+   */
+  stopAndKeep(limitMs: Millis, signal?: AbortSignal): Promise<KeptWorkspace>;
   /**
    * Asks Chromium to exit, kills what has not ended within the limit, and clears up. Resolves when nothing is
    * left.

@@ -1,7 +1,36 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import type { Engine } from "./chromium.js";
+import type { IsolationTools } from "./isolation/walls.js";
+import { findPrlimit, type Prlimit } from "./resources/limits.js";
 import { runProgram } from "./run-program.js";
+
+/** The programs of this machine that browsers are started from and with. */
+export interface Installed {
+  readonly executables: Readonly<Partial<Record<Engine, string>>>;
+  readonly xvfb?: string;
+  readonly tools: IsolationTools;
+  readonly prlimit?: Prlimit;
+}
+
+/** `named`: executables that are used instead of the installed ones. */
+export async function findInstalled(named: Installed["executables"] = {}): Promise<Installed> {
+  const [chromium, shell, xvfb, bwrap, setpriv, nsenter, prlimit] = await Promise.all([
+    findExecutable("chromium", named.chromium),
+    findExecutable("headless-shell", named["headless-shell"]),
+    findTool("Xvfb"),
+    findTool("bwrap"),
+    findTool("setpriv"),
+    findTool("nsenter"),
+    findPrlimit(),
+  ]);
+  return {
+    executables: { ...(chromium && { chromium }), ...(shell && { "headless-shell": shell }) },
+    tools: { ...(bwrap && { bwrap }), ...(setpriv && { setpriv }), ...(nsenter && { nsenter }) },
+    ...(xvfb && { xvfb }),
+    ...(prlimit && { prlimit }),
+  };
+}
 
 /**
  * The real binaries lie here. A distribution's wrapper (`/usr/bin/chromium`) is never one of them: it adds

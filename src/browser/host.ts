@@ -9,12 +9,13 @@ import { type Canary, openCanary } from "./canary.js";
 import { type ExecutableCopies, openExecutableCopies } from "./resources/executable-copies.js";
 import { type DaemonCgroup, findCgroups } from "./resources/cgroup.js";
 import type { Engine } from "./chromium.js";
-import { findExecutable, findTool, type FindMajorVersion, makeFindMajorVersion } from "./executable.js";
+import { findInstalled, type FindMajorVersion, type Installed, makeFindMajorVersion } from "./executable.js";
+import { FailedEnds } from "./failed-ends.js";
 import { longestFrameBytes } from "./cdp/frame-assembly.js";
 import { climb, type Ladder } from "./isolation/ladder.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
-import type { IsolationTools, Walls } from "./isolation/walls.js";
-import { type BrowserLimits, findPrlimit, type Prlimit, usualLimits } from "./resources/limits.js";
+import type { Walls } from "./isolation/walls.js";
+import { type BrowserLimits, usualLimits } from "./resources/limits.js";
 import { systemDirectoryOf, findMachinePolicies, type MachinePolicies } from "./policy/policy-files.js";
 import { cgroupNameOf, type HoldDirectory, openScratch, rememberTops } from "./resources/scratch.js";
 import { killStrayProcesses } from "./stray-processes.js";
@@ -49,14 +50,10 @@ export interface HostSettings {
 }
 
 /** What this machine has for browsers and lets us do to them, found out once per daemon. */
-export interface BrowserHost extends HostSettings {
+export interface BrowserHost extends HostSettings, Installed {
   readonly clock: Clock;
   readonly log: Log;
-  readonly executables: Readonly<Partial<Record<Engine, string>>>;
-  readonly xvfb?: string;
-  readonly tools: IsolationTools;
   readonly limits: BrowserLimits;
-  readonly prlimit?: Prlimit;
   /** Absent where no rung that is allowed holds: then nothing is launched. */
   readonly walls?: Walls;
   /** Why there are no walls. */
@@ -75,6 +72,7 @@ export interface BrowserHost extends HostSettings {
   /** Its port belongs among those that every egress denies. */
   readonly canary: Canary;
   readonly findMajorVersion: FindMajorVersion;
+  readonly failedEnds: FailedEnds;
   /** Has to be called after the last browser has ended. */
   close(): Promise<void>;
 }
@@ -115,7 +113,7 @@ async function examine(
   { clock, log }: HostContext,
   stops: Stops,
 ): Promise<Omit<BrowserHost, "close">> {
-  const installed = await findInstalled(settings);
+  const installed = await findInstalled(settings.named);
   const uids = await findUids(settings.uidBase ?? defaultUidBase, log);
   if (uids) stops.add("uids", () => uids.close());
   const cgroups =
@@ -139,19 +137,18 @@ async function examine(
       clock.every(censusPeriodMs, () => void census({ clock, log, uids })),
     );
   logIsolation(ladder, { log, cgroups, sizedScratch, ownUids: uids !== undefined });
-  const received = new Budget({
-    browserBytes: longestFrameBytes,
-    daemonBytes: settings.maxReceivedBytes ?? Number.MAX_SAFE_INTEGER,
-  });
+  const failedEnds = new FailedEnds({ clock, log });
+  stops.add("ends of browsers", () => failedEnds.close());
   return {
     ...settings,
     ...installed,
     limits,
-    received,
+    received: makeReceived(settings),
     ...isolationOf(ladder),
     machinePolicies,
     canary,
     findMajorVersion: makeFindMajorVersion(),
+    failedEnds,
     clock,
     log,
     ...(uids && { uids }),
@@ -160,6 +157,9 @@ async function examine(
     ...openCopies(settings, ladder, { log, stops }),
   };
 }
+
+const makeReceived = ({ maxReceivedBytes: daemonBytes = Number.MAX_SAFE_INTEGER }: HostSettings): Budget =>
+  new Budget({ browserBytes: longestFrameBytes, daemonBytes });
 
 /** Only a private root can show a copy in the place of the original. */
 function openCopies(
@@ -269,24 +269,4 @@ async function findLadder(
   } finally {
     if (uid !== null) uids?.give(uid);
   }
-}
-
-type Installed = Pick<BrowserHost, "executables" | "tools" | "xvfb" | "prlimit">;
-
-async function findInstalled({ named = {} }: HostSettings): Promise<Installed> {
-  const [chromium, shell, xvfb, bwrap, setpriv, nsenter, prlimit] = await Promise.all([
-    findExecutable("chromium", named.chromium),
-    findExecutable("headless-shell", named["headless-shell"]),
-    findTool("Xvfb"),
-    findTool("bwrap"),
-    findTool("setpriv"),
-    findTool("nsenter"),
-    findPrlimit(),
-  ]);
-  return {
-    executables: { ...(chromium && { chromium }), ...(shell && { "headless-shell": shell }) },
-    tools: { ...(bwrap && { bwrap }), ...(setpriv && { setpriv }), ...(nsenter && { nsenter }) },
-    ...(xvfb && { xvfb }),
-    ...(prlimit && { prlimit }),
-  };
 }

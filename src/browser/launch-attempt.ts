@@ -1,5 +1,5 @@
 import type { Clock, Millis } from "../base/clock.js";
-import { TimeLimitReached } from "../base/deadline.js";
+import { TimeLimitReached, untilAborted } from "../base/deadline.js";
 import { textOf } from "../base/log.js";
 import { Stops } from "../base/stops.js";
 import type { KeptWorkspace } from "./chromium.js";
@@ -76,9 +76,13 @@ export class LaunchAttempt {
     return workspace;
   }
 
-  /** Ends all that the launch has started, and then gives back what it has taken. */
+  /**
+   * Ends all that the launch has started, and then gives back what it has taken. Throws where something is
+   * left; it may be called again.
+   */
   async clear(): Promise<void> {
-    await this.stops.run().finally(() => this.#owned?.discard());
+    await this.stops.runAgain();
+    await this.#owned?.discard();
   }
 
   get stage(): LaunchStage {
@@ -101,19 +105,8 @@ export class LaunchAttempt {
   }
 
   /** Waits for something that may never come. */
-  async untilHalted<T>(work: Promise<T>): Promise<T> {
-    const { signal } = this.#halt;
-    let stop = (): void => {};
-    const halted = new Promise<never>((_, reject) => {
-      stop = () => reject(signal.reason as Error);
-      if (signal.aborted) stop();
-      signal.addEventListener("abort", stop);
-    });
-    try {
-      return await Promise.race([work, halted]);
-    } finally {
-      signal.removeEventListener("abort", stop);
-    }
+  untilHalted<T>(work: Promise<T>): Promise<T> {
+    return untilAborted(this.halted, work);
   }
 
   /** After this call neither the attempt's limit nor its signal ends it. */

@@ -60,6 +60,8 @@ export async function prepareDirectories({
   if (walls === undefined)
     throw new Error(`no isolation that node.require_isolation allows holds here: ${host.refusal ?? ""}`);
   const workspace = attempt.adopted ?? attempt.own(takeWorkspace(host));
+  await workspace.vacate();
+  workspace.occupy(attempt.stops);
   const { directories, uid } = workspace;
   const [made, grouped] = await Promise.allSettled([
     Promise.all([

@@ -1,5 +1,8 @@
+import { once } from "node:events";
 import { realpath } from "node:fs/promises";
+import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
+import { type Clock, pause } from "../base/clock.js";
 import { openPipe, type Pipe } from "./cdp/pipe.js";
 import type { Directories, Exit } from "./chromium.js";
 import type { BrowserHost } from "./host.js";
@@ -11,7 +14,6 @@ import type { LaunchAttempt } from "./launch-attempt.js";
 import { countsAlone, insideOf, type PreparedLaunch } from "./launch-preparation.js";
 import { limitsInside } from "./resources/limits.js";
 import { endProcessTree } from "./resources/process-tree.js";
-import { exitOf } from "./running.js";
 import { type SwitchFacts, switchesOf } from "./switches.js";
 
 export interface ChromiumProcess {
@@ -105,4 +107,29 @@ export function watchProcess(
     }),
     exited,
   };
+}
+
+/** Its last words may arrive this long after the process has ended. */
+const lastWordsMs = 50;
+
+/** bwrap(1) ends with 128 and the number of the signal that ended what it had started. */
+function signalled(code: number | null, signal: Exit["signal"]): Pick<Exit, "code" | "signal"> {
+  const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0];
+  return name === undefined ? { code, signal } : { code: null, signal: name as NodeJS.Signals };
+}
+
+/** Settles with the end of `child`. Call it before anything is awaited: the process may end at once. */
+async function exitOf(
+  child: StartedBrowser,
+  lastLines: () => readonly string[],
+  clock: Clock,
+): Promise<Exit> {
+  const ended = new Promise<Pick<Exit, "code" | "signal">>((resolve) => {
+    child.once("exit", (code, signal) => resolve(signalled(code, signal)));
+    child.once("error", () => resolve({ code: null, signal: null }));
+  });
+  const silent = once(child.stderr as Readable, "end").catch(() => {});
+  const { code, signal } = await ended;
+  await Promise.race([silent, pause(clock, lastWordsMs)]);
+  return { code, signal, lastLines: lastLines() };
 }

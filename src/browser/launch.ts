@@ -1,9 +1,11 @@
 import type { Readable } from "node:stream";
 import type { Millis } from "../base/clock.js";
+import { textOf } from "../base/log.js";
 import { attest, type Attestation } from "./attestation.js";
 import { Cdp, PipeClosed } from "./cdp/cdp.js";
 import { Pages } from "./cdp/pages.js";
-import type { Chromium, Directories, Isolation, LaunchSpec, Sidecar, StartDirectories } from "./chromium.js";
+import type { Chromium, Isolation, LaunchSpec, Sidecar, StartDirectories } from "./chromium.js";
+import { Downloads } from "./downloads.js";
 import { BrowserExtensions, reasonOf } from "./extensions/extensions.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
@@ -21,7 +23,7 @@ import {
 } from "./launch-preparation.js";
 import { type ChromiumProcess, factsOf, spawnChromium, watchProcess } from "./launch-process.js";
 import { giveCookies } from "./profile/kept-cookies.js";
-import { takeFingerprint } from "./reset/fingerprint.js";
+import { attachTo, type Fingerprint, takeFingerprint } from "./reset/fingerprint.js";
 import { limitsInForce, sidecarLimits } from "./resources/limits.js";
 import { type Launched, RunningChromium } from "./running.js";
 import { lastLinesOf } from "./tail.js";
@@ -92,7 +94,10 @@ async function failed(
 ): Promise<LaunchFailed> {
   await attempt
     .clear()
-    .catch((left: unknown) => host.log.error({ browser: spec.browser, left }, "failed launch not cleared up"))
+    .catch((left: unknown) => {
+      host.log.error({ browser: spec.browser, error: textOf(left) }, "failed launch not cleared up");
+      host.failedEnds.add(() => attempt.clear());
+    })
     .finally(() => attempt.finish());
   return new LaunchFailed(attempt.stage, lastLines, error);
 }
@@ -100,7 +105,10 @@ async function failed(
 type UnderWay = Pick<LaunchContext, "host" | "attempt">;
 
 /** What a launch learns from a browser once that answers. */
-type Found = Pick<Launched, "cdp" | "pages" | "version" | "baseline" | "extensions" | "attestation" | "log">;
+type Found = Pick<
+  Launched,
+  "cdp" | "pages" | "downloads" | "version" | "baseline" | "extensions" | "attestation" | "log"
+>;
 
 /** Waits until it has answered, its first page is open, and its extensions and its egress are in force. */
 async function awaitReady(
@@ -112,7 +120,8 @@ async function awaitReady(
   const log = host.log.child({ browser: spec.browser });
   const cdp = new Cdp(started.pipe, host.clock);
   const pages = new Pages(cdp, spec, log);
-  const answer = firstAnswer(cdp, directories, host.launchLimitMs);
+  const downloads = new Downloads(cdp, directories.downloads);
+  const answer = firstAnswer(cdp, downloads, host.launchLimitMs);
   const version = await attempt.untilHalted(answer.catch(awaitExit));
   attempt.enter("answer");
   const page = await attempt.untilHalted(pages.first);
@@ -121,26 +130,32 @@ async function awaitReady(
   const baseline =
     spec.isForOne || attempt.adopted
       ? undefined
-      : await attempt.untilHalted(takeFingerprint({ cdp, directories }, page).catch(awaitExit));
+      : await attempt.untilHalted(firstFingerprint({ cdp, directories }, page).catch(awaitExit));
   const extensions = await loadExtensions(cdp, prepared, { host, attempt });
   // This comes after the baseline, because the answer of a server that the operator names may stay in the
   // cache.
   const attestation = await attestLaunched(started, { cdp, page, spec }, { host, attempt });
   if (host.limits.maxCpuPercent !== null) await prepared.cgroup?.throttle(host.limits.maxCpuPercent);
-  return { cdp, pages, version, baseline, extensions, attestation, log };
+  return { cdp, pages, downloads, version, baseline, extensions, attestation, log };
 }
 
-async function firstAnswer(
-  cdp: Cdp,
-  { downloads }: Directories,
-  limitMs: Millis,
-): Promise<Chromium["version"]> {
+async function firstAnswer(cdp: Cdp, downloads: Downloads, limitMs: Millis): Promise<Chromium["version"]> {
   const [{ product, protocolVersion, userAgent }] = await Promise.all([
     cdp.send("Browser.getVersion", {}, { limitMs }),
     cdp.send("Target.setDiscoverTargets", { discover: true }, { limitMs }),
-    cdp.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: downloads }, { limitMs }),
+    downloads.allow({ limitMs }),
   ]);
   return { product, protocolVersion, userAgent };
+}
+
+async function firstFingerprint(
+  browser: Parameters<typeof takeFingerprint>[0],
+  targetId: string,
+): Promise<Fingerprint> {
+  const page = await attachTo(browser.cdp, targetId);
+  const fingerprint = await takeFingerprint(browser, page);
+  await browser.cdp.leave(page.session);
+  return fingerprint;
 }
 
 async function loadExtensions(
@@ -171,6 +186,7 @@ const running = (
     isAdopted: attempt.adopted !== undefined,
     isolation: isolationOf(prepared, host),
     canary: host.canary,
+    failedEnds: host.failedEnds,
     clock: host.clock,
     stops: attempt.stops,
     startSidecar: (sidecar) => startSidecar(prepared, host, sidecar),

@@ -1,9 +1,5 @@
-import { once } from "node:events";
-import { constants } from "node:os";
 import type { Clock, Millis } from "../base/clock.js";
-import { pause } from "../base/clock.js";
-import { within } from "../base/deadline.js";
-import type { Readable } from "node:stream";
+import { untilAborted, within } from "../base/deadline.js";
 import { type Log, textOf } from "../base/log.js";
 import type { Stops } from "../base/stops.js";
 import { attest, type Attestation, type AttestationParts, NotAttested } from "./attestation.js";
@@ -21,6 +17,8 @@ import {
   type LoadResult,
 } from "./chromium.js";
 import type { Display } from "./display/display.js";
+import type { Downloads } from "./downloads.js";
+import type { FailedEnds } from "./failed-ends.js";
 import type { BrowserExtensions } from "./extensions/extensions.js";
 import type { LaunchExtensions } from "./extensions/forced-extensions.js";
 import { type NavigationWatch, watchNavigation } from "./fill/navigation-watch.js";
@@ -52,6 +50,7 @@ export interface Launched {
   readonly pipe: Pipe;
   readonly cdp: Cdp;
   readonly pages: Pages;
+  readonly downloads: Downloads;
   readonly workspace: Workspace;
   readonly cgroup?: Cgroup;
   readonly extensions: BrowserExtensions;
@@ -69,10 +68,13 @@ export interface Launched {
   readonly exited: Promise<Exit>;
   /** Everything that the launch has started, newest last. */
   readonly stops: Stops;
+  readonly failedEnds: FailedEnds;
   readonly startSidecar: Chromium["startSidecar"];
   readonly clock: Clock;
   readonly log: Log;
 }
+
+const never = new AbortController().signal;
 
 export class RunningChromium implements Chromium {
   readonly id;
@@ -84,6 +86,7 @@ export class RunningChromium implements Chromium {
   readonly exited;
   attestation;
   #end: Promise<void> | undefined;
+  readonly #killAgain = (): Promise<void> => this.kill();
 
   constructor(private readonly launched: Launched) {
     this.id = launched.spec.browser;
@@ -99,6 +102,7 @@ export class RunningChromium implements Chromium {
       .then(() => this.kill())
       .catch((error: unknown) => {
         launched.log.error({ error: textOf(error) }, "browser not cleared up");
+        launched.failedEnds.add(this.#killAgain);
       });
   }
 
@@ -131,20 +135,24 @@ export class RunningChromium implements Chromium {
     return this.attestation;
   }
 
-  async reset(limitMs: Millis): Promise<{ readonly differences: readonly string[] }> {
-    const { clock } = this.launched;
-    return {
-      differences: await within(
-        clock,
-        { what: "resetting the browser", limitMs },
-        resetBrowser(this.launched),
-      ),
-    };
+  async reset(
+    limitMs: Millis,
+    shut: () => () => Promise<void> = () => async () => {},
+  ): Promise<{ readonly differences: readonly string[] }> {
+    const limit = { what: "resetting the browser", limitMs };
+    return { differences: await within(this.launched.clock, limit, this.#reset(shut)) };
   }
 
-  async allowDownloads(): Promise<void> {
-    const { cdp, directories } = this.launched;
-    await cdp.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: directories.downloads });
+  async #reset(shut: () => () => Promise<void>): Promise<readonly string[]> {
+    const { startUrl } = this.launched.spec;
+    const reopen = shut();
+    const differences = await resetBrowser(this.launched).finally(reopen);
+    if (differences.length === 0 && startUrl !== undefined) await this.navigate(startUrl);
+    return differences;
+  }
+
+  allowDownloads(): Promise<void> {
+    return this.launched.downloads.allow();
   }
 
   async navigate(url: string): Promise<void> {
@@ -200,35 +208,48 @@ export class RunningChromium implements Chromium {
     return this.launched.extensions.load(extensions, limitMs);
   }
 
-  async stopAndKeep(limitMs: Millis): Promise<KeptWorkspace> {
+  async keepCookies(limitMs: Millis, signal = never): Promise<void> {
+    const { cdp, workspace, log } = this.launched;
+    const reading = cookiesOf(cdp, limitMs).catch((error: unknown) => {
+      log.warn({ error: textOf(error) }, "cookies not kept");
+      return [];
+    });
+    await keepCookies(workspace, await untilAborted(signal, reading));
+  }
+
+  async stopAndKeep(limitMs: Millis, signal = never): Promise<KeptWorkspace> {
     if (this.#end !== undefined) throw new Error("the browser has ended, and nothing of it is left");
     const { workspace } = this.launched;
     const extensions = this.extensions;
-    this.#end = this.#stopInOrder(limitMs);
+    this.#end = this.#ending(this.#stopInOrder(limitMs, signal));
     await this.#end;
-    const { code, signal } = await this.exited;
-    return { ...workspace, extensions, isWhole: code === 0 && signal === null };
+    const { code, signal: killedBy } = await this.exited;
+    return { ...workspace, extensions, isWhole: code === 0 && killedBy === null };
   }
 
-  /** A workspace whose browser did not end in order is not kept at all. */
-  async #stopInOrder(limitMs: Millis): Promise<void> {
-    const { cdp, clock, workspace, log, pages, stops } = this.launched;
+  /** Chromium is given no more than `limitMs` for all of it, and what hangs no more than half. */
+  async #stopInOrder(limitMs: Millis, signal: AbortSignal): Promise<void> {
+    const { clock, pages, stops } = this.launched;
     const deadline = clock.monotonic() + limitMs;
     try {
-      const cookies = await cookiesOf(cdp, limitMs).catch(() => []);
-      pages.release();
-      await flushStorage(this.launched, limitMs / 2).catch((error: unknown) => {
-        log.warn({ error: textOf(error) }, "what pages stored last may not be kept");
-      });
-      await this.#askToExit(Math.max(0, deadline - clock.monotonic()));
-      await stops.run();
-      await keepCookies(workspace, cookies);
+      // Nothing has been stopped yet where there is no room for them.
+      await this.keepCookies(limitMs / 2, signal);
+      await untilAborted(signal, this.#writeAndExit(limitMs / 2, deadline));
     } catch (error) {
-      await workspace
-        .discard()
-        .catch((left: unknown) => log.error({ error: textOf(left) }, "kept workspace not cleared up"));
-      throw error;
+      if (!signal.aborted) throw error;
     }
+    pages.release();
+    await stops.run();
+  }
+
+  async #writeAndExit(writeLimitMs: Millis, deadline: Millis): Promise<void> {
+    const { clock, log, pages } = this.launched;
+    const rest = (): Millis => Math.max(0, deadline - clock.monotonic());
+    pages.release();
+    await flushStorage(this.launched, Math.min(writeLimitMs, rest())).catch((error: unknown) => {
+      log.warn({ error: textOf(error) }, "what pages stored last may not be kept");
+    });
+    await this.#askToExit(rest());
   }
 
   async close(limitMs: Millis): Promise<void> {
@@ -241,16 +262,23 @@ export class RunningChromium implements Chromium {
    * the browser.
    */
   kill(): Promise<void> {
-    const { workspace, pages, stops } = this.launched;
+    const { failedEnds, pages, workspace } = this.launched;
     pages.release();
-    this.#end ??= stops
-      .runAgain()
-      .finally(() => workspace.discard())
-      .catch((error: unknown) => {
-        this.#end = undefined;
+    this.#end ??= this.#ending(
+      workspace.discard().catch((error: unknown) => {
+        failedEnds.add(this.#killAgain);
         throw error;
-      });
+      }),
+    );
     return this.#end;
+  }
+
+  /** An end that has failed is forgotten, so that the next one tries again. */
+  #ending(end: Promise<void>): Promise<void> {
+    return end.catch((error: unknown) => {
+      this.#end = undefined;
+      throw error;
+    });
   }
 
   async #askToExit(limitMs: Millis): Promise<void> {
@@ -267,29 +295,4 @@ export class RunningChromium implements Chromium {
 
 function unlessPipeClosed(error: unknown): void {
   if (!(error instanceof PipeClosed)) throw error;
-}
-
-/** Its last words may arrive this long after the process has ended. */
-const lastWordsMs = 50;
-
-/** bwrap(1) ends with 128 and the number of the signal that ended what it had started. */
-function signalled(code: number | null, signal: Exit["signal"]): Pick<Exit, "code" | "signal"> {
-  const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0];
-  return name === undefined ? { code, signal } : { code: null, signal: name as NodeJS.Signals };
-}
-
-/** Settles with the end of `child`. Call it before anything is awaited: the process may end at once. */
-export async function exitOf(
-  child: StartedBrowser,
-  lastLines: () => readonly string[],
-  clock: Clock,
-): Promise<Exit> {
-  const ended = new Promise<Pick<Exit, "code" | "signal">>((resolve) => {
-    child.once("exit", (code, signal) => resolve(signalled(code, signal)));
-    child.once("error", () => resolve({ code: null, signal: null }));
-  });
-  const silent = once(child.stderr as Readable, "end").catch(() => {});
-  const { code, signal } = await ended;
-  await Promise.race([silent, pause(clock, lastWordsMs)]);
-  return { code, signal, lastLines: lastLines() };
 }

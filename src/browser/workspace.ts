@@ -17,7 +17,7 @@ import type { BrowserHost } from "./host.js";
  * What one browser has of the host for itself. It outlives the browser's processes where the browser is to be
  * started again.
  */
-export type Workspace = Pick<KeptWorkspace, "directories" | "uid" | "discard">;
+export type Workspace = Pick<KeptWorkspace, "directories" | "uid" | "occupy" | "vacate" | "discard">;
 
 const stopLimitMs = 15_000;
 
@@ -31,7 +31,18 @@ export function takeWorkspace({ clock, scratchDirectory, sizedScratch, uids }: B
   if (uid !== null) stops.add("uid", () => uids?.give(uid));
   const directories = directoriesOf(scratchDirectory, newWorkspaceName());
   stops.add("directories", () => removeRoot(directories.root, sizedScratch));
-  return { directories, uid, discard: () => stops.runAgain() };
+  const occupants: Stops[] = [];
+  const vacate = async (): Promise<void> => {
+    for (const occupant of occupants) await occupant.runAgain();
+  };
+  return {
+    directories,
+    uid,
+    occupy: (occupant) => void occupants.push(occupant),
+    vacate,
+    // Whoever had the uid next could be reached by what still runs under it.
+    discard: () => vacate().then(() => stops.runAgain()),
+  };
 }
 
 export async function makeWorkspace(

@@ -22,6 +22,8 @@ interface SlotParts {
   readonly flight: FlightRecorder;
   /** Launched to stand by for a session on demand. */
   readonly standsBy: boolean;
+  /** Launched for its first holder alone. */
+  readonly isForOne: boolean;
   makeTelemetry(parts: TelemetryParts): BrowserTelemetry;
 }
 
@@ -64,6 +66,7 @@ export class Slot implements LocalBrowser {
   readonly telemetry: BrowserTelemetry;
   clientObserver: ClientObserver | undefined;
   readonly flight: FlightRecorder;
+  readonly isForOne: boolean;
   readonly #standsBy: boolean;
   readonly #ending = new AbortController();
   /** Halts a restart whose Chromium was spawned: at the browser's end, or when that can save no longer. */
@@ -102,7 +105,7 @@ export class Slot implements LocalBrowser {
 
   constructor(
     private running: BridgedChromium,
-    { template, egress, clock, makeTelemetry, flight, standsBy }: SlotParts,
+    { template, egress, clock, makeTelemetry, flight, standsBy, isForOne }: SlotParts,
   ) {
     this.id = running.chromium.id;
     this.template = template;
@@ -110,6 +113,7 @@ export class Slot implements LocalBrowser {
     this.bornAtMs = clock.monotonic();
     const hasNoPool = isOnDemand(partitionOf(this.id));
     this.#standsBy = standsBy;
+    this.isForOne = isForOne;
     const leaseUsage = new LeaseUsageCount(() => egress.used(), hasNoPool && !standsBy);
     this.leaseUsage = leaseUsage;
     const telemetry = makeTelemetry({
@@ -188,24 +192,12 @@ export class Slot implements LocalBrowser {
     return this.telemetry.inForce;
   }
 
-  /** Asks its Chromium to stop. Where it throws, nothing is left but what is being removed. */
-  async stopAndKeep(limitMs: Millis): Promise<KeptWorkspace> {
+  /** Asks its Chromium to stop. Where it throws, that has to be killed. */
+  async stopAndKeep(...how: Parameters<Chromium["stopAndKeep"]>): Promise<KeptWorkspace> {
     const { chromium } = this;
     this.stopping = chromium;
-    try {
-      this.keptWorkspace = await chromium.stopAndKeep(limitMs);
-      return this.keptWorkspace;
-    } catch (error) {
-      const discard = (): Promise<void> => chromium.kill().catch(() => {});
-      this.keptWorkspace = {
-        directories: chromium.directories,
-        uid: chromium.isolation.uid,
-        extensions: [],
-        isWhole: false,
-        discard,
-      };
-      throw error;
-    }
+    this.keptWorkspace = await chromium.stopAndKeep(...how);
+    return this.keptWorkspace;
   }
 
   /**

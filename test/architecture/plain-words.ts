@@ -8,7 +8,7 @@ const english = `
   attach attachments attempt attested available bad bare base bound bounds budget builder builtin by call
   candidate capacities category ceiling chain check choice class classic clear code collect concurrently
   connect contents contradictions copy count counters create creation damaged deadline declared decrypt default
-  delivery denied deps depth detail dialogs direct directly discovery display domain done dropped edits encryption
+  delivery denied deps depth detail dialogs direct directly discovery display domain done downloads dropped edits encryption
   entitlements environment exceeded exchange exclusive exit facts failure fault filter find finished
   first foreign forget formats forward given head hierarchy hold identity in incoming info input
   install installable interaction internal invalid is isolation issue join judgement killed kind known large

@@ -8,6 +8,7 @@ import { launchChromium } from "../support/browser/launch-chromium.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { type FakeChromium, makeFakeChromium, readableByFakes } from "../support/browser/chromium-fake.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
+import { until } from "../support/browser/chromium-until.js";
 
 let fake: FakeChromium;
 let host: BrowserHost;
@@ -129,6 +130,127 @@ test("browsers side by side have uids of their own, and a uid is given again onl
   await Promise.all([second.kill(), third.kill()]);
   expect(await census()).toEqual(nothing);
 });
+
+interface StuckHost {
+  readonly stuck: BrowserHost;
+  readonly uids: NonNullable<BrowserHost["uids"]>;
+  /** The uid that was taken last. */
+  lastUid(): number;
+  letGo(): void;
+}
+
+/** Cgroups cannot be removed there at first, as where a process does not end. */
+function stuckHost(): StuckHost | undefined {
+  const { cgroups, uids } = host;
+  if (!cgroups || !uids) return undefined;
+  let isStuck = true;
+  let last = -1;
+  const make: typeof cgroups.make = async (...given) => {
+    const cgroup = await cgroups.make(...given);
+    const remove = async (): Promise<void> => {
+      if (isStuck) throw new Error("there is still a process");
+      await cgroup.remove();
+    };
+    return { ...cgroup, remove };
+  };
+  const stuck = {
+    ...host,
+    cgroups: { ...cgroups, make },
+    uids: { ...uids, take: () => (last = uids.take()) },
+  };
+  return { stuck, uids, lastUid: () => last, letGo: () => void (isStuck = false) };
+}
+
+test.each<[string, (stuck: BrowserHost) => Promise<unknown>]>([
+  [
+    "a browser that is killed",
+    async (stuck) => {
+      await fake.turn({});
+      const chromium = await launchChromium(launchSpec(), stuck);
+      await chromium.kill();
+    },
+  ],
+  [
+    "a browser that ends by itself",
+    async (stuck) => {
+      await fake.turn({ exitOn: "Target.activateTarget" });
+      const chromium = await launchChromium(launchSpec(), stuck);
+      chromium.pipe.send('{"id":1073741825,"method":"Target.activateTarget"}');
+      await chromium.exited;
+      await chromium.kill();
+    },
+  ],
+  [
+    "a browser that is to be left",
+    async (stuck) => {
+      await fake.turn({});
+      const chromium = await launchChromium(launchSpec(), stuck);
+      await chromium.stopAndKeep(20_000);
+    },
+  ],
+  [
+    "a launch that fails",
+    async (stuck) => {
+      await fake.turn({ failWithCode: 21 });
+      await launchChromium(launchSpec(), stuck);
+    },
+  ],
+])("%s keeps its uid until nothing of it runs any more, and its end is tried again", async (_, end) => {
+  const found = stuckHost();
+  if (!found) return;
+  const { stuck, uids, lastUid, letGo } = found;
+  await expect(end(stuck)).rejects.toThrow();
+  expect(uids.isTaken(lastUid())).toBe(true);
+  expect((await census()).directories).toHaveLength(1);
+  letGo();
+  await until("its end", () => !uids.isTaken(lastUid()));
+  expect(await census()).toEqual(nothing);
+});
+
+test("a workspace whose restart has left something running is neither discarded nor started in", async () => {
+  const found = stuckHost();
+  if (!found) return;
+  const { stuck, uids, lastUid, letGo } = found;
+  await fake.turn({});
+  const spec = launchSpec();
+  const adopt = await (await launchChromium(spec, host)).stopAndKeep(20_000);
+  await fake.turn({ failWithCode: 21 });
+  await failure(launchChromium(spec, stuck, { adopt }));
+  await fake.turn({});
+  expect((await failure(launchChromium(spec, host, { adopt }))).stage).toBe("preparing");
+  await expect(adopt.discard()).rejects.toThrow("cgroup");
+  expect([lastUid(), uids.isTaken(adopt.uid ?? -1)]).toEqual([-1, true]);
+  letGo();
+  await adopt.discard();
+  expect(uids.isTaken(adopt.uid ?? -1)).toBe(false);
+  expect(await census()).toEqual(nothing);
+});
+
+test("a stop in order takes no longer than its limit, however much of it Chromium leaves unanswered", async () => {
+  await fake.turn({ ignore: ["Storage.getCookies", "Storage.clearDataForOrigin", "Browser.close"] });
+  const chromium = await launchChromium(launchSpec({ isForOne: true }), host);
+  const startedAt = performance.now();
+  const kept = await chromium.stopAndKeep(4000);
+  expect(performance.now() - startedAt).toBeLessThan(5500);
+  expect(kept.isWhole).toBe(false);
+  await kept.discard();
+});
+
+test.each(["Storage.getCookies", "Storage.clearDataForOrigin", "Browser.close"])(
+  "a stop in order that hangs at %s is over at once when it is given up",
+  async (method) => {
+    await fake.turn({ ignore: [method] });
+    const chromium = await launchChromium(launchSpec({ isForOne: true }), host);
+    const giveUp = new AbortController();
+    const leaving = chromium.stopAndKeep(600_000, giveUp.signal);
+    // It comes to that command meanwhile: the fake answers in the order in which it was asked.
+    for (let asked = 0; asked < 8; asked += 1) await chromium.probe(20_000);
+    giveUp.abort();
+    const kept = await leaving;
+    expect(kept.isWhole).toBe(false);
+    await kept.discard();
+  },
+);
 
 test("a scratch directory whose path leaves no room for Chromium's socket is refused at the start, and not made", async () => {
   const scratchDirectory = join(tmpdir(), "x".repeat(40));

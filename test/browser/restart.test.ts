@@ -1,4 +1,4 @@
-import { readdir, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import {
   symlinkSync,
@@ -13,11 +13,13 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium, KeptWorkspace } from "../../src/browser/chromium.js";
 import type { BrowserHost } from "../../src/browser/host.js";
+import { usualLimits } from "../../src/browser/resources/limits.js";
 import { type FilledSpec, launchChromium } from "../support/browser/launch-chromium.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 import { engines } from "../support/browser/chromium-kinds.js";
+import { fillDisk } from "../support/browser/full-disk.js";
 import {
   marks,
   nextRoom,
@@ -125,6 +127,25 @@ describe.each(engines)("%s", (_, given) => {
     await second.probe(limitMs);
   });
 });
+
+test.runIf(process.getuid?.() === 0)(
+  "a browser whose disk is full goes on where its cookies cannot be written down, and is left once there is room",
+  async () => {
+    const limits = { ...usualLimits, maxScratchBytes: 64 * 2 ** 20 };
+    const small = await openTestHost({ limits });
+    const chromium = await launchChromium(launchSpec(), small);
+    const { client, session } = await open(chromium, "/login-for-now");
+    const filler = await fillDisk(chromium.directories.downloads);
+    for (const keep of [() => chromium.keepCookies(limitMs), () => chromium.stopAndKeep(limitMs)])
+      await expect(keep()).rejects.toMatchObject({ code: "ENOSPC" });
+    expect(await client.evaluate("document.title", session)).toBe("who are you");
+    await rm(filler);
+    const keptWorkspace = await chromium.stopAndKeep(limitMs);
+    expect(keptWorkspace.isWhole).toBe(true);
+    await keptWorkspace.discard();
+    await small.close();
+  },
+);
 
 test("extensions given at the launch and those loaded later are there again", async () => {
   const spec = launchSpec({

@@ -104,8 +104,9 @@ export class Cdp {
   }
 
   /**
-   * Listens to an event of the given session, or of the browser's root session. Each event has one listener.
-   * The returned function stops listening.
+   * Listens to an event of the given session, or of the browser's root session. Each event has one listener,
+   * which is given nothing but the target where the event is too long to parse. The returned function stops
+   * listening.
    */
   on(event: string, listener: Listener, from?: string): () => void {
     const key = keyOf(event, from);
@@ -127,8 +128,7 @@ export class Cdp {
       return;
     }
     const listener = method === undefined ? undefined : this.#listeners.get(keyOf(method, from));
-    const params = listener && readParams(frame);
-    if (params) listener(params);
+    listener?.(readParams(frame));
   }
 
   #takeLong(pending: Pending, frame: Frame): void {
@@ -149,12 +149,12 @@ export class Cdp {
 
 const keyOf = (event: string, from = ""): string => `${event} ${from}`;
 
-/** Undefined where the event is too long to parse and not about a target. */
-function readParams(frame: Frame): Readonly<Record<string, unknown>> | undefined {
+/** Only the target, where there is one, of an event that is too long to parse. */
+function readParams(frame: Frame): Readonly<Record<string, unknown>> {
   if (Buffer.isBuffer(frame) && frame.length <= longestEventBytes)
     return paramsOf(JSON.parse(frame.toString()));
   const targetInfo = findTarget(frame);
-  return targetInfo && { targetInfo };
+  return targetInfo ? { targetInfo } : {};
 }
 
 function answerOf(message: unknown): Answer {

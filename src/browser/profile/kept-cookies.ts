@@ -32,11 +32,15 @@ export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Coo
   return cookies.map(({ expires, session, ...cookie }) => (session ? cookie : { ...cookie, expires }));
 }
 
-/** Keeps the cookies of a browser that has ended, in the place of what an earlier one has left. */
+/** Keeps the cookies of a browser that is to end, in the place of what an earlier one has left. */
 export async function keepCookies(workspace: Workspace, cookies: readonly Cookie[]): Promise<void> {
   const path = fileIn(workspace);
   if (cookies.length === 0) return await rm(path, { recursive: true, force: true });
-  await putForeignFile(path, textOf(cookies), workspace.uid);
+  await putForeignFile(path, textOf(cookies), workspace.uid).catch(async (error: unknown) => {
+    // Half of them would be in the way of whatever needs the room.
+    await rm(path, { recursive: true, force: true });
+    throw error;
+  });
 }
 
 /** Yields to the event loop between cookies, because there may be 32 MiB of them. */

@@ -2,12 +2,14 @@ import { type Clock, type Millis, pause } from "../../base/clock.js";
 import { type Cdp, ignoreRefusal } from "../cdp/cdp.js";
 import type { Directories } from "../chromium.js";
 import { emptyDirectory } from "../directories.js";
-import { extensionsOf } from "./fingerprint.js";
+import type { Downloads } from "../downloads.js";
+import { type AttachedPage, extensionsOf } from "./fingerprint.js";
 import { cachedAnswersIn } from "./stored-data.js";
 
 interface Clearable {
   readonly cdp: Cdp;
   readonly directories: Directories;
+  readonly downloads: Downloads;
   readonly clock: Clock;
 }
 
@@ -15,19 +17,22 @@ interface Clearable {
  * Takes away everything that a client may have left but `page`, and every extension
  * (docs/chromium.md#clearing-a-used-browser). Says what could not be cleared and no fingerprint shows.
  */
-export async function clearBrowser(browser: Clearable, page: string): Promise<readonly string[]> {
-  const { cdp, directories } = browser;
+export async function clearBrowser(
+  browser: Clearable,
+  { targetId, session }: AttachedPage,
+): Promise<readonly string[]> {
+  const { cdp, directories, downloads } = browser;
   await Promise.all([disposeContexts(cdp), uninstallAll(cdp)]);
-  await closeOthers(browser, page);
+  await closeOthers(browser, targetId);
   const [isClipboardEmpty] = await Promise.all([
-    clearStorage(browser, page),
+    clearStorage(browser, session),
     forgetTlsSessions(cdp),
     cdp.send("Browser.resetPermissions", {}),
-    cdp.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: directories.downloads }),
+    downloads.allow(),
     emptyDirectory(directories.downloads),
     emptyDirectory(directories.uploads),
   ]);
-  return isClipboardEmpty ? [] : ["clipboard: it could not be emptied"];
+  return [...downloads.differences(), ...(isClipboardEmpty ? [] : ["clipboard: it could not be emptied"])];
 }
 
 /**
@@ -79,16 +84,14 @@ async function uninstallAll(cdp: Cdp): Promise<void> {
  * Storage commands want a page's session; "*" stands for every origin. Says whether the clipboard, which
  * wants one too, is empty.
  */
-async function clearStorage(browser: Clearable, page: string): Promise<boolean> {
+async function clearStorage(browser: Clearable, session: string): Promise<boolean> {
   const { cdp } = browser;
-  const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
   const [isClipboardEmpty] = await Promise.all([
     emptyClipboard(browser, session),
     cdp.send("Storage.clearDataForOrigin", { origin: "*", storageTypes: "all" }, { session }),
     cdp.send("Network.clearBrowserCookies", {}, { session }),
     clearCache(browser, session),
   ]);
-  await cdp.send("Target.detachFromTarget", { sessionId: session });
   return isClipboardEmpty;
 }
 

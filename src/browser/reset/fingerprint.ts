@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { type Cdp, CdpRefused } from "../cdp/cdp.js";
 import type { Directories } from "../chromium.js";
@@ -14,6 +15,8 @@ export interface Fingerprint {
   readonly extensions: readonly string[];
   /** The position and size of the given page's window. */
   readonly window: readonly string[];
+  /** Those of a headless browser, which clients may add, change and remove. */
+  readonly screens: readonly string[];
   readonly files: readonly string[];
   readonly stored: readonly string[];
 }
@@ -21,6 +24,12 @@ export interface Fingerprint {
 interface Fingerprinted {
   readonly cdp: Cdp;
   readonly directories: Directories;
+}
+
+/** A page, and our session on it. */
+export interface AttachedPage {
+  readonly targetId: string;
+  readonly session: string;
 }
 
 /**
@@ -32,18 +41,24 @@ interface Fingerprinted {
  */
 export async function takeFingerprint(
   { cdp, directories }: Fingerprinted,
-  page: string,
+  page: AttachedPage,
 ): Promise<Fingerprint> {
-  const [targets, contexts, cookies, extensions, window, files, stored] = await Promise.all([
+  const [targets, contexts, cookies, screens, extensions, window, files, stored] = await Promise.all([
     targetsOf(cdp),
     contextsOf(cdp),
     cookiesOf(cdp),
+    screensOf(cdp, page),
     extensionsOf(cdp),
     windowOf(cdp, page),
     filesIn(directories),
     storedIn(directories.profile),
   ]);
-  return { targets, contexts, cookies, extensions, window, files, stored };
+  return { targets, contexts, cookies, screens, extensions, window, files, stored };
+}
+
+export async function attachTo(cdp: Cdp, targetId: string): Promise<AttachedPage> {
+  const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId, flatten: true });
+  return { targetId, session };
 }
 
 /** Lists what `now` has more than `before`, and what it lacks. */
@@ -92,8 +107,23 @@ export async function extensionsOf(cdp: Cdp): Promise<string[]> {
   }
 }
 
-async function windowOf(cdp: Cdp, page: string): Promise<string[]> {
-  const { bounds } = await cdp.send("Browser.getWindowForTarget", { targetId: page });
+/** The words of a client are not shown: they are not for logs. */
+async function screensOf(cdp: Cdp, { session }: AttachedPage): Promise<string[]> {
+  try {
+    const { screenInfos } = await cdp.send("Emulation.getScreenInfos", {}, { session });
+    return screenInfos.map((screen) => {
+      const digest = createHash("sha256").update(JSON.stringify(screen)).digest("hex").slice(0, 8);
+      return `${screen.width} × ${screen.height} at ${screen.left}, ${screen.top} (${digest})`;
+    });
+  } catch (error) {
+    // A browser with windows has the display's, and says that it cannot tell.
+    if (error instanceof CdpRefused) return [];
+    throw error;
+  }
+}
+
+async function windowOf(cdp: Cdp, { targetId }: AttachedPage): Promise<string[]> {
+  const { bounds } = await cdp.send("Browser.getWindowForTarget", { targetId });
   const { left, top, width, height, windowState } = bounds;
   return [`${width} × ${height} at ${left}, ${top}, ${windowState}`];
 }

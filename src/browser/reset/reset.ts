@@ -4,7 +4,14 @@ import type { Directories, LaunchSpec } from "../chromium.js";
 import { clearBrowser, closeOthers } from "./clear-browser.js";
 import type { BrowserExtensions } from "../extensions/extensions.js";
 import type { LaunchExtensions } from "../extensions/forced-extensions.js";
-import { differencesBetween, type Fingerprint, takeFingerprint } from "./fingerprint.js";
+import type { Downloads } from "../downloads.js";
+import {
+  type AttachedPage,
+  attachTo,
+  differencesBetween,
+  type Fingerprint,
+  takeFingerprint,
+} from "./fingerprint.js";
 import type { Pages } from "../cdp/pages.js";
 import { letsAcceptCertificates } from "../policy/managed-policy.js";
 import { findTraces } from "./origin-traces.js";
@@ -21,6 +28,7 @@ interface Resettable {
    */
   readonly baseline: Fingerprint | undefined;
   readonly extensions: BrowserExtensions;
+  readonly downloads: Downloads;
   /** The extensions that the browser was launched with. */
   readonly given: readonly LaunchExtensions[];
   /** True where its directories had been used before its launch. */
@@ -47,13 +55,15 @@ export async function resetBrowser(browser: Resettable): Promise<readonly string
   // again it could read files.
   if (browser.given.length > 0) return ["extensions: they cannot be loaded anew"];
   if (letsAcceptCertificates(browser.spec)) return ["policy: certificates that were accepted are remembered"];
+  const unfinished = browser.downloads.differences();
+  if (unfinished.length > 0) return unfinished;
   const page = await openFreshPage(browser);
   const differences = await clearUntilSame(browser, baseline, page);
-  const found = differences.length === 0 ? await findTracesAtLastOrigin(browser, page) : differences;
+  const found = differences.length === 0 ? await findTracesAtLastOrigin(browser, page.targetId) : differences;
   if (found.length > 0) return found;
   browser.extensions.forget();
-  await navigateFresh(browser, page);
-  return [];
+  await browser.cdp.leave(page.session);
+  return browser.downloads.differences();
 }
 
 async function findTracesAtLastOrigin(browser: Resettable, page: string): Promise<readonly string[]> {
@@ -70,10 +80,10 @@ async function findTracesAtLastOrigin(browser: Resettable, page: string): Promis
  * The page is opened before the others close, and in a window of its own: theirs may be moved, minimised or
  * full screen.
  */
-async function openFreshPage({ cdp, spec }: Resettable): Promise<string> {
+async function openFreshPage({ cdp, spec }: Resettable): Promise<AttachedPage> {
   const { targetId } = await cdp.send("Target.createTarget", { url: "about:blank", newWindow: true });
-  await placeWindow(cdp, targetId, spec);
-  return targetId;
+  const [page] = await Promise.all([attachTo(cdp, targetId), placeWindow(cdp, targetId, spec)]);
+  return page;
 }
 
 /**
@@ -84,7 +94,7 @@ async function openFreshPage({ cdp, spec }: Resettable): Promise<string> {
 async function clearUntilSame(
   browser: Resettable,
   baseline: Fingerprint,
-  page: string,
+  page: AttachedPage,
 ): Promise<readonly string[]> {
   const { clock } = browser;
   let differences = await clearAndCompare(browser, baseline, page);
@@ -99,17 +109,8 @@ async function clearUntilSame(
 async function clearAndCompare(
   browser: Resettable,
   baseline: Fingerprint,
-  page: string,
+  page: AttachedPage,
 ): Promise<readonly string[]> {
   const left = await clearBrowser(browser, page);
   return [...left, ...differencesBetween(baseline, await takeFingerprint(browser, page))];
-}
-
-async function navigateFresh({ cdp, spec }: Resettable, page: string): Promise<void> {
-  if (spec.startUrl === undefined) return;
-  const { sessionId: session } = await cdp.send("Target.attachToTarget", { targetId: page, flatten: true });
-  cdp
-    .send("Page.navigate", { url: spec.startUrl }, { session })
-    .finally(() => cdp.send("Target.detachFromTarget", { sessionId: session }))
-    .catch(() => {});
 }

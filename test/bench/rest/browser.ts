@@ -70,7 +70,16 @@ export function simulatedBrowser({ browser: id }: LaunchSpec): Chromium {
     armPasskey: async () => async () => {},
     load: async () => ({ kind: "loaded" }),
     fillPage: async () => ({ kind: "refused", why: "page_not_found" }),
-    stopAndKeep: async () => ({ directories, uid: null, extensions: [], isWhole: true, discard: kill }),
+    keepCookies: async () => {},
+    stopAndKeep: async () => ({
+      directories,
+      uid: null,
+      extensions: [],
+      isWhole: true,
+      occupy() {},
+      vacate: async () => {},
+      discard: kill,
+    }),
   };
 }
 

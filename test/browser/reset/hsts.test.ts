@@ -13,7 +13,9 @@ import { openPipe } from "../../../src/browser/cdp/pipe.js";
 import type { Engine } from "../../../src/browser/chromium.js";
 import { directoriesOf, makeDirectories } from "../../../src/browser/directories.js";
 import { findExecutable } from "../../../src/browser/executable.js";
+import { Downloads } from "../../../src/browser/downloads.js";
 import { clearBrowser } from "../../../src/browser/reset/clear-browser.js";
+import { attachTo } from "../../../src/browser/reset/fingerprint.js";
 import { switchesOf } from "../../../src/browser/switches.js";
 import { bound } from "../../support/bound.js";
 import { launchSpec } from "../../support/browser/chromium-host.js";
@@ -71,9 +73,11 @@ async function open(engine: Engine) {
   const env = { HOME: directories.root, TMPDIR: directories.temporary };
   const child = spawn(program, args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], env });
   const pipe = openPipe(child.stdio[3] as Writable, child.stdio[4] as Readable);
+  const cdp = new Cdp(pipe, systemClock);
   return {
-    cdp: new Cdp(pipe, systemClock),
+    cdp,
     directories,
+    downloads: new Downloads(cdp, directories.downloads),
     clock: systemClock,
     async close() {
       const ended = once(child, "exit");
@@ -106,7 +110,7 @@ test.each(["headless-shell", "chromium"] as const)(
       expect(await visit(cdp, `https://${name}/`)).toBe("https");
       expect(await visit(cdp, `http://${name}/`)).toBe("https");
       const { targetId } = await cdp.send("Target.createTarget", { url: "about:blank", newWindow: true });
-      await clearBrowser(browser, targetId);
+      await clearBrowser(browser, await attachTo(cdp, targetId));
       expect(await visit(cdp, `http://${name}/`)).toBe("http");
     } finally {
       await browser.close();

@@ -1,9 +1,11 @@
+import { readdir } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { TimeLimitReached } from "../../../src/base/deadline.js";
 import { Cdp } from "../../../src/browser/cdp/cdp.js";
 import type { Chromium, LaunchSpec } from "../../../src/browser/chromium.js";
 import {
+  attachTo,
   differencesBetween,
   type Fingerprint,
   takeFingerprint,
@@ -12,7 +14,7 @@ import type { BrowserHost } from "../../../src/browser/host.js";
 import { findTraces } from "../../../src/browser/reset/origin-traces.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
 import { type Dirt, dirt, type Work } from "../../support/browser/chromium-dirt.js";
-import { openTestHost } from "../../support/browser/chromium-host.js";
+import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { engines, kinds } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { type Site, openSite } from "../../support/browser/chromium-site.js";
@@ -76,7 +78,8 @@ describe.each(engines)("%s is not clean when a reset has left", (_name, given) =
     chromium = await launch(given);
     client = new PipeClient(chromium);
     const cdp = new Cdp(chromium.pipe, systemClock);
-    fingerprint = (first) => takeFingerprint({ cdp, directories: chromium.directories }, first);
+    fingerprint = async (first) =>
+      await takeFingerprint({ cdp, directories: chromium.directories }, await attachTo(cdp, first));
     traces = () => findTraces(cdp, site.origin);
   });
   afterAll(async () => {
@@ -118,6 +121,106 @@ test.each(kinds)("a reset of %s opens the start url in a fresh page", async (_na
   expect(await chromium.reset(100_000)).toEqual({ differences: [] });
   await until("start url again", async () => (await client.targets())[0]?.url === `${site.origin}/start`);
   expect((await client.targets()).map(({ targetId }) => targetId)).not.toContain(before.targetId);
+  await chromium.kill();
+});
+
+test.each(kinds)("%s is clean once it has its viewport again", async (_name, given) => {
+  const chromium = await launch(given);
+  for (const viewport of [{ width: 1600, height: 900 }, launchSpec().viewport])
+    await chromium.resize(viewport);
+  expect(await chromium.reset(100_000)).toEqual({ differences: [] });
+  await chromium.kill();
+});
+
+const uncompleted = { differences: ["downloads: one was not completed"] };
+
+describe.each(kinds)("%s with a download", (_name, given) => {
+  let chromium: Chromium;
+  let client: PipeClient;
+  beforeAll(async () => void (client = new PipeClient((chromium = await launch(given)))));
+  afterAll(killAll);
+  test("that is complete is clean, also where another session wants no word of it", async () => {
+    const { session } = await workIn(chromium, client);
+    const { sessionId } = await client.send("Target.attachToBrowserTarget");
+    const deaf = { behavior: "allow", downloadPath: chromium.directories.downloads, eventsEnabled: false };
+    await client.send("Browser.setDownloadBehavior", deaf, sessionId as string);
+    await client.download("/file", session);
+    await until("its end", () => client.events.some(({ params }) => params?.["state"] === "completed"));
+    expect(await chromium.reset(100_000)).toEqual({ differences: [] });
+  });
+
+  test("that is under way is not, whatever other sessions want and are told meanwhile", async () => {
+    const { session } = await workIn(chromium, client);
+    await client.download(`/slow-file?${"x".repeat(20_000)}`, session);
+    await until("the download", async () => (await readdir(chromium.directories.downloads)).length > 0);
+    const { sessionId } = await client.send("Target.attachToBrowserTarget");
+    const deaf = { behavior: "deny", eventsEnabled: false };
+    await client.send("Browser.setDownloadBehavior", deaf, sessionId as string);
+    await chromium.allowDownloads();
+    expect(await chromium.reset(100_000)).toEqual(uncompleted);
+  });
+});
+
+test.each(engines)("%s with a download in a context of a client's is not clean", async (_name, given) => {
+  const chromium = await launch(given);
+  const client = new PipeClient(chromium);
+  const { browserContextId } = await client.send("Target.createBrowserContext");
+  const { downloads: downloadPath } = chromium.directories;
+  const { sessionId } = await client.send("Target.attachToBrowserTarget");
+  const chosen = { behavior: "allow", downloadPath, browserContextId };
+  await client.send("Browser.setDownloadBehavior", chosen, sessionId as string);
+  const made = { url: `${site.origin}/own`, browserContextId };
+  const session = await client.attach((await client.send("Target.createTarget", made)).targetId as string);
+  await client.open(`${site.origin}/own`, session);
+  await client.download("/slow-file", session);
+  await until("the download", async () => (await readdir(downloadPath)).length > 0);
+  expect(await chromium.reset(100_000)).toEqual(uncompleted);
+  await chromium.kill();
+});
+
+test.each(engines)("%s whose download a server has broken off is not clean", async (_name, given) => {
+  const chromium = await launch(given);
+  const client = new PipeClient(chromium);
+  const { session } = await workIn(chromium, client);
+  await client.download("/slow-file", session);
+  const response = await until("the download", () => [...site.open][0]);
+  response.destroy();
+  await until("the end of the answer", () => site.open.size === 0);
+  expect(await chromium.reset(100_000)).toEqual(uncompleted);
+  await chromium.kill();
+});
+
+describe.each(kinds.filter(([, { headless }]) => headless))(
+  "%s is not clean when a client has",
+  (_name, given) => {
+    const screen = { left: 0, top: 2000, width: 800, height: 600, label: "held" };
+    test.each([
+      ["added a screen", ["Emulation.addScreen", screen]],
+      ["changed one", ["Emulation.updateScreen", { label: "held" }]],
+    ] as const)("%s", async (_what, [method, params]) => {
+      const chromium = await launch(given);
+      const client = new PipeClient(chromium);
+      const { session } = await workIn(chromium, client);
+      const { screenInfos } = await client.send("Emulation.getScreenInfos", {}, session);
+      const [{ id: screenId }] = screenInfos as [{ id: string }];
+      await client.send(method, method.endsWith("updateScreen") ? { ...params, screenId } : params, session);
+      const { differences } = await chromium.reset(100_000);
+      expect(differences).toContainEqual(expect.stringMatching(/^screens: \d+ × \d+ at /));
+      expect(differences.join()).not.toContain("held");
+      await chromium.kill();
+    });
+  },
+);
+
+test("a start page that is slow takes no passkey from whoever has the browser when it comes", async () => {
+  const chromium = await launch({ startUrl: `${site.origin}/silent` });
+  expect(await chromium.reset(100_000)).toEqual({ differences: [] });
+  const disarm = await chromium.armPasskey(undefined);
+  await until("the question for the page", () => site.open.size > 0);
+  for (const response of site.open) response.end();
+  // Its session is left, and lasts as long as the passkey.
+  await until("the end of the navigation", () => chromium.pipe.lateDetaches.count === 1, 20_000);
+  await disarm();
   await chromium.kill();
 });
 

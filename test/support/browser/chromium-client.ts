@@ -64,6 +64,19 @@ export class PipeClient {
     return (result as { value?: unknown }).value;
   }
 
+  /** Follows a link to a file, as a person would. */
+  async download(path: string, session: string): Promise<void> {
+    await this.evaluate(
+      `(() => {
+        const link = document.createElement("a");
+        [link.href, link.download] = [${JSON.stringify(path)}, ""];
+        document.body.append(link);
+        link.click();
+      })()`,
+      session,
+    );
+  }
+
   /** Navigates and waits until the document there is complete; gives the text of an error page's failure. */
   async open(url: string, session: string): Promise<string | undefined> {
     const { errorText } = await this.send("Page.navigate", { url }, session);

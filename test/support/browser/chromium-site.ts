@@ -6,6 +6,8 @@ export interface Site {
   readonly origin: string;
   readonly otherOrigin: string;
   readonly requests: string[];
+  /** Answers of `/slow-file`, which begin and go no further, and of `/silent`, which do not begin. */
+  readonly open: ReadonlySet<ServerResponse>;
   close(): Promise<void>;
 }
 
@@ -28,19 +30,36 @@ const answers: Record<string, (response: ServerResponse) => void> = {
   "/framed": (response) => response.setHeader("content-type", "text/html").end(framed),
 };
 
+const endless: Record<string, (response: ServerResponse) => void> = {
+  "/slow-file": (response) =>
+    void response
+      .writeHead(200, { "content-disposition": "attachment; filename=slow.txt" })
+      .write("x".repeat(2 ** 16)),
+  "/silent": () => {},
+};
+
+/** Chromium sends longer addresses than Node.js takes by itself. */
+const longestHeadBytes = 2 ** 16;
+
+const pathOf = ({ url = "/" }: IncomingMessage): string => url.split("?")[0] ?? "/";
+
 function answer(request: IncomingMessage, response: ServerResponse): void {
-  const [path = "/"] = (request.url ?? "/").split("?");
-  const given = answers[path];
+  const given = answers[pathOf(request)];
   if (given) given(response);
   else response.setHeader("content-type", "text/html").end("<!doctype html><title>site</title><body>hello");
 }
 
-/** A local web server with a page, a frame, a service worker, answers that may be kept and a download. */
+/** A local web server with a page, a frame, a service worker, answers that may be kept and downloads. */
 export async function openSite(): Promise<Site> {
   const requests: string[] = [];
-  const server = createServer((request, response) => {
+  const open = new Set<ServerResponse>();
+  const server = createServer({ maxHeaderSize: longestHeadBytes }, (request, response) => {
     requests.push(request.url ?? "/");
-    answer(request, response);
+    const begin = endless[pathOf(request)];
+    if (!begin) return answer(request, response);
+    open.add(response);
+    response.once("close", () => open.delete(response));
+    begin(response);
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -48,5 +67,6 @@ export async function openSite(): Promise<Site> {
     server.closeAllConnections();
     await new Promise((resolve) => void server.close(resolve));
   };
-  return { origin: `http://127.0.0.1:${port}`, otherOrigin: `http://localhost:${port}`, requests, close };
+  const origins = { origin: `http://127.0.0.1:${port}`, otherOrigin: `http://localhost:${port}` };
+  return { ...origins, requests, open, close };
 }

@@ -101,6 +101,7 @@ const answers = {
   "Network.loadNetworkResource": load,
   "Page.navigate": () => ({ frameId: "1", loaderId: "1" }),
   "Storage.getCookies": () => ({ cookies: [] }),
+  "Emulation.getScreenInfos": () => ({ screenInfos: [] }),
   "Extensions.getExtensions": () => ({ extensions: [...extensions.values()] }),
   "Extensions.loadUnpacked": loadExtension,
   "Extensions.uninstall": ({ id }) => void extensions.delete(id),

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
-import type { BrowserHost } from "../../../src/browser/host.js";
+import type { BrowserHost, HostSettings } from "../../../src/browser/host.js";
 import { openLaunch } from "../../../src/browser/launch.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import { Bridge } from "../../../src/gateway/cdp/bridge.js";
@@ -92,23 +92,32 @@ interface Options extends Partial<
   readonly profileFiles?: number;
   /** Why an order of a vault comes too late by now. */
   readonly refuseLate?: () => Promise<Refusal | undefined>;
+  readonly limits?: HostSettings["limits"];
 }
 
 export async function openNodeBed(
   project: string,
-  { isReal = false, isDriven = false, saving, profileFiles, before, refuseLate, ...limits }: Options = {},
+  {
+    isReal = false,
+    isDriven = false,
+    saving,
+    profileFiles,
+    before,
+    refuseLate,
+    limits,
+    ...settings
+  }: Options = {},
 ): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
-  const host: BrowserHost = await openTestHost(
-    isReal
-      ? {}
-      : {
-          named: { chromium: fake.executable, "headless-shell": fake.executable },
-          readablePaths: readableByFakes,
-        },
-  );
+  const host: BrowserHost = await openTestHost({
+    ...(limits && { limits }),
+    ...(!isReal && {
+      named: { chromium: fake.executable, "headless-shell": fake.executable },
+      readablePaths: readableByFakes,
+    }),
+  });
   const broken: Broken = new Set();
   const launched: Chromium[] = [];
   const poolStore = failing<PoolStore>(bed.poolStore, broken);
@@ -178,7 +187,7 @@ export async function openNodeBed(
     maxBrowsers: 10,
     maxBytes: 2 ** 40,
     makeTelemetry: unstoredTelemetry,
-    ...limits,
+    ...settings,
     async openLaunch(spec, options) {
       await before?.();
       const { room, start } = await openLaunch(spec, host, options);

@@ -9,6 +9,8 @@ export interface RememberingSite {
   readonly host: string;
   /** How often a path was asked for. */
   countOf(path: string): number;
+  /** Whether somebody still takes a file that never ends. */
+  isSending(): boolean;
   /** One whose certificate nobody trusts; each request takes a connection of its own. */
   readonly secure: {
     readonly origin: string;
@@ -23,12 +25,13 @@ const worker = { "content-type": "text/javascript" };
 const sharedWorker = `let held = 0; onconnect = ({ ports: [port] }) => { port.onmessage = ({ data }) => { if (data === "leave") held = 1; port.postMessage(held); }; };`;
 
 /**
- * `/auth` wants a password once, `/cached` may be kept, `/file` is a download, `/socket` tells whether its
- * connection was used before.
+ * `/auth` wants a password once, `/cached` may be kept, `/file` is a download, `/slow-file` one without an
+ * end, `/socket` tells whether its connection was used before.
  */
 export async function openRememberingSite(): Promise<RememberingSite> {
   const counts = new Map<string, number>();
   const known = new WeakSet<Socket>();
+  const sending = new Set<ServerResponse>();
   const isKnown = (socket: Socket): string => {
     const text = known.has(socket) ? "known" : "new";
     known.add(socket);
@@ -42,6 +45,11 @@ export async function openRememberingSite(): Promise<RememberingSite> {
     "/cached": (_, response) => response.writeHead(200, { "cache-control": "max-age=9999" }).end("kept"),
     "/file": (_, response) =>
       response.writeHead(200, { "content-disposition": "attachment; filename=kept.txt" }).end("kept"),
+    "/slow-file": (_, response) => {
+      sending.add(response);
+      response.once("close", () => sending.delete(response));
+      response.writeHead(200, { "content-disposition": "attachment; filename=slow.txt" }).write("begun");
+    },
     "/auth": ({ headers: { authorization } }, response) =>
       authorization === undefined
         ? response.writeHead(401, { "www-authenticate": `Basic realm="${user}"` }).end("who?")
@@ -68,6 +76,7 @@ export async function openRememberingSite(): Promise<RememberingSite> {
     host,
     origin: `http://${host}`,
     countOf: (path) => counts.get(path) ?? 0,
+    isSending: () => sending.size > 0,
     secure: { origin: secure.origin, wasResumed: () => wasResumed },
     async close() {
       await secure.close();

@@ -197,7 +197,6 @@ const kept: readonly Trace[] = [
   {
     name: "a connection to a site",
     succeedsPlain: { because: "it may have ended meanwhile" },
-    ...admitted("connections are kept"),
     leave: (holder) => holder.evaluate(`await (await fetch("/socket")).text()`),
     find: (holder) => holder.evaluate(`return (await (await fetch("/socket")).text()) === "known"`),
   },
@@ -209,6 +208,17 @@ const kept: readonly Trace[] = [
       await until("the download", async () => (await downloadsIn(root)).includes("kept.txt"));
     },
     find: async ({ root }) => (await downloadsIn(root)).length,
+  },
+  {
+    name: "a download that is under way",
+    isReplaced: true,
+    succeedsPlain: true,
+    async leave({ open, site }) {
+      const script = `const link = document.createElement("a"); [link.href, link.download] = ["/slow-file", ""]; document.body.append(link); link.click()`;
+      await (await open()).evaluate(script);
+      await until("the download", () => site.isSending());
+    },
+    find: async ({ site }) => site.isSending(),
   },
   {
     name: "how downloads are treated",

@@ -1,0 +1,37 @@
+import type { Millis } from "../base/clock.js";
+import type { Cdp } from "./cdp/cdp.js";
+
+/**
+ * The downloads of a browser, whoever has begun them and in whichever context. One goes on when its page is
+ * closed and its file is removed (docs/chromium.md#clearing-a-used-browser).
+ */
+export class Downloads {
+  /**
+   * By their guids. What Chromium calls canceled may be resumed without a word, so that only a completed one
+   * has come to its end.
+   */
+  readonly #unfinished = new Set<unknown>();
+
+  constructor(
+    private readonly cdp: Cdp,
+    private readonly directory: string,
+  ) {
+    // Without a guid where the address is too long to be read: then one stays that never ends.
+    cdp.on("Browser.downloadWillBegin", ({ guid }) => void this.#unfinished.add(guid));
+    cdp.on("Browser.downloadProgress", ({ guid, state }) => {
+      if (state === "completed") this.#unfinished.delete(guid);
+    });
+  }
+
+  /** Has them land in the browser's own directory; another session's choice holds until that ends. */
+  async allow(to: { limitMs?: Millis } = {}): Promise<void> {
+    const { directory: downloadPath } = this;
+    const params = { behavior: "allow", downloadPath, eventsEnabled: true } as const;
+    await this.cdp.send("Browser.setDownloadBehavior", params, to);
+  }
+
+  /** A difference for a reset, where one has begun and was not completed. */
+  differences(): readonly string[] {
+    return this.#unfinished.size > 0 ? ["downloads: one was not completed"] : [];
+  }
+}
