@@ -85,6 +85,7 @@ function targetOf(url: string): { host: string; port: number } | undefined {
 export class BrowserEgress {
   #present: Rules;
   #isShut = false;
+  #isHeld = false;
   #closing: Promise<void> | undefined;
 
   private constructor(
@@ -151,7 +152,20 @@ export class BrowserEgress {
   async apply(rules: Rules = this.base.rules): Promise<void> {
     this.#present = rules;
     this.#isShut = false;
-    await this.egress.apply(rules);
+    if (!this.#isHeld) await this.egress.apply(rules);
+  }
+
+  /**
+   * Cuts what is open and lets nothing pass, whatever rules are applied meanwhile, until the returned
+   * function is called.
+   */
+  hold(): () => Promise<void> {
+    this.#isHeld = true;
+    this.egress.shut();
+    return async () => {
+      this.#isHeld = false;
+      if (!this.#isShut && !this.isClosed) await this.egress.apply(this.#present);
+    };
   }
 
   get isShut(): boolean {

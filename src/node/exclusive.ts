@@ -1,4 +1,7 @@
+import type { Clock, Millis } from "../base/clock.js";
+import { abortWith, untilAborted, within } from "../base/deadline.js";
 import type { LeaseId } from "../base/ids.js";
+import { type Log, textOf } from "../base/log.js";
 import type { Visit } from "../gateway/activity.js";
 import { failed, type CommandResult } from "../gateway/relay/command-result.js";
 import type { Slot } from "./slot.js";
@@ -49,4 +52,34 @@ export async function runExclusively(
     });
   });
   return commandResult ?? failed("The lease is over", "browser_gone");
+}
+
+/** What is still at work on a browser that is to end has so long; then the browser ends all the same. */
+const restLimitMs: Millis = 15_000;
+/** A restart of a browser that is to be saved has so long; the rest of that is for clearing up after it. */
+const restartLimitMs: Millis = 10_000;
+/** What a restart that was given up has for clearing up. */
+const hurriedRestMs: Millis = 2_000;
+
+interface RestPorts {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Abort when nobody waits any more for what is at work. */
+  readonly givenUp: readonly AbortSignal[];
+}
+
+/** Cuts whoever uses a browser that is to end, and waits until nothing is at work on it, or too long. */
+export async function comeToRest(slot: Slot, { clock, log, givenUp }: RestPorts): Promise<void> {
+  const [hurried, late] = [new AbortController(), new AbortController()];
+  const cancels: (() => void)[] = [clock.after(restartLimitMs, () => slot.restartHalt.abort())];
+  hurried.signal.addEventListener("abort", () => {
+    slot.restartHalt.abort();
+    cancels.push(clock.after(hurriedRestMs, () => late.abort(new Error("nobody waits for it any more"))));
+  });
+  cancels.push(abortWith(hurried, givenUp));
+  const rest = untilAborted(late.signal, slot.comeToRest());
+  await within(clock, { what: "coming to rest", limitMs: restLimitMs }, rest).catch((error: unknown) =>
+    log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"),
+  );
+  for (const cancel of cancels) cancel();
 }

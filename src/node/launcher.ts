@@ -83,7 +83,7 @@ export class Launcher {
       try {
         signal.throwIfAborted();
         const start = template.start_url === undefined ? {} : { startUrl: template.start_url };
-        const spec = { ...specOf(id, template, egress), ...start, ...(isForOne && { isForOne }) };
+        const spec = { ...specOf(id, { template, egress, isForOne }), ...start };
         const launch = await this.ports.openLaunch(spec, { signal, onStage });
         const filling = this.ports.fillWorkspaceOf(template)?.(launch.room);
         return { chromium: await launch.start(filling), egress };
@@ -100,7 +100,7 @@ export class Launcher {
    * written by then is whole only when it has come up and ended in order.
    */
   again(slot: Slot, adopt: KeptWorkspace, fillWorkspace: FillWorkspace): Promise<Chromium> {
-    const { id, template, egress, flight } = slot;
+    const { id, flight } = slot;
     return this.#inTurn({ priority: restartPriority, flight }, async (toldStage) => {
       const halt = new AbortController();
       let unfollow = abortWith(halt, [slot.ending]);
@@ -113,7 +113,7 @@ export class Launcher {
       };
       try {
         halt.signal.throwIfAborted();
-        const spec = specOf(id, template, egress);
+        const spec = specOf(id, slot);
         const launch = await this.ports.openLaunch(spec, { signal: halt.signal, onStage, adopt });
         return await launch.start(fillWorkspace(launch.room));
       } finally {
@@ -193,11 +193,11 @@ export class LaunchAdmission {
 
 const specOf = (
   browser: BrowserId,
-  template: LaunchTemplate,
-  { spec: egress }: BrowserEgress,
+  { template, egress, isForOne }: Pick<Slot, "template" | "egress" | "isForOne">,
 ): LaunchSpec => ({
   browser,
-  egress,
+  egress: egress.spec,
+  ...(isForOne && { isForOne }),
   engine: template.engine,
   headless: template.headless,
   stealth: template.stealth,

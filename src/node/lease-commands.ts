@@ -255,7 +255,7 @@ export class LeaseCommands {
     this.ports.handover.noteCut(slot, fence);
     if (!(await this.#cut(slot, fence))) return false;
     try {
-      const { differences } = await slot.chromium.reset(this.ports.resetLimitMs);
+      const { differences } = await slot.chromium.reset(this.ports.resetLimitMs, () => slot.egress.hold());
       if (differences.length > 0) {
         await this.ports.slots.retireNow(slot, "not_clean", differences.join("; "));
         return false;

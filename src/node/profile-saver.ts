@@ -109,7 +109,7 @@ export class ProfileSaver {
   async #keep(slot: Slot, profile: ProfileId, signal: AbortSignal): Promise<SaveOutcome> {
     const { profiles, pack } = this.ports;
     signal.throwIfAborted();
-    const keptWorkspace = slot.keptWorkspace ?? (await slot.stopAndKeep(this.#stopMs()));
+    const keptWorkspace = slot.keptWorkspace ?? (await slot.stopAndKeep(this.#stopMs(), signal));
     if (!keptWorkspace.isWhole) return "broken";
     signal.throwIfAborted();
     const outcome = await this.#queue.add(async () => {

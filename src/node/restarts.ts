@@ -23,6 +23,8 @@ interface RestartChange {
 
 /** Chromium that takes longer to write its state hangs, and is killed. */
 const stopLimitMs: Millis = 10_000;
+/** It is asked for its cookies twice, and the second time counts. */
+const cookiesLimitMs: Millis = 2_000;
 
 /**
  * Restarts Chromium inside a session: its id and URL, its lease, its egress and its directories stay. Clients
@@ -35,15 +37,17 @@ export class Restarts {
 
   /**
    * May only be called in the slot's turn. Throws where the change is not in force; the browser is then as
-   * before except for its pages, or over.
+   * before except for its pages, or over. Where its disk has no room for its cookies it has lost nothing.
    */
   async restart(slot: Slot, change: RestartChange): Promise<void> {
     const { clock, log } = this.ports;
     const startedAt = clock.monotonic();
     slot.ending.throwIfAborted();
+    await slot.chromium.keepCookies(cookiesLimitMs);
     slot.flight.state("restarting");
     const over = slot.restartBegins();
     try {
+      slot.ending.throwIfAborted();
       const keptWorkspace = await this.#stop(slot, change.why);
       await this.#startChanged(slot, keptWorkspace, change);
       await this.#restoreViewport(slot);
@@ -63,7 +67,8 @@ export class Restarts {
     const interrupted = slot.activity.interrupt(why);
     slot.bridge.close();
     await interrupted;
-    const keptWorkspace = await slot.stopAndKeep(stopLimitMs).catch((error: unknown) => {
+    const stopping = slot.stopAndKeep(stopLimitMs, slot.restartHalt.signal);
+    const keptWorkspace = await stopping.catch((error: unknown) => {
       this.#over(slot, `it did not stop for its restart: ${textOf(error)}`);
       throw error;
     });

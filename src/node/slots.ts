@@ -1,5 +1,4 @@
-import type { Clock, Millis } from "../base/clock.js";
-import { abortWith, within } from "../base/deadline.js";
+import type { Clock } from "../base/clock.js";
 import { type BrowserId, type ClaimId, type Partition, partitionOf } from "../base/ids.js";
 import { textOf } from "../base/log.js";
 import type { Chromium } from "../browser/chromium.js";
@@ -10,6 +9,7 @@ import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { Bridge } from "../gateway/cdp/bridge.js";
 import type { BridgeRecorder } from "../gateway/cdp/connection.js";
 import { type BrowserEnd, EndReports } from "./end-reports.js";
+import { comeToRest } from "./exclusive.js";
 import type { LaunchHealth } from "./launch-health.js";
 import { LaunchAdmission, failureText, type FirstStart, Launcher, type LauncherPorts } from "./launcher.js";
 import { isOrderly, type ProfileSaver } from "./profile-saver.js";
@@ -32,11 +32,6 @@ export interface SlotPorts extends LauncherPorts, RecordingPorts {
   readonly meter: { launched(browser: Browser): void; failed(browser: Browser, reason: string): void };
   readonly health: Pick<LaunchHealth, "failed" | "launched">;
 }
-
-/** What is still at work on a browser that is to end has so long; then the browser ends all the same. */
-const restLimitMs: Millis = 15_000;
-/** A restart of a browser that is to be saved has so long; the rest of that is for clearing up after it. */
-const restartLimitMs: Millis = 10_000;
 
 interface Pending {
   readonly abort: AbortController;
@@ -259,22 +254,11 @@ export class Slots {
     return slot.ended;
   }
 
-  async #comeToRest(slot: Slot): Promise<void> {
-    const { clock, log } = this.ports;
-    const cancel = clock.after(restartLimitMs, () => slot.restartHalt.abort());
-    const unfollow = abortWith(slot.restartHalt, this.ports.profileSaver.givenUp);
-    const rest = within(clock, { what: "coming to rest", limitMs: restLimitMs }, slot.comeToRest());
-    await rest.catch((error: unknown) =>
-      log.warn({ browser: slot.id, error: textOf(error) }, "browser ended while something was at work on it"),
-    );
-    cancel();
-    unfollow();
-  }
-
   async #end(slot: Slot, saves: boolean): Promise<void> {
-    await this.#comeToRest(slot);
+    const { clock, log, profileSaver } = this.ports;
+    await comeToRest(slot, { clock, log, givenUp: profileSaver.givenUp });
     try {
-      if (saves && slot.profile?.isSaved) await this.ports.profileSaver.save(slot, slot.profile.id);
+      if (saves && slot.profile?.isSaved) await profileSaver.save(slot, slot.profile.id);
       // Only a profile that is saved is worth a gentle close.
       else await (slot.keptWorkspace ? slot.keptWorkspace.discard() : slot.chromium.kill());
     } finally {

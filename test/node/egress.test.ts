@@ -73,6 +73,23 @@ test("a browser whose proxy is gone is not launched, and the pool says why", asy
   });
 });
 
+test("a way out that is held shut lets nothing pass, and then goes by what came last meanwhile", async () => {
+  const { slot } = await bed.lend();
+  const { egress } = slot;
+  let release = egress.hold();
+  expect(await bed.reach(slot)).toBe("closed");
+  await egress.apply(await egress.rulesWith({ revision: 1, allowedHosts: '["a.example"]' }));
+  expect(await bed.reach(slot)).toBe("closed");
+  await release();
+  expect(await bed.reach(slot)).toBe("allowed_hosts");
+  release = egress.hold();
+  egress.shut();
+  await release();
+  expect(await bed.reach(slot)).toBe("closed");
+  await egress.reopen();
+  expect(await bed.reach(slot)).toBe("allowed_hosts");
+});
+
 test("a node that is to be strict closes every way out where it cannot look, and opens them when it can again", async () => {
   const { slot } = await bed.lend();
   for (const call of ["networkChanges", "now"]) node.broken.add(call);

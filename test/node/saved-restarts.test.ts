@@ -6,6 +6,7 @@ import type { ProfileId } from "../../src/base/ids.js";
 import type { Slot } from "../../src/node/slot.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import { oneSlot } from "../support/node/one-slot.js";
 import { type Held, nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { claimOf } from "../support/store/store-bed.js";
 
@@ -109,9 +110,71 @@ test.each([
   30_000,
 );
 
+test("a Chromium that hangs at its exit is ended as soon as nobody waits for saves any more", async () => {
+  const hurry = new AbortController();
+  const saving = { limitMs: 600_000, hurriedMs: 600_000, hurry: hurry.signal };
+  node = await openNodeBed(`hangs${(count += 1)}`, { saving });
+  const { pool, slot } = await oneSlot(node);
+  const held = await pool.lend();
+  const profile = { id: await node.assets.addProfile(), save: true };
+  await node.fake.turn({ ignore: ["Storage.getCookies", "Storage.clearDataForOrigin", "Browser.close"] });
+  expect(await node.changeSession.change(slot, held.lease, { profile })).toEqual({ isDone: true });
+  const { chromium } = slot;
+  const closing = node.slots.close();
+  await until("its end", () => slot.stopping === chromium);
+  const startedAt = performance.now();
+  hurry.abort();
+  await closing;
+  expect(performance.now() - startedAt).toBeLessThan(4000);
+  const isThere = existsSync(chromium.directories.root);
+  expect([node.saves.outcomes, node.slots.count, isThere]).toEqual([["broken"], 0, false]);
+});
+
+test("what is at work on a browser and does not end is waited for no longer than 2 s once nobody waits for saves", async () => {
+  const hurry = new AbortController();
+  node = await openNodeBed(`hung${(count += 1)}`, { isDriven: true, saving: { hurry: hurry.signal } });
+  const { slot } = await oneSlot(node);
+  void slot.inTurn(() => new Promise(() => {}));
+  const closing = node.slots.close();
+  await until("its end", () => slot.isEnding);
+  hurry.abort();
+  await node.clock.advance(2000);
+  await closing;
+  expect(node.slots.count).toBe(0);
+});
+
+test("a restart whose Chromium hangs at its exit is over at once when the browser is", async () => {
+  node = await openNodeBed(`hanging${(count += 1)}`);
+  await node.fake.turn({ ignore: ["Browser.close"] });
+  const { pool, slot } = await oneSlot(node);
+  const held = await pool.lend();
+  const digest = await node.assets.keep({ fake: "late", files: { "own.txt": "late" } });
+  const adding = node.uploads.add(slot, held.lease, [{ name: "late", digest }]);
+  await until("its stop", () => slot.stopping !== undefined);
+  const startedAt = performance.now();
+  await node.slots.end(slot);
+  expect(performance.now() - startedAt).toBeLessThan(4000);
+  expect(await adding).toMatchObject({ isDone: false });
+});
+
 test("what a new Chromium has written that ends as it starts is not saved", async () => {
   const browser = await restarting({ delayMs: 500, exitAfterMs: 0, exitCode: 1 });
   await retire(browser);
   expect([node.saves.outcomes, await kept(browser.profile)]).toEqual([["broken"], undefined]);
   await browser.adding;
+});
+
+test("a browser that is for one holder alone has the policy for that after a restart, too", async () => {
+  node = await openNodeBed(`for-one${(count += 1)}`);
+  const { pool, slot } = await oneSlot(node, { reset_on_release: "relaunch" });
+  const held = await pool.lend();
+  const { pid, directories } = slot.chromium;
+  const policy = (): object =>
+    JSON.parse(readFileSync(join(directories.root, "policy/managed/zz-remuda.json"), "utf8")) as object;
+  const before = policy();
+  expect(before).not.toHaveProperty("SSLErrorOverrideAllowed");
+  const profile = { id: await node.assets.addProfile(), save: false };
+  expect(await node.changeSession.change(slot, held.lease, { profile })).toEqual({ isDone: true });
+  expect(slot.chromium.pid).not.toBe(pid);
+  expect(policy()).toEqual(before);
 });

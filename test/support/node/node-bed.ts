@@ -97,22 +97,13 @@ interface Options extends Partial<
 
 export async function openNodeBed(
   project: string,
-  {
-    isReal = false,
-    isDriven = false,
-    saving,
-    profileFiles,
-    before,
-    refuseLate,
-    limits,
-    ...settings
-  }: Options = {},
+  { isReal = false, isDriven = false, saving, profileFiles, before, refuseLate, ...settings }: Options = {},
 ): Promise<NodeBed> {
   const server: TestRedis = await startRedis();
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
   const host: BrowserHost = await openTestHost({
-    ...(limits && { limits }),
+    ...(settings.limits && { limits: settings.limits }),
     ...(!isReal && {
       named: { chromium: fake.executable, "headless-shell": fake.executable },
       readablePaths: readableByFakes,
