@@ -50,7 +50,7 @@ test("the end of one is told as done, though Redis's answer was lost and it was 
   const proxy = await openRedisProxy(redis.url);
   const { nodes, close } = await openStoreBed(
     { ...redis, url: proxy.url },
-    { project: "lost-answer", commandTimeoutMs: 500 },
+    { project: "lost-answer", commandTimeoutMs: 3000 },
   );
   onTestFinished(async () => {
     await close();

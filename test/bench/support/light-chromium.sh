@@ -34,6 +34,7 @@ while IFS= read -r -d '' -u 3 message; do
   case $method in
     Browser.getVersion) result='{"protocolVersion":"1.3","product":"Chrome/0.0.0.0","revision":"@0","userAgent":"Light","jsVersion":"0"}' ;;
     Target.getTargets) result="{\"targetInfos\":[$page]}" ;;
+    Emulation.getScreenInfos) result='{"screenInfos":[]}' ;;
     Target.getBrowserContexts) result='{"browserContextIds":[],"defaultBrowserContextId":"C1"}' ;;
     Target.attachToTarget | Target.attachToBrowserTarget) result="{\"sessionId\":\"S$((sessions += 1))\"}" ;;
     Network.loadNetworkResource) [[ $message =~ \"url\":\"([^\"]+)\" ]] && load "${BASH_REMATCH[1]}" ;;
