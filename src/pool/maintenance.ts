@@ -191,9 +191,11 @@ async function reapNodes(ports: MaintenancePorts): Promise<void> {
   // A launch may be claimed on one still: it is forgotten when a look finds nothing there any more.
   const cleared = lost.filter((node) => found.get(node) === 0);
   const faults = await forEachConcurrently(cleared, partitionsAtOnce, async (node) => {
+    // Nothing was cleared of one that lives again, as another control has forgotten it meanwhile.
+    if (!(await ports.nodes.isLost(node))) return;
     // Forgotten last: a control that dies on the way leaves the rest to the next look.
     await ports.queues.drop(node);
-    await ports.nodes.forgetLost(node);
+    if (await ports.nodes.isLost(node)) await ports.nodes.forgetLost(node);
   });
   if (faults.length > 0) throw faults[0];
 }

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import { newPoolId, type NodeId, type Partition } from "../../src/base/ids.js";
-import { makeMaintenance, type MaintenancePorts } from "../../src/pool/maintenance.js";
+import type { MaintenancePorts } from "../../src/pool/maintenance.js";
 import { makeNodeOperations } from "../../src/pool/node-operations.js";
 import type { Projects } from "../../src/pool/ports/project-store.js";
-import { silentLog } from "../support/browser/chromium-host.js";
 import { ageKeys } from "../support/store/age.js";
 import { type Broken, failing } from "../support/failing.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
@@ -12,6 +11,7 @@ import { costOf } from "../support/store/redis-cost.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { claimOf, openStoreBed, request, type StoreBed } from "../support/store/store-bed.js";
 import { nodeFacts } from "../support/store/node-facts.js";
+import { upkeepOf } from "../support/store/upkeep.js";
 
 let server: TestRedis;
 let bed: StoreBed;
@@ -28,30 +28,12 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** All ticks of a control that is alone; its reap is that of what spans partitions, too. */
-const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof makeMaintenance> => {
-  const maintenance = makeMaintenance({
-    poolStore: bed.poolStore,
+const upkeepWith = (over: Partial<MaintenancePorts> = {}): ReturnType<typeof upkeepOf> =>
+  upkeepOf(bed, {
     projects: failing<Projects>(bed.allProjects, broken),
-    nodes: bed.nodes,
-    jobs: { add: async () => {} },
-    clock: systemClock,
-    log: silentLog,
-    fill: async () => {},
-    refresh: async () => {},
-    share: () => true,
     queues: { drop: async (node) => void dropped.push(node), keep: async () => {} },
-    maxLeases: null,
-    listensMs: async () => 60_000,
-    lostAfterMs: { node: 15_000, control: 5000 },
     ...over,
   });
-  const reap = async (): Promise<void> => {
-    await maintenance.sweep();
-    await maintenance.reap();
-  };
-  return { ...maintenance, reap };
-};
 
 async function openPool(size: number): Promise<PoolBed> {
   const pool = await PoolBed.create(bed, { size });
