@@ -33,8 +33,10 @@ export class AppendWait {
       // Where nothing was written it answers at once.
       return isSyncedReply(await redis.call("WAITAOF", 1, 0, 1));
     }).catch((error: unknown) => {
-      if (error instanceof Error && error.name === "ReplyError") return false;
-      throw storeFault(error);
+      const fault = storeFault(error);
+      // Another refusal comes of a server's own state, as while it loads its file.
+      if (fault instanceof Error && fault.name === "ReplyError") return false;
+      throw fault;
     });
   }
 

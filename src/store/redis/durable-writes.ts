@@ -2,6 +2,7 @@ import { Cluster, type Redis } from "ioredis";
 import type { Clock, Millis } from "../../base/clock.js";
 import { RemudaError } from "../../base/errors.js";
 import { isTexts } from "../../base/is-text.js";
+import { isStoreAway, storeFault } from "../../base/store-fault.js";
 import type { AppendOnlyFile } from "./append-only-file.js";
 import type { AppendWait } from "./append-wait.js";
 import type { RedisClient } from "./connect.js";
@@ -85,7 +86,7 @@ export class DurableWrites {
     return this.#next;
   }
 
-  /** All who ask while Redis is being looked at share that look. */
+  /** All who ask while Redis is being looked at share that look. One that fails is not kept. */
   async #syncedBy(): Promise<SyncedBy> {
     if (this.#known && this.options.clock.monotonic() < this.#known.until) return this.#known.by;
     this.#looking ??= this.#lookAnew().finally(() => (this.#looking = undefined));
@@ -101,7 +102,9 @@ export class DurableWrites {
 
   async #look(): Promise<SyncedBy> {
     const found = await this.store.ask((redis) => Promise.all(mastersOf(redis).map(readSyncing)));
-    if (found.length > 0 && found.every((syncing) => syncing === "always")) return "reply";
+    // A cluster's client that is not connected knows no masters.
+    if (found.length === 0) throw new RemudaError("store_unavailable");
+    if (found.every((syncing) => syncing === "always")) return "reply";
     const mayWait = found.every((syncing) => syncing !== "never");
     return mayWait && (await this.options.wait?.isOffered()) ? "wait" : "nothing";
   }
@@ -120,7 +123,9 @@ async function readSyncing(redis: Redis): Promise<Syncing> {
     const valueOf = (name: string): string | undefined => told[told.indexOf(name) + 1];
     if (valueOf("appendonly") !== "yes" || valueOf("appendfsync") === "no") return "never";
     return valueOf("appendfsync") === "always" ? "always" : "at times";
-  } catch {
+  } catch (error) {
+    // One that could not be asked is asked again; only what it refuses is what it does not tell.
+    if (isStoreAway(storeFault(error))) throw error;
     return "untold";
   }
 }

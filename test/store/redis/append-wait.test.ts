@@ -118,6 +118,14 @@ test("a server that is not there is told apart from one that cannot wait", async
   recording = undefined;
 });
 
+test.each(["LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down"])(
+  "a server that cannot answer now is told apart from one that cannot wait: %s",
+  async (refusal) => {
+    const { url } = await record(`-${refusal}\r\n`);
+    await expect(waitOf(url).isOffered()).rejects.toMatchObject({ code: "store_unavailable" });
+  },
+);
+
 test("while no sentinel answers a wait ends all the same, as the store's trouble", async () => {
   const url = "redis+sentinel://127.0.0.1:1,127.0.0.1:2/herd";
   const wait = new AppendWait({ url, isCluster: false, connectTimeoutMs: 50, commandTimeoutMs: 50 });

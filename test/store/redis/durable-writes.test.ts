@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { Cluster } from "ioredis";
 import { DurableWrites } from "../../../src/store/redis/durable-writes.js";
 import { connectAlone } from "../../../src/store/redis/connect.js";
 import { ScriptStore } from "../../../src/store/redis/redis.js";
@@ -119,4 +120,33 @@ test("who asks while Redis is being looked at shares the look, however long that
   await set("appendfsync", "everysec");
   await yieldTurn();
   expect(looks).toBe(1);
+});
+
+test("a Redis that could not be asked for its settings is asked again at the next write", async () => {
+  const limits = { connectTimeoutMs: 300, commandTimeoutMs: 300 };
+  const hasty = new ScriptStore(connectAlone({ url: server.url, isCluster: false, ...limits }), silentLog);
+  await hasty.open(new AbortController().signal);
+  try {
+    await set("appendonly", "yes");
+    await set("appendfsync", "always");
+    const options = { allowsLoss: false, clock: new DrivenClock() };
+    const writes = new DurableWrites(hasty, options);
+    server.signal("SIGSTOP");
+    await expect(writes.write(async () => "written")).rejects.toMatchObject({ code: "store_unavailable" });
+    expect(writes.knownSafety()).toBeUndefined();
+    server.signal("SIGCONT");
+    await hasty.ask((redis) => redis.ping());
+    expect(await writes.write(async () => "written")).toBe("written");
+  } finally {
+    server.signal("SIGCONT");
+    await hasty.close();
+  }
+});
+
+test("the client of a cluster that knows no masters yet makes no Redis lossy", async () => {
+  const cluster = new Cluster([], { lazyConnect: true });
+  const asking = { ask: async <Value>(work: (redis: Cluster) => Promise<Value>) => await work(cluster) };
+  const writes = new DurableWrites(asking, { allowsLoss: false, clock: new DrivenClock() });
+  await expect(writes.write(async () => "written")).rejects.toMatchObject({ code: "store_unavailable" });
+  cluster.disconnect();
 });
