@@ -1,6 +1,6 @@
 import { forEachConcurrently } from "../base/concurrently.js";
 import type { Log } from "../base/log.js";
-import type { BrowserPool } from "./browser-pool.js";
+import { type BrowserPool, isResourceName } from "./browser-pool.js";
 import type { Cluster } from "./cluster.js";
 import { ApiRefusal, type PoolApi, type RemotePool } from "./pool-api.js";
 
@@ -20,9 +20,17 @@ interface Unsettled extends Creation {
 
 interface CreationParts {
   readonly cluster: Pick<Cluster, "find">;
-  readonly api: Pick<PoolApi, "create" | "remove">;
+  readonly api: Pick<PoolApi, "create" | "find" | "remove">;
   readonly log: Log;
 }
+
+/** Whether a pool that was made for a resource called `name` was given the name of another resource since. */
+export const isOfAnother = async (
+  cluster: Pick<Cluster, "find">,
+  { name: now }: RemotePool,
+  name: string,
+): Promise<boolean> =>
+  now !== undefined && now !== name && isResourceName(now) && (await cluster.find(now)) !== undefined;
 
 const most = 1000;
 /** So many are seen to at once. */
@@ -79,9 +87,16 @@ export class Creations {
   async #isOwned(made: Creation & { readonly poolId: string }): Promise<boolean> {
     const owner = await this.#owner(made);
     if (owner?.metadata.uid === made.uid) return true;
-    if (owner?.status?.poolId !== made.poolId)
-      await this.#noting(made, this.parts.api.remove(made.poolId, false));
+    if (owner?.status?.poolId !== made.poolId) await this.#noting(made, this.#takeBack(made));
     return false;
+  }
+
+  async #takeBack({ name, poolId }: Creation & { readonly poolId: string }): Promise<void> {
+    const { api, cluster } = this.parts;
+    const pool = await api.find(poolId);
+    // A pool may be called like the id of another.
+    if (pool?.id !== poolId || (await isOfAnother(cluster, pool, name))) return;
+    await api.remove(poolId, false);
   }
 
   async #owner(creation: Unsettled): Promise<BrowserPool | undefined> {

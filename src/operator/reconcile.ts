@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.js";
-import { type BrowserPool, finalizer, forceAnnotation, isResourceName } from "./browser-pool.js";
+import { type BrowserPool, finalizer, forceAnnotation } from "./browser-pool.js";
 import type { Cluster } from "./cluster.js";
-import type { Creations } from "./creations.js";
+import { type Creations, isOfAnother } from "./creations.js";
 import { ApiRefusal, ApiUnavailable, type PoolApi, type RemotePool } from "./pool-api.js";
 import { isApplied, type KnownPool, nextStatus, type Outcome } from "./pool-status.js";
 
@@ -78,8 +78,7 @@ async function findPool(
   const renamed = await api.find(status.poolId);
   // A pool may be called like the id of another.
   if (renamed?.id !== status.poolId) return undefined;
-  const isOther = renamed.name !== undefined && renamed.name !== name && isResourceName(renamed.name);
-  return isOther && (await cluster.find(renamed.name)) ? undefined : renamed;
+  return (await isOfAnother(cluster, renamed, name)) ? undefined : renamed;
 }
 
 /**

@@ -5,7 +5,7 @@ let bed: OperatorBed;
 beforeEach(async () => {
   bed = await OperatorBed.open();
   bed.cluster.put("agents", { replicas: 3, pool: { headless: true } });
-  await bed.operate();
+  await bed.operate({ request_limit_seconds: 30 });
   const fields = { replicas: 3, poolId: "id-of-agents" };
   await eventually(() => expect(bed.statusOf("agents")).toMatchObject(fields));
 });
