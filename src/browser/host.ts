@@ -75,6 +75,8 @@ export interface BrowserHost extends HostSettings, Installed {
   readonly failedEnds: FailedEnds;
   /** Has to be called after the last browser has ended. */
   close(): Promise<void>;
+  /** Closes it like `close` and keeps the scratch directory: what is in that is still to be swept. */
+  leave(): Promise<void>;
 }
 
 const defaultUidBase = 200_000;
@@ -95,15 +97,14 @@ export async function openHost(
 ): Promise<BrowserHost> {
   const scratch = await openScratch(settings.scratchDirectory, hold);
   const stops = new Stops(clock, stopLimitMs);
+  const close = () => stops.run().finally(() => scratch.remove());
+  const leave = () => stops.run().finally(() => scratch.leave());
   try {
-    const host = await examine(settings, { clock, log }, stops);
-    return { ...host, close: () => stops.run().finally(() => scratch.remove()) };
+    return { ...(await examine(settings, { clock, log }, stops)), close, leave };
   } catch (error) {
-    // The scratch directory stays: what an earlier daemon has left in it is still to be swept.
-    await stops
-      .run()
-      .finally(() => scratch.leave())
-      .catch((failure: unknown) => log.warn({ error: textOf(failure) }, "browser host did not close"));
+    await leave().catch((failure: unknown) =>
+      log.warn({ error: textOf(failure) }, "browser host did not close"),
+    );
     throw error;
   }
 }
@@ -112,7 +113,7 @@ async function examine(
   settings: HostSettings,
   { clock, log }: HostContext,
   stops: Stops,
-): Promise<Omit<BrowserHost, "close">> {
+): Promise<Omit<BrowserHost, "close" | "leave">> {
   const installed = await findInstalled(settings.named);
   const uids = await findUids(settings.uidBase ?? defaultUidBase, log);
   if (uids) stops.add("uids", () => uids.close());

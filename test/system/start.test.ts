@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -88,6 +88,22 @@ test("a node whose port is taken undoes its start", async () => {
   await expect(spawnDaemon(place)).rejects.toThrow(/"message":"port \d+ of 127\.0\.0\.1 is taken/);
   expect(existsSync(place.scratchDirectory)).toBe(false);
   place.remove();
+});
+
+test("a start whose sweep fails keeps what the next one sweeps by", async () => {
+  const place = new DaemonPlace({});
+  // This is no cgroup, so it cannot be removed like one.
+  const top = join(place.directory, "top");
+  mkdirSync(join(top, "x"), { recursive: true });
+  writeFileSync(join(top, "x", "file"), "");
+  const tops = join(place.scratchDirectory, "cgroup-tops");
+  writeFileSync(tops, `${top}\n`);
+  await expect(spawnDaemon(place)).rejects.toThrow("ENOTEMPTY");
+  expect(readFileSync(tops, "utf8")).toContain(`${top}\n`);
+  rmSync(join(top, "x", "file"));
+  const daemon = await spawnDaemon(place);
+  expect(existsSync(top)).toBe(false);
+  await daemon.stop();
 });
 
 test("a daemon whose form's port is taken takes no requests any more", async () => {

@@ -19,8 +19,10 @@ export async function openBrowserHost(
   const settings = await hostSettings(config, { clock, log });
   await checkNamed(settings.named);
   const host = await openHost(settings, { clock, log, hold: holdScratch(config, clock) });
-  stops.add("browser host", () => host.close());
+  let isSwept = false;
+  stops.add("browser host", () => (isSwept ? host.close() : host.leave()));
   await sweepLeftovers(host);
+  isSwept = true;
   return host;
 }
 
