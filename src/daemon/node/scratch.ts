@@ -20,21 +20,18 @@ type DirectorySettings = Pick<Config, "dataDir"> & {
 };
 
 /**
- * Clears the scratch directories of earlier starts first, so that what they left does not decide where this
- * one's is.
+ * Clears the scratch directories of earlier starts first, so that what they left neither decides where this
+ * one's is nor fills its disk.
  */
 export async function findScratch(
   config: DirectorySettings,
   around: Pick<BrowserHost, "clock" | "log">,
 ): Promise<string> {
   const { node, dataDir } = config;
-  const earlier = await scratchDirectoriesOf(dataDir);
-  await sweepEarlier(
-    earlier.filter((path) => path !== node.scratchDir),
-    around,
-    locking(around.clock),
-  );
-  const path = node.scratchDir ?? (await findScratchDirectory(dataDir));
+  if (node.scratchDir !== null) await checkPlace(node.scratchDir, config);
+  await sweepEarlier(await scratchDirectoriesOf(dataDir), around, locking(around.clock));
+  if (node.scratchDir !== null) return node.scratchDir;
+  const path = await findScratchDirectory(dataDir);
   await checkPlace(path, config);
   return path;
 }

@@ -47,20 +47,30 @@ const isAlive = (pid: number | null): boolean => {
   }
 };
 
-async function writePid(handle: FileHandle): Promise<void> {
+const full: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT"]);
+
+/** Where the kernel's lock decides, the id is only for messages: a disk that is full goes without. */
+async function writePid(handle: FileHandle, taken: Taken): Promise<void> {
   await handle.truncate(0);
-  await handle.write(`${process.pid}\n`, 0);
+  try {
+    await handle.write(`${process.pid}\n`, 0);
+  } catch (error) {
+    if (taken !== "taken" || !full.has(errnoOf(error))) throw error;
+  }
 }
 
-async function take(
-  clock: Clock,
-  handle: FileHandle,
-): Promise<{ readonly isOurs: boolean; readonly pid: number | null }> {
+interface Attempt {
+  readonly taken: Taken;
+  readonly isOurs: boolean;
+  readonly pid: number | null;
+}
+
+async function take(clock: Clock, handle: FileHandle): Promise<Attempt> {
   const taken = await flock(clock, handle.fd);
   const pid = await readPid(handle);
   // macOS has no flock(1): there the process that wrote its id decides, and two starts in the same instant
   // both win.
-  return { isOurs: taken === "taken" || (taken === "unknown" && !isAlive(pid)), pid };
+  return { taken, isOurs: taken === "taken" || (taken === "unknown" && !isAlive(pid)), pid };
 }
 
 /** Who has a directory, to be read after "in use by". */
@@ -93,9 +103,9 @@ async function tryLock(directory: string, clock: Clock, name: string): Promise<D
   });
   if (handle === undefined) return undefined;
   try {
-    const { isOurs, pid } = await take(clock, handle);
+    const { taken, isOurs, pid } = await take(clock, handle);
     if (isOurs && (await isAt(path, handle))) {
-      await writePid(handle);
+      await writePid(handle, taken);
       return { kind: "locked", release: () => release(handle) };
     }
     await handle.close();

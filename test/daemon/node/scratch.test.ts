@@ -1,9 +1,13 @@
-import { mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
+import { newWorkspaceName } from "../../../src/browser/directories.js";
+import { keepScratchDirectory } from "../../../src/browser/resources/scratch.js";
 import { findScratch } from "../../../src/daemon/node/scratch.js";
+import { mountSmallDisk } from "../../faults/small-disk.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
+import { fillDisk } from "../../support/browser/full-disk.js";
 import { newDirectory } from "../../support/killed-runs.js";
 
 test("a directory of browsers that a link leads into that of data or archives is refused", async () => {
@@ -21,4 +25,22 @@ test("a directory of browsers that a link leads into that of data or archives is
   for (const name of ["to-data", "to-data/not-there", "to-all", "to-all/archives/b"])
     await expect(find(join(base, name))).rejects.toThrow("have to be two directories, neither in the other");
   expect(await find(join(base, "to-all", "browsers"))).toBe(join(base, "to-all", "browsers"));
+});
+
+describe.runIf(process.getuid?.() === 0)("a disk that a killed daemon's browsers have filled", () => {
+  test.each(["another", "the same"])("is swept by a start on %s", async (which) => {
+    const base = newDirectory("scratch");
+    onTestFinished(() => rmSync(base, { recursive: true }));
+    const [dataDir, disk, other] = [join(base, "data"), join(base, "disk"), join(base, "other")];
+    mkdirSync(disk);
+    mountSmallDisk(disk, 1);
+    const workspace = join(disk, newWorkspaceName());
+    mkdirSync(workspace);
+    await fillDisk(workspace);
+    await keepScratchDirectory(dataDir, disk);
+    const node = { scratchDir: which === "another" ? other : disk };
+    const config = { dataDir, archives: { directory: join(base, "archives") }, node };
+    expect(await findScratch(config, { clock: systemClock, log: silentLog })).toBe(node.scratchDir);
+    expect(existsSync(workspace)).toBe(false);
+  });
 });
