@@ -1,5 +1,6 @@
 import { readWhole } from "../base/read-whole.js";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { StringDecoder } from "node:string_decoder";
 import { pipeline } from "node:stream/promises";
 import { Check } from "typebox/schema";
@@ -161,16 +162,27 @@ const mostIdleLooks = 2;
  * for before the next look.
  */
 function watchReader(response: ServerResponse, { clock, holdMs }: Omit<AnswerRules, "turn">): () => void {
-  let [writtenBefore, idleLooks] = [0, 0];
+  let [before, idleLooks] = [progressOf(null), 0];
   return clock.every(holdMs / mostIdleLooks, () => {
     // While others go before it on its connection there is no socket; they are watched themselves.
     const { socket } = response;
-    const written = socket?.bytesWritten ?? 0;
-    const isIdle = socket !== null && socket.writableLength > 0 && written === writtenBefore;
+    const now = progressOf(socket);
+    const hasMoved = now.written !== before.written || now.unsent !== before.unsent;
+    const isIdle = socket !== null && socket.writableLength > 0 && !hasMoved;
     idleLooks = isIdle ? idleLooks + 1 : 0;
-    writtenBefore = written;
+    before = now;
     if (idleLooks >= mostIdleLooks) response.destroy();
   });
+}
+
+/**
+ * `written` counts a write as a whole when it begins; `unsent`, which Node.js 24 shows of the handle alone,
+ * falls with each part of it that the kernel takes.
+ */
+function progressOf(socket: Socket | null): { readonly written: number; readonly unsent: number } {
+  const handle = (socket as { readonly _handle?: { readonly writeQueueSize?: number } | null } | null)
+    ?._handle;
+  return { written: socket?.bytesWritten ?? 0, unsent: handle?.writeQueueSize ?? 0 };
 }
 
 async function* piecesOf({ body, encoding, ...rest }: Curled, turn: FairTurn): AsyncGenerator<string> {
