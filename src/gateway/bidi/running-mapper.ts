@@ -41,8 +41,9 @@ const longBytes = 256 * 1024;
  */
 const mostGrowth = 2;
 
-/** Two processes that are ended at once have ended within this. */
-const besideBrowserMs: Millis = 250;
+/** Two processes that are ended at once have ended within this, also on a busy machine. */
+const besideBrowserMs: Millis = 2000;
+const mostLooks = 2;
 
 /**
  * It is pinged twice as often as a client (client.ts) and cut first: the pongs of a client from whom nothing
@@ -126,7 +127,7 @@ export class RunningMapper implements Translator {
   }
 
   fromClient(message: Buffer): void {
-    if (this.#isClosed) return;
+    if (this.#hasEnded) return;
     if (!this.#client) return void this.#early.push(message);
     writePacket(this.#client, message);
     const { writableLength } = this.#client;
@@ -143,7 +144,7 @@ export class RunningMapper implements Translator {
   }
 
   fromBrowser(message: Frame | string): void {
-    if (this.#isClosed || !this.#browser) return;
+    if (this.#hasEnded || !this.#browser) return;
     writePacket(this.#browser, message);
     this.#flow?.sent();
   }
@@ -190,12 +191,27 @@ export class RunningMapper implements Translator {
     this.#over(closeCodes.asked, "disconnected as asked");
   }
 
-  /** Where it has ended with its browser, the client hears of that, which may come a moment later. */
+  /** Whether nobody is left to hear what is said. */
+  get #hasEnded(): boolean {
+    return this.#isClosed || this.#cancelEnd !== undefined;
+  }
+
+  /**
+   * Where it has ended with its browser, the client hears of that, which may come a moment later. Until then
+   * nothing is kept for the mapper, and nobody waits for it.
+   */
   #gone(): void {
-    if (this.#isClosed) return;
-    this.#cancelEnd ??= this.parts.clock.after(besideBrowserMs, () =>
-      this.#over(closeCodes.browserGone, "the BiDi mapper of this client has ended"),
-    );
+    if (this.#hasEnded) return;
+    let looks = 0;
+    // Where this process stood still, the end of the browser is read before the next look.
+    this.#cancelEnd = this.parts.clock.every(besideBrowserMs / mostLooks, () => {
+      looks += 1;
+      if (looks < mostLooks) return;
+      this.#over(closeCodes.browserGone, "the BiDi mapper of this client has ended");
+    });
+    this.#early = [];
+    this.#stopPings();
+    this.#flow?.end();
   }
 
   #over(code: number, reason: string): void {

@@ -66,17 +66,6 @@ test("a mapper that needs more heap than it may closes its client with the reaso
   await other.close();
 });
 
-test("a client whose mapper ends with its browser is told to have ended by that", async () => {
-  const own = await openWith({});
-  const ends = endsAt(own);
-  const { client } = await begin(own);
-  const [pid = 0] = mappers();
-  process.kill(pid, "SIGKILL");
-  process.kill(own.chromium.pid, "SIGKILL");
-  expect(await client.closed).toEqual({ code: 1011, reason: "browser_gone" });
-  expect(ends).toEqual(["browser"]);
-});
-
 test("answers of every length come whole", async () => {
   const { client, context } = await begin();
   for (const length of [1, 65_000, 65_536, 200_000, 300_000, 3 * mebibyte])

@@ -1,6 +1,6 @@
 import { createServer, get, type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { systemClock } from "../../../src/base/clock.js";
+import { type Clock, systemClock } from "../../../src/base/clock.js";
 import { type BrowserId, type LeaseId, newLeaseId } from "../../../src/base/ids.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
@@ -59,6 +59,8 @@ export interface BedOptions {
   curl?: LocalBrowser["curl"];
   /** Judges long messages in the place of the default gate. */
   readonly judgeScript?: URL;
+  /** The gateway's own; the bridge keeps the system's. */
+  readonly clock?: Clock;
 }
 
 const noCurl: LocalBrowser["curl"] = () => Promise.reject(new Error("this bed has no egress"));
@@ -109,7 +111,7 @@ export async function openGatewayBed(
         refused: (method) => counts.refused.push(method),
       },
     },
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     log: silentLog,
     secret: bedSecret,
     publicUrl: `http://127.0.0.1:${port}`,
