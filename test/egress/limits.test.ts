@@ -100,7 +100,9 @@ describe("bandwidth", () => {
     });
     const silent = await openRawOrigin((socket) => void socket.resume());
     closing.push(() => Promise.all([origin.close(), silent.close()]));
-    const bed = await bedFor({ settings: { bytesPerSecond: 1024 } });
+    const slowBed = (): Promise<EgressBed> => bedFor({ settings: { bytesPerSecond: 1024 } });
+    // What the first one overdraws would hold the second up before it begins.
+    const [bed, other] = [await slowBed(), await slowBed()];
     const started = systemClock.monotonic();
     await expect(curl(bed, origin.port)).rejects.toThrow("There was no whole answer: ECONNRESET");
     const gone = new AbortController();
@@ -110,12 +112,13 @@ describe("bandwidth", () => {
       headers: {},
       timeoutMs: 60_000,
     };
-    const given = bed.egress.fetch({ ...asking, body: "x".repeat(bytes) }, gone.signal);
+    const given = other.egress.fetch({ ...asking, body: "x".repeat(bytes) }, gone.signal);
     await until("it is asked", () => silent.accepted.length > 0);
     gone.abort();
     await expect(given).rejects.toThrow("The request was given up");
     expect(systemClock.monotonic() - started).toBeLessThan(5000);
-    await until("nothing is open", () => bed.egress.usage().connections === 0);
+    for (const { egress } of [bed, other])
+      await until("nothing is open", () => egress.usage().connections === 0);
   });
 
   /** As long as a head may be, or almost. */
