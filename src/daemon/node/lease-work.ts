@@ -73,7 +73,8 @@ export function openLeaseWork(
     answer: ({ control, question }, { isDone: ok, ...why }) =>
       messages.toControl(control, { kind: "answer", question, ok, ...why }),
   });
-  const draining = { node, poolStore, projects, nodes, slots, clock, log };
+  const holdsName = (): Promise<boolean> => nameOwnership.holds();
+  const draining = { node, poolStore, projects, nodes, slots, clock, log, holdsName };
   const parts = { node, nameOwnership, slots, handover, ...kept };
   const reconciler = openReconciler({ config, clock, log, stores }, parts);
   const drains = { drain: new Drain(draining), requestedDrain: new RequestedDrain(draining) };

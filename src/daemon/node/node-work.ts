@@ -1,4 +1,4 @@
-import type { Millis } from "../../base/clock.js";
+import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import type { NodeId } from "../../base/ids.js";
 import { textOf } from "../../base/log.js";
@@ -31,6 +31,7 @@ interface NodeWork extends LeaseWork {
 }
 
 const endedDrainMs: Millis = 2000;
+const lastBeatMs: Millis = 2000;
 
 /**
  * Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what
@@ -47,6 +48,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
     beat: async () => {
       // What Redis has forgotten of this node is there again before anything more is placed here.
       await recovery.check();
+      if (beats.isClosed) return;
       const beaten = await stores.nodes.beat(work.facts());
       onBeat(beaten, work, shared);
       if (beaten.kind === "beaten" && work.standstill.doubt) await settleDoubt(work);
@@ -54,22 +56,59 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
     look: () => reconciler.look(),
   });
   const onFault = (error: unknown): void => log.warn({ error: textOf(error) }, "beat failed");
-  const beatSoon = (): void => void beat().catch(onFault);
+  const beats = new Beats(clock, () => beat().catch(onFault));
   await beat();
   await takeWork(shared, work, stops);
   const contact = openContact(shared, work);
   stops.add("contact", () => contact.close());
   stops.add("standstill", work.standstill.start());
   stops.add("reconciler", reconciler.start());
+  // It beats until its browsers have ended: another would have its name meanwhile, and its records.
+  stops.add("beat", () => beats.close());
+  beats.start(config.node.beatPeriodMs);
   stops.add("browsers", () =>
     nameOwnership.isOver
       ? slots.close({ saves: false })
       : drain.finish(config.drain.limitMs > 0 ? "drained" : "stopped"),
   );
-  stops.add("beat", clock.every(config.node.beatPeriodMs, beatSoon));
   stops.add("gateway", () => gateway.close());
   stops.add("drain", () => drainToStop(shared, work, () => beat().catch(onFault)));
-  return beatSoon;
+  return () => beats.soon();
+}
+
+/** The beats of a node, in turn and out of it. */
+class Beats {
+  #isClosed = false;
+  #stop = (): void => {};
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(
+    private readonly clock: Clock,
+    /** Never rejects. */
+    private readonly beat: () => Promise<void>,
+  ) {}
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  start(periodMs: Millis): void {
+    this.#stop = this.clock.every(periodMs, () => this.soon());
+  }
+
+  soon(): void {
+    if (this.#isClosed) return;
+    const beaten = this.beat().finally(() => this.#underWay.delete(beaten));
+    this.#underWay.add(beaten);
+  }
+
+  /** Waits for what has been sent, which would bring back a node that is forgotten; a sick Redis for 2 s. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stop();
+    const limit = { what: "the last beat", limitMs: lastBeatMs };
+    await within(this.clock, limit, Promise.all(this.#underWay)).catch(() => {});
+  }
 }
 
 /**
@@ -124,7 +163,7 @@ async function takeName(
   await queues.drop(node);
   // Last of all: whoever is killed before has its queue dropped as a lost node.
   stops.add("name", async () => {
-    if (nameOwnership.isOver) return;
+    if (!(await nameOwnership.holds())) return;
     await queues.drop(node);
     await nodes.forget(node);
   });

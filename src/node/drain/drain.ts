@@ -17,6 +17,8 @@ interface DrainPorts {
   readonly slots: Slots;
   readonly clock: Clock;
   readonly log: Log;
+  /** Whether no other run has this node's name by now. */
+  holdsName(): Promise<boolean>;
 }
 
 /**
@@ -27,6 +29,8 @@ const lookEveryMs: Millis = 1000;
 /** The answer is as long as there are nodes, and hundreds of them may drain at once. */
 const aloneEveryMs: Millis = 10_000;
 const partitionsAtOnce = 32;
+
+type Cleared = [which: "idle" | "all" | "lost", why: RetireReason, only?: readonly Partition[]];
 
 /** Instants are those of the monotonic clock. */
 interface Time {
@@ -80,9 +84,9 @@ export class Drain {
     await this.#closedPools.set(own, time.until);
     const idle = partitionsWith(own, ({ state }) => state === "idle");
     // Nobody has to wait for what stands by, and nobody is to be lent it here.
-    await this.#clear("idle", "drained", idle.filter(isOnDemand));
+    await this.#clearOwn("idle", "drained", idle.filter(isOnDemand));
     const isHandedOver = this.ports.clock.monotonic() - time.from >= handOverMs || (await this.#isAlone());
-    if (isHandedOver) await this.#clear("idle", "drained", idle);
+    if (isHandedOver) await this.#clearOwn("idle", "drained", idle);
     const mayGo = isHandedOver ? isUnused : isEmpty;
     return mayGo(own) && (await this.#endsWith(mayGo, time));
   }
@@ -121,19 +125,20 @@ export class Drain {
 
   /** Ends what is left on this node, which goes on running. */
   async empty(): Promise<void> {
-    await this.#clear("all", "drained");
+    await this.#clearOwn("all", "drained");
   }
 
   /**
    * Ends what is left on this node, records included; resolves when no process, directory or record of it is
-   * left.
+   * left. A save may take long enough for another run to have the name.
    */
   async finish(why: "drained" | "stopped"): Promise<void> {
-    await this.#clear("all", why).catch((error: unknown) =>
-      this.ports.log.warn({ error: textOf(error) }, "records left to the reaper"),
-    );
-    await this.ports.slots.close();
-    await this.#clear("lost", why);
+    const saves = await this.#clearOwn("all", why).catch((error: unknown) => {
+      this.ports.log.warn({ error: textOf(error) }, "records left to the reaper");
+      return true;
+    });
+    await this.ports.slots.close({ saves });
+    await this.#clearOwn("lost", why);
   }
 
   /** What an earlier run of this node has left in Redis: its processes are gone. */
@@ -151,11 +156,14 @@ export class Drain {
     await this.ports.nodes.forget(this.ports.node);
   }
 
-  async #clear(
-    which: "idle" | "all" | "lost",
-    why: RetireReason,
-    only?: readonly Partition[],
-  ): Promise<void> {
+  /** Gives false, and does nothing, where the records that name this node are another run's. */
+  async #clearOwn(...what: Cleared): Promise<boolean> {
+    const isOwn = await this.ports.holdsName();
+    if (isOwn) await this.#clear(...what);
+    return isOwn;
+  }
+
+  async #clear(...[which, why, only]: Cleared): Promise<void> {
     const { poolStore, projects, node } = this.ports;
     const failures = await forEachConcurrently(
       only ?? (await projects.partitions()),

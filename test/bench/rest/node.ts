@@ -100,11 +100,11 @@ export async function startNode(config: Config, context: DaemonContext): Promise
   const { clock, log } = context;
   const { stores } = openStores(config, context);
   await stores.contact();
-  const { poolStore, reports, projects, nodes, messages } = stores;
+  const { poolStore, reports, nodes, messages } = stores;
   const node = newNodeId();
   const slots = slotsOf(stores, context);
   const networkSync = new NetworkSync({ poolStore, reports, clock, log });
-  const drain = new Drain({ node, poolStore, projects, nodes, slots, clock, log });
+  const drain = new Drain({ ...stores, node, slots, clock, log, holdsName: async () => true });
   let isDraining = false;
   const beat = (): Promise<unknown> =>
     nodes.beat({

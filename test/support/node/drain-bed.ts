@@ -66,6 +66,7 @@ export const portsOf = (
   slots,
   clock,
   log: silentLog,
+  holdsName: async () => true,
 });
 
 /** The nodes of which a pool knows that they drain or are silent. */
