@@ -3,6 +3,7 @@ import { newLeaseId, newRequestId } from "../../src/base/ids.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
 import { onBoth } from "../support/store/on-both.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
+import { claimOf } from "../support/store/store-bed.js";
 
 /** With numbers in place of ids, in the order in which they come, and no instants. */
 function told(dump: Readonly<Record<string, string>>): string {
@@ -77,6 +78,23 @@ onBoth(
         expect(left[0]).toEqual(left[1]);
       },
     );
+
+    test("a browser that is reported fenced twice at once is idle once, and what is cold says the same", async () => {
+      const left: unknown[] = [];
+      for (const pool of [await PoolBed.filled(bed(), { size: 1 }), await coldPool()]) {
+        const before = await warmCalls();
+        const held = await pool.lend();
+        await pool.connect(held);
+        await pool.release(held);
+        const claim = claimOf(await pool.record(held.id));
+        const twice = [1, 2].map(() => bed().reports.freed(held.id, claim));
+        const answers = await Promise.all(twice);
+        left.push({ answers, dump: told(await pool.dump()) });
+        expect((await warmCalls()) > before).toBe(left.length === 1);
+      }
+      expect(left[0]).toEqual(left[1]);
+      expect(left[0]).toMatchObject({ answers: ["freed", "stale"] });
+    });
 
     test("a repeat of an acquire is given the lease again, and not once it has ended", async () => {
       const pool = await PoolBed.filled(bed(), { size: 2 });

@@ -14,11 +14,13 @@ local state, size, network, closed, replicationId, checkedAt =
     "serverCheckedAt"))
 -- What stands by, and sessions on demand, have no size.
 if not size then return plain("other") end
-local freed, outcomes = {}, {}
+-- One that is named twice is freed once.
+local freed, outcomes, seen = {}, {}, {}
 for place, pair in ipairs(cjson.decode(A.freed)) do
-  local browser = read(pair[1])
+  local browser = not seen[pair[1]] and read(pair[1])
   outcomes[place] = browser and browser.state == "resetting" and browser.claim == pair[2] or false
   if outcomes[place] then
+    seen[pair[1]] = true
     if browser.networkGeneration ~= tonumber(network) then return plain("other") end
     freed[#freed + 1] = browser
   end
