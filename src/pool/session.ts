@@ -53,6 +53,8 @@ const TombstoneRecord = Type.Object({
   tags: Type.Optional(Type.String()),
   /** Absent where nothing was counted. */
   usage: Type.Optional(TrafficUsage),
+  /** The usage is the last that comes. */
+  isCounted: Type.Optional(Type.Boolean()),
   profileId: Type.Optional(ProfileId),
   /** By these a read of it is judged as one of the session was; absent where it had none. */
   vaultIds: Type.Optional(readonlyList(VaultId)),

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { ProjectScripts } from "../../src/store/project/project-scripts.js";
+import { RedisTombstones } from "../../src/store/project/tombstones.js";
 import { onBoth } from "../support/store/on-both.js";
 import { type Held, PoolBed } from "../support/store/pool-bed.js";
 import { claimOf, request } from "../support/store/store-bed.js";
@@ -125,6 +127,36 @@ onBoth("a lease's network", ({ bed }) => {
       for (const { id } of [told, untold])
         expect(await bed().projects.findTombstone(id)).toMatchObject({ usage: last });
       expect(await pool.state(told.id)).toBe("gone");
+    });
+
+    test("stays the last count where whoever moves tombstones is late", async () => {
+      const pool = await PoolBed.filled(bed(), { size: 2 });
+      const [kept, moved] = [await pool.lend(), await pool.lend()];
+      const end = async ({ id, lease }: Held): Promise<void> =>
+        void (await bed().reports.gone(id, claimOf(await pool.record(id)), { lease, usage }));
+      await pool.release(kept, { reuse: false });
+      const early = await bed().redis.hget(`remuda:{project-${bed().project}}:tombstones`, kept.id);
+      await end(kept);
+      const noted = `remuda:${bed().project}:{${pool.partition}}:pendingTombstones`;
+      await bed().redis.hset(noted, kept.id, early ?? "");
+      await bed().projects.moveTombstones(pool.partition);
+      expect(await bed().projects.findTombstone(kept.id)).toMatchObject({ usage });
+      await pool.release(moved, { reuse: false });
+      const text = await bed().redis.hget(`remuda:{project-${bed().project}}:tombstones`, moved.id);
+      await bed().redis.hset(noted, moved.id, text ?? "");
+      // One is read, and noted anew before it is dropped.
+      const scripts = new ProjectScripts(bed().store, bed().project);
+      const run = scripts.run.bind(scripts);
+      const late = Object.assign(scripts, {
+        run: async (...call: Parameters<typeof run>) => {
+          const stored = await run(...call);
+          await bed().redis.hset(noted, moved.id, `${text} `);
+          return stored;
+        },
+      });
+      const limits = { maxRecordings: 1, maxTombstones: 10, tombstoneMs: 60_000 };
+      await new RedisTombstones(late as ProjectScripts, limits).move(pool.partition);
+      expect(await bed().redis.hget(noted, moved.id)).toBe(`${text} `);
     });
 
     test("leaves a tombstone within its kilobyte, whatever the lease was called", async () => {

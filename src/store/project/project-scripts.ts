@@ -34,6 +34,15 @@ export class ProjectScripts {
     return this.store.run(name, (key) => this.key(key as ProjectPart), args);
   }
 
+  /** Runs a script on what a partition has. */
+  runIn<const Name extends ScriptName>(
+    partition: Partition,
+    name: Name,
+    args: ScriptArgs,
+  ): Promise<ScriptReply<Name>> {
+    return this.store.run(name, (key) => this.partitionKey(partition, key as PartitionPart), args);
+  }
+
   /** Runs a script on what all projects share. */
   runShared<const Name extends ScriptName>(name: Name, args: ScriptArgs): Promise<ScriptReply<Name>> {
     return this.store.run(name, (key) => organizationKey(key as OrganizationPart), args);

@@ -44,10 +44,9 @@ export class RedisTombstones {
   async move(partition: Partition): Promise<void> {
     const key = this.scripts.partitionKey(partition, "pendingTombstones");
     const tombstones = await this.scripts.ask((redis) => redis.hgetall(key));
-    const ids = Object.keys(tombstones);
-    if (ids.length === 0) return;
+    if (Object.keys(tombstones).length === 0) return;
     await this.#store(Object.values(tombstones));
-    await this.scripts.ask((redis) => redis.hdel(key, ...ids));
+    await this.scripts.runIn(partition, "drop-moved-tombstones", { moved: JSON.stringify(tombstones) });
   }
 
   #store(tombstones: readonly string[]): Promise<ScriptReply<"store-tombstones">> {

@@ -109,6 +109,7 @@ export const replyWords = {
   "rename-profile": ["changed", "missing", "taken"],
   "reserve-name": ["reserved", "renewed", "taken"],
   "store-tombstones": ["stored"],
+  "drop-moved-tombstones": ["dropped"],
   "use-extension": ["noted", "missing"],
   "use-profile": ["noted", "missing"],
   "add-vault-item": ["created", "found", "missing", "many", "full"],

@@ -15,7 +15,7 @@ local browser = read(A.browser)
 if not browser or browser.state ~= "retiring" or browser.claim ~= A.claim then return plain("stale") end
 local tombstone = browser.tombstone
 if tombstone and tombstone.lease == A.lease then
-  tombstone.usage = cjson.decode(A.usage)
+  tombstone.usage, tombstone.isCounted = cjson.decode(A.usage), true
   redis.call("HSET", K.pendingTombstones, browser.id, cjson.encode(tombstone))
   addEffect("tombstones", browser.id)
 end

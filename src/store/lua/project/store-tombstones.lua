@@ -12,10 +12,15 @@ local function isLast(tombstone)
   local last = redis.call("HGET", K.tombstoneNames, tombstone.name)
   return not last or tonumber(redis.call("ZSCORE", K.tombstoneOrder, last) or 0) <= tombstone.deletedAt
 end
+-- Whoever moves tombstones may have read one before its last usage was counted, and come after that.
+local function isOlder(tombstone)
+  local stored = not tombstone.isCounted and redis.call("HGET", K.tombstones, tombstone.id)
+  return stored and cjson.decode(stored).isCounted
+end
 for _, text in ipairs(tombstones) do
   local tombstone = cjson.decode(text)
   redis.call("ZADD", K.tombstoneOrder, tombstone.deletedAt, tombstone.id)
-  redis.call("HSET", K.tombstones, tombstone.id, text)
+  if not isOlder(tombstone) then redis.call("HSET", K.tombstones, tombstone.id, text) end
   if tombstone.name and isLast(tombstone) then
     redis.call("HSET", K.tombstoneNames, tombstone.name, tombstone.id)
   end
