@@ -12,7 +12,7 @@ interface Stop {
  */
 export class Stops {
   readonly #stops: Stop[] = [];
-  #failed: readonly Stop[] = [];
+  #failed: Stop[] = [];
   #running: Promise<void> | undefined;
 
   constructor(
@@ -25,21 +25,25 @@ export class Stops {
   }
 
   run(): Promise<void> {
-    this.#running ??= this.#runAll(this.#stops.toReversed());
+    this.#running ??= this.#runAll(this.#stops.splice(0).toReversed());
     return this.#running;
   }
 
-  /** Runs the stops like `run`; where an earlier run has failed, what failed in it is run once more. */
+  /**
+   * Runs the stops like `run`; where an earlier run has failed, what failed in it is run once more, and where
+   * something was started since, that is stopped too.
+   */
   runAgain(): Promise<void> {
-    const failed = this.#failed;
-    this.#failed = [];
-    if (failed.length > 0) this.#running = this.#runAll(failed);
+    const left = [...this.#stops.splice(0).toReversed(), ...this.#failed.splice(0)];
+    if (left.length > 0) {
+      const before = this.#running?.catch(() => {}) ?? Promise.resolve();
+      this.#running = before.then(() => this.#runAll(left));
+    }
     return this.run();
   }
 
   async #runAll(stops: readonly Stop[]): Promise<void> {
     const failures: Error[] = [];
-    const failed: Stop[] = [];
     for (const stop of stops) {
       try {
         await within(
@@ -49,10 +53,9 @@ export class Stops {
         );
       } catch (error) {
         failures.push(new Error(`${stop.name} did not stop`, { cause: error }));
-        failed.push(stop);
+        this.#failed.push(stop);
       }
     }
-    this.#failed = failed;
     if (failures.length > 0)
       throw new AggregateError(failures, failures.map((failure) => failure.message).join("; "));
   }

@@ -1,6 +1,9 @@
 import type { Millis } from "../base/clock.js";
 import type { Cdp } from "./cdp/cdp.js";
 
+/** A page may begin as many as it likes, and one alone has the browser replaced. */
+const mostNoted = 1000;
+
 /**
  * The downloads of a browser, whoever has begun them and in whichever context. One goes on when its page is
  * closed and its file is removed (docs/chromium.md#clearing-a-used-browser).
@@ -16,11 +19,15 @@ export class Downloads {
     private readonly cdp: Cdp,
     private readonly directory: string,
   ) {
-    // Without a guid where the address is too long to be read: then one stays that never ends.
-    cdp.on("Browser.downloadWillBegin", ({ guid }) => void this.#unfinished.add(guid));
+    cdp.on("Browser.downloadWillBegin", ({ guid }) => this.#note(guid));
     cdp.on("Browser.downloadProgress", ({ guid, state }) => {
       if (state === "completed") this.#unfinished.delete(guid);
     });
+  }
+
+  /** Without a guid, where the address is too long to be read, and beyond the most: one that never ends. */
+  #note(guid: unknown): void {
+    this.#unfinished.add(this.#unfinished.size < mostNoted ? guid : undefined);
   }
 
   /** Has them land in the browser's own directory; another session's choice holds until that ends. */

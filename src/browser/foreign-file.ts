@@ -1,5 +1,7 @@
 import { constants } from "node:fs";
-import { open, rm, writeFile } from "node:fs/promises";
+import { open, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { removeTree } from "./directories.js";
 
 export async function findForeignText(
   path: string,
@@ -38,16 +40,38 @@ export async function putForeignFile(
   content: string | Buffer | AsyncIterable<string>,
   uid: number | null,
 ): Promise<void> {
-  await rm(path, { recursive: true, force: true });
-  const file = await open(
-    path,
-    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-    0o600,
+  await inPlace(path, async (at) => {
+    await removeTree(at);
+    const file = await open(
+      at,
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+      0o600,
+    );
+    try {
+      await writeFile(file, content);
+      if (uid !== null) await file.chown(uid, uid);
+    } finally {
+      await file.close();
+    }
+  });
+}
+
+/** Removes whatever a browser has put there, and follows no link. */
+export const removeForeignFile = (path: string): Promise<void> => inPlace(path, removeTree);
+
+/**
+ * Its browser may live, and put a link in the place of the directory at any time: that is held open
+ * meanwhile, and the file is found by it.
+ */
+async function inPlace(path: string, work: (at: string) => Promise<void>): Promise<void> {
+  const directory = await open(
+    dirname(path),
+    constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
   );
   try {
-    await writeFile(file, content);
-    if (uid !== null) await file.chown(uid, uid);
+    const held = process.platform === "linux" ? `/proc/self/fd/${directory.fd}` : dirname(path);
+    await work(join(held, basename(path)));
   } finally {
-    await file.close();
+    await directory.close();
   }
 }

@@ -144,11 +144,14 @@ export class RunningChromium implements Chromium {
   }
 
   async #reset(shut: () => () => Promise<void>): Promise<readonly string[]> {
-    const { startUrl } = this.launched.spec;
     const reopen = shut();
-    const differences = await resetBrowser(this.launched).finally(reopen);
-    if (differences.length === 0 && startUrl !== undefined) await this.navigate(startUrl);
-    return differences;
+    const differences = await resetBrowser(this.launched);
+    // One that differs, or cannot be reset, is ended, and reaches nothing until it is.
+    if (differences.length > 0) return differences;
+    await reopen();
+    const { startUrl } = this.launched.spec;
+    if (startUrl !== undefined) await this.navigate(startUrl);
+    return [];
   }
 
   allowDownloads(): Promise<void> {
@@ -257,10 +260,7 @@ export class RunningChromium implements Chromium {
     await this.kill();
   }
 
-  /**
-   * After a failure it is tried again. Where its workspace is being kept, that is no longer removed with
-   * the browser.
-   */
+  /** After a failure it is tried again. A workspace that is being kept is no longer removed with it. */
   kill(): Promise<void> {
     const { failedEnds, pages, workspace } = this.launched;
     pages.release();

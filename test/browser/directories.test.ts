@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Directories } from "../../src/browser/chromium.js";
@@ -10,6 +20,7 @@ import {
   newWorkspaceName,
   removeTree,
 } from "../../src/browser/directories.js";
+import { putForeignFile, removeForeignFile } from "../../src/browser/foreign-file.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -61,6 +72,23 @@ test("emptying follows no link, be it in the directory's own place", async () =>
   symlinkSync(target, join(root, "swapped"));
   await emptyDirectory(join(root, "swapped"));
   expect(readdirSync(target, { recursive: true })).toContain(join("inner", "held"));
+});
+
+test("a file is put and removed beyond no link, whatever stands in its place or in its directory's", async () => {
+  const { root, profile } = directories;
+  const target = join(scratch, "elsewhere");
+  mkdirSync(target);
+  writeFileSync(join(target, "kept"), "");
+  mkdirSync(join(profile, "kept", "a"), { recursive: true });
+  symlinkSync(target, join(profile, "kept", "a", "link"));
+  await putForeignFile(join(profile, "kept"), "text", null);
+  expect(readFileSync(join(profile, "kept"), "utf8")).toBe("text");
+  renameSync(profile, join(root, "aside"));
+  symlinkSync(target, profile);
+  await expect(putForeignFile(join(profile, "kept"), "text", null)).rejects.toThrow(/ENOTDIR|ELOOP/);
+  await expect(removeForeignFile(join(profile, "kept"))).rejects.toThrow(/ENOTDIR|ELOOP/);
+  expect(readdirSync(target)).toEqual(["kept"]);
+  expect(readFileSync(join(target, "kept"), "utf8")).toBe("");
 });
 
 test("a tree is removed whole, and one that is not there is fine", async () => {

@@ -168,3 +168,21 @@ test("nothing listens to the process once it has ended", async () => {
   await clock.advance(0);
   expect(signals.eventNames()).toEqual([]);
 });
+
+test("what was started after a stop is stopped by the next, and what had failed in it once more", async () => {
+  const stops = new Stops(clock, 1000);
+  const stopped: string[] = [];
+  let fails = true;
+  stops.add("failing", () => {
+    if (fails) throw new Error("not yet");
+    stopped.push("failing");
+  });
+  await expect(stops.run()).rejects.toThrow("failing did not stop");
+  stops.add("later", () => stopped.push("later"));
+  await expect(stops.run()).rejects.toThrow("failing did not stop");
+  expect(stopped).toEqual([]);
+  fails = false;
+  await stops.runAgain();
+  await stops.runAgain();
+  expect(stopped).toEqual(["later", "failing"]);
+});

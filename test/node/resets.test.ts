@@ -64,6 +64,17 @@ test("a browser with a download under way is replaced", async () => {
   const holder = await holderOf(pool, slot);
   await holder.client.download("/slow-file", holder.session);
   await until("the download", () => site.open.size === 1);
+  let reopened = 0;
+  const hold = slot.egress.hold.bind(slot.egress);
+  slot.egress.hold = () => {
+    const reopen = hold();
+    return async () => {
+      reopened += 1;
+      await reopen();
+    };
+  };
   expect(await reset(holder)).toBe("gone");
+  // It reaches nothing any more until it has ended.
+  expect(reopened).toBe(0);
   await until("its end", () => site.open.size === 0);
 });

@@ -1,10 +1,9 @@
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Millis } from "../../base/clock.js";
 import { type FairTurn, turns } from "../../base/fair-turns.js";
 import { type Cdp, CdpRefused, type CdpParams } from "../cdp/cdp.js";
 import { readLists } from "../cdp/list-reader.js";
-import { findForeignFile, putForeignFile } from "../foreign-file.js";
+import { findForeignFile, putForeignFile, removeForeignFile } from "../foreign-file.js";
 import type { Workspace } from "../workspace.js";
 
 /** A cookie in the form in which CDP sets it. */
@@ -32,13 +31,16 @@ export async function cookiesOf(cdp: Cdp, limitMs: Millis): Promise<readonly Coo
   return cookies.map(({ expires, session, ...cookie }) => (session ? cookie : { ...cookie, expires }));
 }
 
-/** Keeps the cookies of a browser that is to end, in the place of what an earlier one has left. */
+/**
+ * Keeps the cookies of a browser that is to end, and may still live, in the place of what an earlier one has
+ * left.
+ */
 export async function keepCookies(workspace: Workspace, cookies: readonly Cookie[]): Promise<void> {
   const path = fileIn(workspace);
-  if (cookies.length === 0) return await rm(path, { recursive: true, force: true });
+  if (cookies.length === 0) return await removeForeignFile(path);
   await putForeignFile(path, textOf(cookies), workspace.uid).catch(async (error: unknown) => {
     // Half of them would be in the way of whatever needs the room.
-    await rm(path, { recursive: true, force: true });
+    await removeForeignFile(path);
     throw error;
   });
 }
