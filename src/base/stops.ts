@@ -34,10 +34,12 @@ export class Stops {
    * something was started since, that is stopped too.
    */
   runAgain(): Promise<void> {
-    const left = [...this.#stops.splice(0).toReversed(), ...this.#failed.splice(0)];
-    if (left.length > 0) {
+    if (this.#stops.length + this.#failed.length > 0) {
       const before = this.#running?.catch(() => {}) ?? Promise.resolve();
-      this.#running = before.then(() => this.#runAll(left));
+      // What fails in the run before is known once that is over.
+      this.#running = before.then(() =>
+        this.#runAll([...this.#stops.splice(0).toReversed(), ...this.#failed.splice(0)]),
+      );
     }
     return this.run();
   }

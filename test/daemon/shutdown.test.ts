@@ -1,4 +1,4 @@
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { beforeEach, expect, test } from "vitest";
 import type { Log } from "../../src/base/log.js";
 import { Stops } from "../../src/base/stops.js";
@@ -185,4 +185,24 @@ test("what was started after a stop is stopped by the next, and what had failed 
   await stops.runAgain();
   await stops.runAgain();
   expect(stopped).toEqual(["later", "failing"]);
+});
+
+test("a stop that fails while another has failed in the same run already is told to whoever waits", async () => {
+  const stops = new Stops(clock, 1000);
+  const gate = new EventEmitter();
+  let [tries, begun] = [0, 0];
+  stops.add("cgroup", async () => {
+    begun += 1;
+    if (begun === 1) await once(gate, "open");
+    throw new Error("busy");
+  });
+  stops.add("processes", () => {
+    if ((tries += 1) === 1) throw new Error("alive");
+  });
+  const first = expect(stops.runAgain()).rejects.toThrow("cgroup did not stop");
+  await expect.poll(() => begun).toBe(1);
+  const second = expect(stops.runAgain()).rejects.toThrow("cgroup did not stop");
+  gate.emit("open");
+  await Promise.all([first, second]);
+  expect([tries, begun]).toEqual([2, 2]);
 });
