@@ -4,6 +4,7 @@ import { type FillSite, openFillSite } from "../../support/browser/fill/fill-bed
 import { until } from "../../support/browser/chromium-until.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
+import { signalLiving } from "../../support/living.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 import { openRelyingParty, type RelyingParty } from "../../support/vault/relying-party.js";
 import { openVaultSession, type VaultSession } from "../../support/vault/vault-session.js";
@@ -52,8 +53,9 @@ test("a node killed amid the arming of a passkey: its counter was moved on, it i
   await until("the counter moved on", async () => (await control.call(`GET ${path}`)).body.version === 2);
   running = running.filter((each) => each !== node);
   node.signal("SIGKILL");
-  // It holds what the node's log goes to, and cannot end by itself while it stands still.
-  process.kill(main, "SIGKILL");
+  // It holds what the node's log goes to, and cannot end by itself while it stands still. Its namespace may
+  // have ended it with the node just now.
+  signalLiving(main, "SIGKILL");
   await node.ended();
   const armed = await arming;
   expect(armed.status, armed.text).toBeGreaterThanOrEqual(409);
