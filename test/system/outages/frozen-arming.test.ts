@@ -61,6 +61,12 @@ const answered = (what: string, ask: () => Promise<Got>): Promise<Got> =>
 const eventsOf = async (): Promise<readonly string[]> =>
   ((await other.call(`GET ${path}/events`)).body as { name: string }[]).map(({ name }) => name);
 
+/** By a thousand at each arming, and also at one that was answered 503 before a connection was back. */
+function expectMovedOn(): void {
+  expect(party.counter).toBeGreaterThan(1000);
+  expect(party.counter % 1000).toBe(1);
+}
+
 /**
  * Redis stands still while the control writes that; the write arrives before Redis goes on, and so it is
  * made.
@@ -92,7 +98,7 @@ test("Redis frozen before a passkey is armed: no page has it, the item says what
   expect(await answered("armed", () => arm(frozen, two.id))).toMatchObject({ status: 200 });
   expect(await signIn(two.page)).toBe(true);
   // Each arming has moved the counter on, also the one that reached no browser.
-  expect(party.counter).toBe(1001);
+  expectMovedOn();
   await one.close();
   await two.close();
 });
@@ -109,7 +115,7 @@ test("Redis frozen before it is noted that a passkey was taken away: no page has
   expect((await eventsOf()).at(-1)).toBe("credential.passkey_disarmed");
   expect(await answered("armed", () => arm(other, two.id))).toMatchObject({ status: 200 });
   expect(await signIn(two.page)).toBe(true);
-  expect(party.counter).toBe(1001);
+  expectMovedOn();
   await one.close();
   await two.close();
 });
