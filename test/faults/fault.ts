@@ -14,7 +14,7 @@ declare module "vitest" {
   }
 }
 
-/** Says what was found. ProtocolRecord again, the last word counts. */
+/** Says what was found. Where it is told more than once, the last row counts. */
 export type Tell = (row: Row) => void;
 
 const defaultLimitMs = 120_000;
