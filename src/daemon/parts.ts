@@ -1,6 +1,7 @@
 import type { ArchiveCache, Staging } from "../archive/archives.js";
 import type { ArchiveBackend } from "../archive/kept-archives.js";
 import type { StreamSeal } from "../archive/stream-seal.js";
+import type { Clock, Millis } from "../base/clock.js";
 import type { Seal } from "../base/crypto/seal.js";
 import type { Secret } from "../base/crypto/secret.js";
 import type { Stops } from "../base/stops.js";
@@ -45,15 +46,32 @@ export interface DaemonKeys {
   readonly streamSeal: StreamSeal;
 }
 
+/** A machine's addresses may change. Looking at them takes some 40 us, more than the rest of a URL. */
+const addressesKeptMs = 1000;
+
 /** The URL at which clients reach this daemon, which is known for certain only once the port is. */
 export class PublicUrl {
   #port: number;
-  constructor(private readonly server: Config["server"]) {
+  #found: { readonly url: string; readonly at: Millis } | undefined;
+  constructor(
+    private readonly server: Config["server"],
+    private readonly clock: Clock,
+  ) {
     this.#port = server.port;
   }
-  readonly of = (): string => this.server.publicUrl ?? urlOf(this.server.host, this.#port);
+
+  readonly of = (): string => this.server.publicUrl ?? this.#find();
+
   set(port: number): void {
     this.#port = port;
+    this.#found = undefined;
+  }
+
+  #find(): string {
+    const now = this.clock.monotonic();
+    if (!this.#found || now - this.#found.at >= addressesKeptMs)
+      this.#found = { url: urlOf(this.server.host, this.#port), at: now };
+    return this.#found.url;
   }
 }
 

@@ -57,7 +57,7 @@ async function openShared(config: Config, context: DaemonContext, stops: Stops):
     stores,
     keys,
     labels,
-    url: new PublicUrl(config.server),
+    url: new PublicUrl(config.server, clock),
     metrics,
     recorder: openRecorder(config, context, { stores, metrics, stops, exports }),
     archives: take(stops, "archives", await openArchives(config, context)),

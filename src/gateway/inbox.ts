@@ -33,13 +33,11 @@ export class Inbox {
   #bytes = 0;
   /** Something is waited for, and nothing is to be judged before it. */
   #isWaiting = false;
-  readonly #closing = new AbortController();
+  #isClosed = false;
+  /** Made when a message is judged elsewhere, which most clients never send. */
+  #closing: AbortController | undefined;
 
   constructor(private readonly parts: InboxParts) {}
-
-  get #isClosed(): boolean {
-    return this.#closing.signal.aborted;
-  }
 
   add(message: Buffer): void {
     if (this.#isClosed) return;
@@ -52,7 +50,8 @@ export class Inbox {
 
   /** What is here is dropped. */
   close(): void {
-    this.#closing.abort();
+    this.#isClosed = true;
+    this.#closing?.abort();
     this.#messages = [];
     this.#keep(-this.#bytes);
   }
@@ -121,6 +120,7 @@ export class Inbox {
     const { length } = message;
     this.#wait();
     this.#keep(length);
+    this.#closing ??= new AbortController();
     void this.parts.judgeElsewhere(message, this.#closing.signal).then(async (judged) => {
       await this.parts.doubt();
       if (this.#isClosed) return;
