@@ -40,13 +40,15 @@ export async function watchNavigation(
   const navigated = async (frame: FrameFields): Promise<void> => {
     left?.();
     // What comes before the history is clear may be the filled document: somebody has gone back to it.
-    isBack = isClearing && kinds.isBack(frame, isBack);
+    isBack = (isClearing || kinds.isGoingBack) && kinds.isBack(frame, isBack);
+    kinds.came(frame);
     if (isClearing) return;
     isClearing = true;
     const release = hold();
     const isClear = await clearHistory(cdp, clock, session);
     isClearing = false;
-    if (isClear && !isBack) {
+    // Chromium may have gone back already, and tell of the document a moment later than of a clear history.
+    if (isClear && !isBack && !kinds.isGoingBack) {
       over();
       end();
     }
@@ -75,18 +77,34 @@ type FrameFields = Readonly<Record<string, unknown>>;
 
 /** How the documents of a page have come, as Chromium tells when it sets out for them. */
 class NavigationKinds {
-  readonly #kinds = new Map<unknown, unknown>();
+  readonly #begun = new Map<unknown, { readonly kind: string; readonly number: number }>();
+  #count = 0;
+  /** The last that set out for an entry of the history, until its document or a later one has come. */
+  #goingBack: number | undefined;
+
+  /** Stays true where such a navigation was broken off, until another document comes. */
+  get isGoingBack(): boolean {
+    return this.#goingBack !== undefined;
+  }
 
   note(page: string, { frameId, loaderId, navigationType: kind }: FrameFields): void {
     if (frameId !== page) return;
-    if (this.#kinds.size >= mostNavigations) this.#kinds.clear();
-    this.#kinds.set(loaderId, kind);
+    if (this.#begun.size >= mostNavigations) this.#begun.clear();
+    this.#count += 1;
+    this.#begun.set(loaderId, { kind: String(kind), number: this.#count });
+    if (/^(?:historyDifferentDocument|restore)/.test(String(kind))) this.#goingBack = this.#count;
   }
 
   /** Whether a document may come out of the history; a reload shows what was there before. */
   isBack({ loaderId }: FrameFields, before: boolean): boolean {
-    const kind = String(this.#kinds.get(loaderId));
-    return kind.startsWith("reload") ? before : kind !== "differentDocument";
+    const kind = this.#begun.get(loaderId)?.kind;
+    return kind?.startsWith("reload") ? before : kind !== "differentDocument";
+  }
+
+  /** One that Chromium has kept as it was comes under the name of its first navigation. */
+  came({ loaderId }: FrameFields): void {
+    const number = this.#begun.get(loaderId)?.number ?? this.#count;
+    if (this.#goingBack !== undefined && number >= this.#goingBack) this.#goingBack = undefined;
   }
 }
 const mostNavigations = 100;

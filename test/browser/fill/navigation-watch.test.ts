@@ -1,6 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { Cdp } from "../../../src/browser/cdp/cdp.js";
+import { type Frame, summarize, wholeOf } from "../../../src/browser/cdp/frame.js";
+import type { Pipe } from "../../../src/browser/cdp/pipe.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import { watchNavigation } from "../../../src/browser/fill/navigation-watch.js";
 import { PipeClient } from "../../support/browser/chromium-client.js";
@@ -15,6 +17,40 @@ beforeAll(() =>
 );
 
 const soon = <T>(what: string, holds: () => Promise<T> | T) => until(what, holds, 30_000);
+
+/** A pipe whose commits, once it has begun, are told after the first answer to a clearing of the history. */
+function lateCommits(pipe: Pipe): { readonly pipe: Pipe; begin(): void; readonly isTold: boolean } {
+  const seen = { hasBegun: false, isTold: false, clearing: undefined as number | undefined };
+  return {
+    begin: () => void (seen.hasBegun = true),
+    get isTold() {
+      return seen.isTold;
+    },
+    pipe: {
+      ...pipe,
+      send(message) {
+        const { id, method } = JSON.parse(message) as { id: number; method: string };
+        if (seen.hasBegun && method === "Page.resetNavigationHistory") seen.clearing = id;
+        pipe.send(message);
+      },
+      onFrame(listener) {
+        const held: Frame[] = [];
+        return pipe.onFrame((frame) => {
+          const { id, method } = summarize(frame);
+          if (method === "Page.frameNavigated" && seen.hasBegun && !seen.isTold) return void held.push(frame);
+          listener(frame);
+          if (id === undefined || id !== seen.clearing || seen.isTold) return;
+          if (wholeOf(frame).includes(`"error"`)) return;
+          // What waits for the answer goes on first.
+          setImmediate(() => {
+            for (const one of held.splice(0)) listener(one);
+            seen.isTold = true;
+          });
+        });
+      },
+    },
+  };
+}
 
 describe.each(engines)("%s", (_, spec) => {
   let chromium: Chromium;
@@ -34,9 +70,12 @@ describe.each(engines)("%s", (_, spec) => {
   });
 
   /** Watches, and does something when the history is about to be cleared for the first time. */
-  async function watched(before: () => Promise<unknown>): Promise<{ tries: number; isOver: boolean }> {
+  async function watched(
+    before: () => Promise<unknown>,
+    from: Pipe = chromium.pipe,
+  ): Promise<{ tries: number; isOver: boolean }> {
     const seen = { tries: 0, isOver: false };
-    const pipe = pausedPipe(chromium.pipe, "Page.resetNavigationHistory", before);
+    const pipe = pausedPipe(from, "Page.resetNavigationHistory", before);
     const counted = {
       ...pipe,
       send(message: string) {
@@ -65,6 +104,20 @@ describe.each(engines)("%s", (_, spec) => {
     await client.open(`${bed.site.here}/last`, session);
     await soon("it is over", () => seen.isOver);
     expect(await countEntries()).toBe(1);
+  });
+
+  test("a page that is gone back to is told of after its history is clear, and is still the one that was filled", async () => {
+    const late = lateCommits(chromium.pipe);
+    const seen = await watched(async () => {
+      late.begin();
+      await client.evaluate("history.back()", session).catch(() => {});
+      await soon("it is back", async () => (await shown()) === "/secret-1");
+    }, late.pipe);
+    await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
+    await soon("its history is clear, and its commit told", () => late.isTold);
+    expect([await shown(), seen.isOver]).toEqual(["/secret-1", false]);
+    await client.open(`${bed.site.here}/last`, session);
+    await soon("it is over", () => seen.isOver);
   });
 
   test("a page that goes on at once to another document is one no more", async () => {
@@ -104,7 +157,8 @@ describe.each(engines)("%s", (_, spec) => {
     await soon("Chromium has refused for long", () => seen.tries > 82);
     expect(seen.isOver).toBe(false);
     await client.send("Fetch.disable", {}, session);
-    await client.send("Page.stopLoading", {}, session);
+    // It is refused in the moment in which the document has come.
+    await client.send("Page.stopLoading", {}, session).catch(() => {});
     await soon("it is over", () => seen.isOver);
     expect(await countEntries()).toBe(1);
   });
