@@ -97,8 +97,17 @@ export async function openHost(
 ): Promise<BrowserHost> {
   const scratch = await openScratch(settings.scratchDirectory, hold);
   const stops = new Stops(clock, stopLimitMs);
-  const close = () => stops.run().finally(() => scratch.remove());
   const leave = () => stops.run().finally(() => scratch.leave());
+  const close = async (): Promise<void> => {
+    try {
+      await stops.run();
+    } catch (error) {
+      // Something lives still, and the next start finds it by what lies there.
+      await scratch.leave();
+      throw error;
+    }
+    await scratch.remove();
+  };
   try {
     return { ...(await examine(settings, { clock, log }, stops)), close, leave };
   } catch (error) {

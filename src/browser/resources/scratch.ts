@@ -161,7 +161,13 @@ async function whyUnusable(path: string): Promise<string | undefined> {
 /** The name is one that nobody else gives a file: it is made, and removed, beside files of others too. */
 export const lockName = "remuda.lock";
 /** What daemons put into it beside the workspaces of browsers and the lock. */
-const besideWorkspaces: readonly string[] = ["etc", "cgroup-tops", "mount-trial", "executables"];
+const besideWorkspaces: readonly string[] = [
+  "etc",
+  "cgroup-tops",
+  "cgroup-tops.new",
+  "mount-trial",
+  "executables",
+];
 export const isOfDaemons = (name: string): boolean =>
   isWorkspaceName(name) || besideWorkspaces.includes(name) || name === lockName;
 
@@ -210,7 +216,11 @@ export async function rememberTops(scratch: string, tops: readonly string[]): Pr
   await keepCgroupTops(scratch, [...new Set([...earlier, ...tops])]);
 }
 
-export const keepCgroupTops = (scratch: string, tops: readonly string[]): Promise<void> =>
-  tops.length === 0
-    ? rm(topsFile(scratch), { force: true })
-    : writeFile(topsFile(scratch), tops.map((top) => `${top}\n`).join(""), { mode: 0o600 });
+export async function keepCgroupTops(scratch: string, tops: readonly string[]): Promise<void> {
+  const path = topsFile(scratch);
+  if (tops.length === 0) return rm(path, { force: true });
+  // Whole or not at all: on a full disk the earlier list stays.
+  const draft = `${path}.new`;
+  await writeFile(draft, tops.map((top) => `${top}\n`).join(""), { mode: 0o600 });
+  await rename(draft, path);
+}

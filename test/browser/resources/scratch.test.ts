@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -16,6 +17,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import { newWorkspaceName } from "../../../src/browser/directories.js";
 import { mountsBelow } from "../../../src/browser/resources/mounts.js";
 import {
+  cgroupTopsOf,
   foreignIn,
   keepScratchDirectory,
   openScratch,
@@ -66,6 +68,24 @@ test("one that stops removes the directory where nothing else is in it", async (
   await host.close();
   expect(existsSync(path)).toBe(false);
 });
+
+test.runIf(process.getuid?.() === 0)(
+  "one whose stop fails leaves what the next start finds its cgroups by",
+  async () => {
+    const path = scratchOfTest();
+    const host = await openTestHost({ scratchDirectory: path });
+    const [top = ""] = host.cgroups?.tops ?? [];
+    expect(top).not.toBe("");
+    const living = join(top, "living");
+    mkdirSync(living);
+    await expect(host.close()).rejects.toThrow();
+    expect(await cgroupTopsOf(path)).toContain(top);
+    rmdirSync(living);
+    const next = await openTestHost({ scratchDirectory: path });
+    await next.close();
+    expect([existsSync(path), existsSync(top)]).toEqual([false, false]);
+  },
+);
 
 test.runIf(process.getuid?.() === 0)(
   "a sweep detaches what a daemon has mounted, and no disk of others",
