@@ -48,10 +48,11 @@ export class Queues implements Jobs {
 
   /**
    * A lost node's queue goes with it; so does what an earlier run of a node has left. Nobody comes again for
-   * that of a node that stops: a connection that has died without a word is waited for until it is replaced.
+   * that of a node that stops: a connection that has died without a word is waited for until it is replaced,
+   * and the drop has its own limit after that.
    */
   async drop(node: NodeId): Promise<void> {
-    const limitMs = replacedWithinLimits * this.options.limitMs;
+    const limitMs = (replacedWithinLimits + 1) * this.options.limitMs;
     await this.#within("dropping a queue", this.#queueOf(node).obliterate({ force: true }), limitMs);
     await this.#queues.get(node)?.close();
     this.#queues.delete(node);
