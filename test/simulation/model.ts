@@ -19,6 +19,7 @@ export const simulatedLimits = {
   backoffInitialMs: 200,
   backoffMaxMs: 3000,
   earlyDeathMs: 5000,
+  nodeLateMs: 3000,
 };
 
 export interface PoolModel {
