@@ -17,13 +17,17 @@ await store.open(new AbortController().signal);
 const ticks = new RedisTickStore(store);
 const beats = { beat: () => ticks.share(control, lostMs), leave: () => ticks.leave(control) };
 const share = new TickShare({ control, beats, clock: systemClock, lostAfterMs: lostMs });
-/** One that is not among the controls as Redis has them visits what is another's. */
-const visit = `if not redis.call("ZSCORE", "remuda:{nodes}:tickControls", ARGV[2]) then redis.call("INCR", "late") end
+/** One that is not among the controls as Redis has them visits what is another's: it, and since when. */
+const visit = `if not redis.call("ZSCORE", "remuda:{nodes}:tickControls", ARGV[2]) then
+  redis.call("RPUSH", "late", ARGV[2] .. " " .. ARGV[3])
+end
 redis.call("SADD", "visitors:" .. ARGV[1], ARGV[2])
 redis.call("HINCRBY", "visits", ARGV[1], 1)`;
 const run = async () => {
-  for (const partition of partitions)
-    if (share.holds(partition)) await redis.eval(visit, 0, partition, control);
+  for (const partition of partitions) {
+    const begunAt = Date.now();
+    if (share.holds(partition)) await redis.eval(visit, 0, partition, control, begunAt);
+  }
 };
 await share.beat();
 systemClock.every(100, () => void share.beat().catch(() => {}));
