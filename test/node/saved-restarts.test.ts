@@ -90,25 +90,23 @@ test("what a new Chromium has written that did not come up is not saved", async 
 test.each([
   ["when saves are late", { hurriedMs: 1000 }, () => {}],
   ["when nobody waits any more", { hurriedMs: 600_000 }, (hurry: AbortController) => hurry.abort()],
-])(
-  "a stop gives a restart up %s, however long that may take yet",
-  async (_, limits, giveUp) => {
-    const hurry = new AbortController();
-    const saving = { ...limits, hurry: hurry.signal };
-    // The clock of the restart's own limit is never moved.
-    const browser = await restarting({ delayMs: 600_000 }, { isDriven: true, saving });
-    const { root } = browser.slot.chromium.directories;
-    const closing = node.slots.close();
-    await until("its end", () => browser.slot.isEnding);
-    giveUp(hurry);
-    await closing;
-    expect(node.saves.outcomes).toEqual(["failed"]);
-    expect([await kept(browser.profile), node.slots.count, existsSync(root)]).toEqual([undefined, 0, false]);
-    expect(await browser.adding).toMatchObject({ isDone: false });
-  },
+])("a stop gives a restart up %s, however long that may take yet", async (_, limits, giveUp) => {
+  const hurry = new AbortController();
+  const saving = { ...limits, hurry: hurry.signal };
+  // The clock of the restart's own limit is never moved.
+  const browser = await restarting({ delayMs: 600_000 }, { isDriven: true, saving });
+  const { root } = browser.slot.chromium.directories;
+  const closing = node.slots.close();
+  await until("its end", () => browser.slot.isEnding);
+  const startedAt = performance.now();
+  giveUp(hurry);
+  await closing;
   // A launch that hangs ends by itself after 60 s.
-  30_000,
-);
+  expect(performance.now() - startedAt).toBeLessThan(30_000);
+  expect(node.saves.outcomes).toEqual(["failed"]);
+  expect([await kept(browser.profile), node.slots.count, existsSync(root)]).toEqual([undefined, 0, false]);
+  expect(await browser.adding).toMatchObject({ isDone: false });
+});
 
 test("a Chromium that hangs at its exit is ended as soon as nobody waits for saves any more", async () => {
   const hurry = new AbortController();
@@ -125,7 +123,8 @@ test("a Chromium that hangs at its exit is ended as soon as nobody waits for sav
   const startedAt = performance.now();
   hurry.abort();
   await closing;
-  expect(performance.now() - startedAt).toBeLessThan(4000);
+  // It would be waited for 10 s.
+  expect(performance.now() - startedAt).toBeLessThan(9000);
   const isThere = existsSync(chromium.directories.root);
   expect([node.saves.outcomes, node.slots.count, isThere]).toEqual([["broken"], 0, false]);
 });
@@ -153,7 +152,8 @@ test("a restart whose Chromium hangs at its exit is over at once when the browse
   await until("its stop", () => slot.stopping !== undefined);
   const startedAt = performance.now();
   await node.slots.end(slot);
-  expect(performance.now() - startedAt).toBeLessThan(4000);
+  // It would be waited for 10 s.
+  expect(performance.now() - startedAt).toBeLessThan(9000);
   expect(await adding).toMatchObject({ isDone: false });
 });
 

@@ -107,11 +107,15 @@ test("a launch that hangs fails within its limit, keeps no other from its turn, 
   await node.close();
   let letGo = (): void => {};
   const holds = [new Promise<void>((resolve) => (letGo = resolve))];
-  await open({ parallelLaunches: 1, launchLimitMs: 4000, before: async () => await holds.shift() });
+  const before = async (): Promise<void> => await holds.shift();
+  await open({ isDriven: true, parallelLaunches: 1, launchLimitMs: 4000, before });
   const pool = await PoolBed.create(node.bed, { size: 2 });
   const [hanging, next] = await pool.claim(2);
   if (!hanging || !next) throw new Error("nothing was claimed");
-  await node.launch(hanging);
+  const hung = node.launch(hanging);
+  await until("its begin", () => holds.length === 0);
+  await node.clock.advance(4000);
+  await hung;
   expect(await pool.state(hanging.id)).toBe("gone");
   expect((await pool.found()).fill?.last_error).toContain("the launch took longer than 4000 ms");
   await node.launch(next);

@@ -95,6 +95,9 @@ interface Options extends Partial<
   readonly limits?: HostSettings["limits"];
 }
 
+/** On a busy machine Chromium takes its time. */
+const realLimitMs = 60_000;
+
 export async function openNodeBed(
   project: string,
   { isReal = false, isDriven = false, saving, profileFiles, before, refuseLate, ...settings }: Options = {},
@@ -127,7 +130,7 @@ export async function openNodeBed(
     log: silentLog,
     meter: { profileSaved: (outcome) => void saves.outcomes.push(outcome) },
     limitMs: 30_000,
-    hurriedMs: 5000,
+    hurriedMs: 60_000,
     hurry: new AbortController().signal,
     parallelSaves: 2,
     ...saving,
@@ -202,7 +205,7 @@ export async function openNodeBed(
     restarts,
     cache: assetsBed.cache,
     unpack,
-    loadLimitMs: 5000,
+    loadLimitMs: isReal ? realLimitMs : 5000,
     log: silentLog,
   });
   const changeSession = new ChangeSession({
@@ -231,7 +234,7 @@ export async function openNodeBed(
       // A vault would open what an order names; here the order is the fill.
       openFill: async (order) => done(JSON.parse(order) as PageFill),
     }),
-    resetLimitMs: 5000,
+    resetLimitMs: isReal ? realLimitMs : 5000,
     answer: async () => {},
   });
   const contactLimits = { isCluster: true, limitMs: 4000, isolatedMs: 120_000 };
