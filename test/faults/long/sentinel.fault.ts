@@ -20,6 +20,7 @@ fault(
     const held = (await control.call("POST /browser_pools/herd/acquire", { name: "held" })).body as Lease;
     const client = await connectRaw(held.cdp_ws_url);
     await pair.caughtUp();
+    await pair.failOverSoon();
     pair.primary.signal("SIGSTOP");
     const watch = startWatch();
     const refused: number[] = [];

@@ -69,6 +69,7 @@ test.each([
     onTestFinished(() => listener.close());
     await store.ask((client) => client.set("remuda:{test}:kept", "yes"));
     await pair.caughtUp();
+    await pair.failOverSoon();
     pair.primary.signal("SIGSTOP");
     await until("the other one", async () => (await pair.primaryPort()) === pair.replica.port);
     const kept = await until("an answer", () =>

@@ -8,7 +8,7 @@ const { Redis } = await import(join(compiled, "node_modules/ioredis/built/index.
 const redis = await startPrivateRedis({
   dataDir,
   executable,
-  startLimitMs: 10_000,
+  startLimitMs: 60_000,
   stopLimitMs: 5000,
   environment: { PATH: "/usr/bin:/bin" },
   clock: systemClock,
