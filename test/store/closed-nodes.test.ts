@@ -91,11 +91,11 @@ onBoth("closed nodes", ({ bed }) => {
       await drain(pool, 70_000);
       await pool.release(await pool.lend(), { reuse: false });
       await pool.clear();
-      await pool.age(125_000);
+      await pool.age(100_000);
       await bed().poolStore.reap(pool.partition);
       await pool.launch(1);
       expect(await pool.counts()).toMatchObject({ idle: 0 });
-      await pool.age(10_000);
+      await pool.age(35_000);
       await bed().poolStore.reap(pool.partition);
       await pool.launch(1);
       expect((await pool.ask()).reply.kind).toBe("granted");

@@ -94,7 +94,7 @@ onBoth("an idempotency key on acquire", ({ bed, server }) => {
     ).toEqual({ kind: "kept" });
     await pool.launch(1);
     expect(await bed().poolStore.findHeld(pool.partition, other.waiter.lease)).toBeDefined();
-    await pool.age(9000);
+    await pool.age(5000);
     await pool.beat();
     await bed().poolStore.reap(pool.partition);
     const third = await pool.ask();

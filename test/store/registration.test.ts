@@ -187,10 +187,10 @@ describe("after a failover", () => {
     await detach();
     await failOver();
     await pool.bed.poolStore.reap(pool.partition);
-    await pool.age(55_000);
+    await pool.age(30_000);
     await pool.bed.poolStore.reap(pool.partition);
     expect((await pool.ask({ mayWait: false })).reply.kind).toBe("none");
-    await pool.age(10_000);
+    await pool.age(35_000);
     await pool.bed.poolStore.reap(pool.partition);
     expect((await pool.ask({ mayWait: false })).reply.kind).toBe("granted");
   });

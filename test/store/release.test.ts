@@ -69,11 +69,11 @@ onBoth("release", ({ bed, server }) => {
     expect(await pool.release(held, { request: asked })).toBe("released");
     expect(await ended()).toBe(0);
     const next = await pool.lend();
-    await pool.age(110_000);
+    await pool.age(90_000);
     expect(await pool.release(held, { request: asked })).toBe("released");
     expect(await pool.release(held)).toBe("already");
     expect((await pool.record(held.id)).lease?.id).toBe(next.lease);
-    await pool.age(20_000);
+    await pool.age(40_000);
     expect(await pool.release(held)).toBe("superseded");
     await pool.releaseUnnamed(next.id);
     expect(await ended()).toBe(1);

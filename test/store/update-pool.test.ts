@@ -76,7 +76,10 @@ onBoth("update-pool", ({ bed }) => {
       await pool.claim(4);
       expect(await pool.field("tokens")).toBeLessThan(0.1);
       await pool.update({ size: 2 });
-      expect(await pool.field("tokens")).toBeCloseTo(2, 1);
+      const tokens = await pool.field("tokens");
+      // A part of one comes by itself meanwhile.
+      expect(tokens).toBeGreaterThanOrEqual(2);
+      expect(tokens).toBeLessThan(2.9);
       expect(await pool.counts()).toMatchObject({ launching: 2 });
     });
 

@@ -70,14 +70,14 @@ onBoth("a rate", ({ bed, server }) => {
   });
 
   test("a bucket that is full far ahead, since Redis's clock went back, is empty and no worse", async () => {
-    const limiter = new RedisRateLimiter(bed().store, 60);
+    const limiter = new RedisRateLimiter(bed().store, 2);
     await bed().redis.set(rateKey("tries"), String(Date.now() * 1000 + 100 * minute));
     const got = await limiter.take("tries");
     expect(got).toMatchObject({ remaining: 0, retryAfterMs: expect.any(Number) });
-    expect(got.retryAfterMs).toBeLessThanOrEqual(1000);
+    expect(got.retryAfterMs).toBeLessThanOrEqual(30_000);
     // It is refilled from then on, not from when the clock is where it was.
     expect(await bed().redis.pttl(rateKey("tries"))).toBeGreaterThan(0);
-    await pass(1000);
-    expect(await limiter.take("tries")).toEqual({ perMinute: 60, remaining: 0 });
+    await pass(30_000);
+    expect(await limiter.take("tries")).toEqual({ perMinute: 2, remaining: 0 });
   });
 });
