@@ -34,12 +34,12 @@ test("whoever is killed before or in an upload has the next one put the same obj
   const stalled: Stalled[] = [];
   for (const [run, part] of parts.entries()) {
     const daemon = await fleet.startControl(`number${run}`, proxy.endpoint);
+    const holding = proxy.stallAt(part);
     if (run === 0) {
       const made = await makeDestination(daemon);
       cloud.roles.set(made.role_arn, { externalId: made.external_id });
       await daemon.kernel().patch(`${destinationsPath}/${made.id}`, { body: { status: "active" } });
     }
-    const holding = proxy.stallAt(part);
     await askFor(daemon, longNames(run));
     stalled.push(await holding);
     await daemon.end("SIGKILL");

@@ -34,12 +34,10 @@ test("two controls deliver each object once; where one is killed over an upload 
   cloud.roles.set(made.role_arn, { externalId: made.external_id });
   expect(await kernel.post(`${at}/test`)).toEqual({ success: true, stage: "complete" });
   cloud.puts.length = 0;
-  await kernel.patch(at, { body: { status: "active" } });
 
-  const flooded = Promise.all(
-    [...controls.values()].map((daemon, index) => askFor(daemon, names(`run${index}`, 30))),
-  );
   // Killed after its upload has ended and before it hears so: the cursor is not moved.
+  let endFlood = (): void => {};
+  const flooded = new Promise<void>((resolve) => (endFlood = resolve));
   const killed = new Promise<string>((resolve, reject) => {
     cloud.aroundPuts(async ({ by }, put) => {
       cloud.aroundPuts((_put, other) => other());
@@ -51,6 +49,9 @@ test("two controls deliver each object once; where one is killed over an upload 
       else reject(new Error(`nobody knows the daemon ${by}`));
     });
   });
+  await kernel.patch(at, { body: { status: "active" } });
+  await Promise.all([...controls.values()].map((daemon, index) => askFor(daemon, names(`run${index}`, 30))));
+  endFlood();
   controls.delete(await killed);
   const [survivor] = controls.values();
   if (!survivor) throw new Error("one is left");

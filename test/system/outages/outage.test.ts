@@ -5,6 +5,7 @@ import { type Daemon, type Lease, startDaemon } from "../../support/daemon/daemo
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { key } from "../../support/http/http-server.js";
 import { scrape } from "../../support/http/scrape.js";
+import { age } from "../../support/store/age.js";
 import { openRedisProxy, type RedisProxy } from "../../support/store/redis-proxy.js";
 import { startRedis, type TestRedis } from "../../support/store/redis.js";
 import { signal } from "../../support/living.js";
@@ -172,7 +173,7 @@ test("an outage longer than a node or a control may be silent ends no lease and 
 
 test("a control that comes back with Redis gives nodes the time to be heard before it takes them for lost", async () => {
   const { own, way } = await openOwn();
-  const file = { node: { id: "far", beat_period_ms: 500, lost_after_ms: 2500 } };
+  const file = { node: { id: "far", beat_period_ms: 500, lost_after_ms: 20_000 } };
   const node = await startDaemon({
     role: "node",
     redisUrl: way.url,
@@ -182,11 +183,11 @@ test("a control that comes back with Redis gives nodes the time to be heard befo
   await first.makePool({ name: "far" });
   const { body: lease } = await first.call("POST /browser_pools/far/acquire", { name: "held" });
   const client = await connectRaw(lease.cdp_ws_url.replace(new URL(first.url).host, new URL(node.url).host));
-  const page = await client.attach();
   await way.cut();
   await first.stop();
-  await client.evaluate("new Promise((resolve) => setTimeout(resolve, 3000))", page);
   const redisClient = own.client();
+  // As if the node had been silent, and nobody had listened, for longer than that.
+  await age(redisClient, "remuda:{nodes}:*", 30_000);
   const before = Number(await redisClient.hget("remuda:{nodes}:ticks", "sweep"));
   const second = await startDaemon({ role: "control", redisUrl: own.url, file });
   await until(
