@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { until } from "../support/browser/chromium-until.js";
 import type { RawCdp } from "../support/gateway/raw-cdp.js";
 
 /** A file of the host that must not be read, and a site that pages may come from. */
@@ -154,8 +155,11 @@ export async function shown(client: RawCdp): Promise<string> {
   const texts = await Promise.all(
     pages.map(async ({ targetId }) => {
       const session = await client.attach(targetId);
-      // Others close theirs meanwhile.
-      return await client.evaluate("document.documentElement?.outerHTML ?? ''", session).catch(() => "");
+      // Others close theirs meanwhile, and what is asked while a page goes elsewhere may never be answered.
+      const { text } = await until("what a page shows", async () => ({
+        text: await client.evaluate("document.documentElement?.outerHTML ?? ''", session).catch(() => ""),
+      }));
+      return text;
     }),
   );
   return texts.join("\n");

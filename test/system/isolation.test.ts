@@ -95,6 +95,7 @@ describe.each([{ engine: "headless-shell" }, { engine: "chromium" }])("$engine",
       wanted.map(async ({ path, words }) => {
         const client = await connectRaw(session.cdp_ws_url);
         const { result } = await client.send("Target.createTarget", { url: "about:blank" });
+        expect(result?.targetId).toBeDefined();
         const page = await client.attach(String(result?.targetId));
         await client.send("Page.enable", {}, page);
         const given = JSON.stringify(await attempts[name]?.(client, page, { path, origin }));

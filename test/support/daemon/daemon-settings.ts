@@ -41,6 +41,7 @@ const quick = {
     expire_period_seconds: 1,
     // Other work on the machine is no failure.
     launch_limit_seconds: launchClaimMs / 3000,
+    reset_limit_seconds: 20,
     probe_period_seconds: 1,
     probe_limit_seconds: 30,
   },

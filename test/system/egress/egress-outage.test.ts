@@ -78,11 +78,11 @@ test("a PATCH that the node cannot hear of through Redis is in force all the sam
     network: { allowed_hosts: [hostOf(first)] },
   });
   expect(patched).toMatchObject({ status: 200, body: { network: { allowed_hosts: [hostOf(first)] } } });
-  const arrived = await Promise.all(
-    [first, second].map((site) => arrivals(site.requests, () => wait(opened, 1500))),
-  );
-  expect([arrived[0] ?? 0, arrived[1]]).toEqual([expect.any(Number), 0]);
-  expect(arrived[0]).toBeGreaterThan(3);
+  const arrived = await arrivals(second.requests, async () => {
+    await flows(first);
+    await wait(opened, 1500);
+  });
+  expect(arrived).toBe(0);
   expect((await control.call(`GET /browsers/${opened.lease.session_id}`)).body.network.allowed_hosts).toEqual(
     [hostOf(first)],
   );
@@ -145,7 +145,7 @@ test("while Redis is cut off nothing more is open than before, and nothing less"
   const opened = await open(daemon, "herd");
   await way.cut();
   await wait(opened, 5000);
-  expect(await arrivals(first.requests, () => wait(opened, 1000))).toBeGreaterThan(3);
+  await flows(first);
   await way.restore();
   await flows(first);
   expect(second.requests).toEqual([]);
@@ -156,15 +156,16 @@ test("while Redis is cut off nothing more is open than before, and nothing less"
 test("a strict node that Redis does not reach closes what is open, until it does", async () => {
   const daemon = await startDaemon({
     redisUrl: way.url,
-    file: { ...patient, egress: { contact_limit_ms: 2000 } },
+    file: { ...patient, egress: { contact_limit_ms: 6000 } },
   });
   await daemon.makePool({ name: "herd", network: { allowed_hosts: [hostOf(first)] } });
   const opened = await open(daemon, "herd");
   await way.cut();
   // A short outage costs nobody anything.
-  expect(await arrivals(first.requests, () => wait(opened, 1000))).toBeGreaterThan(3);
+  await flows(first);
   await until("the egress shut", () => daemon.log.includes("egress of browsers shut"));
-  // What had left before is still on its way to the site.
+  // What had left before is still on its way to the site, which comes to it before this.
+  await (await fetch(first.origin)).text();
   await wait(opened, 200);
   expect(await arrivals(first.requests, () => wait(opened, 500))).toBe(0);
   await way.restore();

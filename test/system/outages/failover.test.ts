@@ -18,7 +18,7 @@ afterEach(async () => {
 
 const acquire = async (pool: string, body: object = {}): Promise<Lease> => {
   const { status, text } = await daemon.call(`POST /browser_pools/${pool}/acquire`, {
-    acquire_timeout_seconds: 20,
+    acquire_timeout_seconds: 50,
     ...body,
   });
   if (status !== 200) throw new Error(`acquire: ${status} ${text}`);

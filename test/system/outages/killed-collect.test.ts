@@ -3,6 +3,7 @@ import { redisPidIn } from "../../support/daemon/said.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { send } from "../../support/http/http-server.js";
+import { signalLiving } from "../../support/living.js";
 import { encrypted, formHeader } from "../../support/vault/vault-bed.js";
 
 const path = "/vaults/logins/items/shop";
@@ -35,7 +36,7 @@ async function submissionOf(daemon: DaemonProcess, token: string) {
 
 async function kill(daemon: DaemonProcess): Promise<void> {
   daemon.signal("SIGKILL");
-  process.kill(redisPidIn(daemon.log), "SIGKILL");
+  signalLiving(redisPidIn(daemon.log), "SIGKILL");
   await daemon.ended();
 }
 
@@ -45,7 +46,13 @@ async function turns(count: number): Promise<void> {
 }
 
 test("daemon and Redis killed amid a submission: the item and its link are as before or as after, together", async () => {
-  const place = new DaemonPlace({ file: { vault: { form: { public_url: "https://form.example" } } } });
+  const place = new DaemonPlace({
+    file: {
+      // A busy disk is no fault.
+      redis: { command_timeout_ms: 20_000 },
+      vault: { form: { public_url: "https://form.example" } },
+    },
+  });
   let daemon = await spawnDaemon(place);
   let said = "";
   let wait = 300;

@@ -25,7 +25,7 @@ const acquireAll = async (daemon: DaemonProcess): Promise<{ session_id: string; 
   (
     await Promise.all(
       pools.map(({ name }) =>
-        daemon.call(`POST /browser_pools/${name}/acquire`, { acquire_timeout_seconds: 30 }),
+        daemon.call(`POST /browser_pools/${name}/acquire`, { acquire_timeout_seconds: 50 }),
       ),
     )
   ).map(({ body }) => body);
@@ -141,7 +141,7 @@ test.each([
 });
 
 test("a second, later signal ends a draining daemon at once, and just as clean", async () => {
-  const place = new DaemonPlace({ file: { drain: { limit_seconds: 600 } } });
+  const place = new DaemonPlace({ file: { drain: { limit_seconds: 600 }, stop: { hurried_seconds: 60 } } });
   const daemon = await spawnDaemon(place);
   await daemon.makePool({ name: "held" });
   const { body } = await daemon.call("POST /browser_pools/held/acquire", {});

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { redisPidIn } from "../../support/daemon/said.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
+import { signalLiving } from "../../support/living.js";
 
 const path = "/vaults/logins/items/shop";
 const secretOf = (version: number): string => `secret-of-version-${version}-x7c1`;
@@ -34,7 +35,7 @@ async function changeUntilKilled(daemon: DaemonProcess, version: number, changes
     if (count === changes) {
       await new Promise((resolve) => setImmediate(resolve));
       daemon.signal("SIGKILL");
-      process.kill(redisPidIn(daemon.log), "SIGKILL");
+      signalLiving(redisPidIn(daemon.log), "SIGKILL");
     }
     const got = await sent;
     if (count < changes) expect(got, got?.text).toMatchObject({ status: 200 });

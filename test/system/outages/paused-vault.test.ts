@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-process.js";
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
+import type { Got } from "../../support/http/http-server.js";
 import { startRedis } from "../../support/store/redis.js";
 
 const path = "/vaults/logins/items/shop";
@@ -13,6 +14,13 @@ const settings = {
   redis: { command_timeout_ms: 300 },
   vault: { form: { port: 0, public_url: "https://form.example" } },
 };
+
+/** A busy machine may be silent for as long as a control waits for Redis. */
+const answered = (what: string, ask: () => Promise<Got>): Promise<Got> =>
+  until(what, async () => {
+    const got = await ask();
+    return got.status === 503 ? undefined : got;
+  });
 
 /** What callers have been told. */
 interface Told {
@@ -53,9 +61,12 @@ test("of changes at two controls beside a Redis that stands still again and agai
   const daemons = await Promise.all(places.map((place) => spawnDaemon(place)));
   const [one, other] = daemons;
   if (!one || !other) throw new Error("there are two controls");
-  expect((await one.call("POST /vaults", { name: "logins" })).status).toBe(201);
+  // One that was answered 503 may have been made all the same, and so the next finds it there.
+  const made = await answered("a vault", () => one.call("POST /vaults", { name: "logins" }));
+  expect([200, 201]).toContain(made.status);
   const spec = { provider: "native", fields };
-  expect((await one.call(`PUT ${path}`, { type: "credential", spec })).status).toBe(200);
+  const put = await answered("an item", () => one.call(`PUT ${path}`, { type: "credential", spec }));
+  expect(put.status).toBe(200);
   const told: Told = { made: [], statuses: new Set(), away: [0, 0], isEnough: false };
   const working = [0, 1, 2, 3].map((at) => keepChanging(at % 2 === 0 ? one : other, at, told));
   for (let round = 0; round < 4; round += 1) {
@@ -76,8 +87,9 @@ test("of changes at two controls beside a Redis that stands still again and agai
   expect([...told.statuses].toSorted()).toEqual([200, 409, 503]);
   const versions = told.made.map(({ version }) => version);
   expect(new Set(versions).size).toBe(versions.length);
-  const { body } = await other.call(`GET ${path}`);
-  const events = (await one.call(`GET ${path}/events`)).body as { readonly name: string }[];
+  const { body } = await answered("the item", () => other.call(`GET ${path}`));
+  const got = await answered("its events", () => one.call(`GET ${path}/events`));
+  const events = got.body as { readonly name: string }[];
   const names = events.map(({ name }) => name).filter((name) => name !== "credential.created");
   expect(new Set(names)).toEqual(new Set(["credential.updated"]));
   // Each change counts once, whatever its caller was told.

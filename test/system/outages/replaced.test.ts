@@ -10,7 +10,7 @@ const never = 600_000;
 
 const acquire = async (): Promise<Lease> => {
   const { status, body } = await daemon.call("POST /browser_pools/replaced/acquire", {
-    acquire_timeout_seconds: 20,
+    acquire_timeout_seconds: 50,
   });
   expect(status).toBe(200);
   return body as Lease;
