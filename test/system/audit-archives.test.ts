@@ -93,4 +93,4 @@ test("archives that are silent, full or gone lose no entry, are asked for one at
   const found = await listed(daemon);
   expect(found.toSorted()).toEqual(paths.toSorted());
   await daemon.end("SIGTERM");
-});
+}, 300_000);

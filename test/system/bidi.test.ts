@@ -14,7 +14,7 @@ test("a daemon that is killed leaves no mapper, and its log tells no token of Bi
   const place = new DaemonPlace({});
   const killed = await spawnDaemon(place);
   await killed.makePool({ name: "bidi" });
-  const { body } = await killed.call("POST /browser_pools/bidi/acquire", {});
+  const { body } = await killed.call("POST /browser_pools/bidi/acquire", { acquire_timeout_seconds: 30 });
   const { webdriver_ws_url: url } = body as Lease;
   const client = await connectBidi(url);
   expect(await client.evaluate(await client.begin(), "6 * 7")).toBe(42);
@@ -33,7 +33,7 @@ test("a daemon that is killed leaves no mapper, and its log tells no token of Bi
 test("a browser that only clients of CDP drive has no mapper, and as many processes and targets after one of BiDi as before", async () => {
   const daemon = await spawnDaemon(new DaemonPlace({}));
   await daemon.makePool({ name: "bidi" });
-  const { body } = await daemon.call("POST /browser_pools/bidi/acquire", {});
+  const { body } = await daemon.call("POST /browser_pools/bidi/acquire", { acquire_timeout_seconds: 30 });
   const { cdp_ws_url: cdpUrl, webdriver_ws_url: bidiUrl } = body as Lease;
   const cdp = await connectRaw(cdpUrl);
   expect(await cdp.evaluate("6 * 7", await cdp.attach())).toBe(42);
@@ -62,7 +62,7 @@ test("a browser that only clients of CDP drive has no mapper, and as many proces
 test("a daemon that stops closes its clients of BiDi and leaves nothing of them", async () => {
   const daemon = await spawnDaemon(new DaemonPlace({}));
   await daemon.makePool({ name: "bidi" });
-  const { body } = await daemon.call("POST /browser_pools/bidi/acquire", {});
+  const { body } = await daemon.call("POST /browser_pools/bidi/acquire", { acquire_timeout_seconds: 30 });
   const client = await connectBidi((body as Lease).webdriver_ws_url);
   await client.begin();
   const mappers = mappersOf(daemon.pid);
@@ -75,7 +75,7 @@ test("Puppeteer, Selenium and WebdriverIO drive what an acquire names, each one'
   const site = await openSite();
   const daemon = await spawnDaemon(new DaemonPlace({ file: { egress: { private_hosts: ["127.0.0.1"] } } }));
   await daemon.makePool({ name: "bidi" });
-  const { body } = await daemon.call("POST /browser_pools/bidi/acquire", {});
+  const { body } = await daemon.call("POST /browser_pools/bidi/acquire", { acquire_timeout_seconds: 30 });
   const { webdriver_ws_url: url, session_id: session } = body as Lease;
   for (const { visit } of bidiClients) {
     expect(await visit(url, site.origin)).toEqual({ title: "site", console: "said" });

@@ -15,7 +15,10 @@ afterAll(async () => {
 
 test("a daemon on a Redis Cluster fills, lends, takes back, replaces, updates and deletes: no command crosses slots", async () => {
   await daemon.makePool({ name: "slots", size: 2 });
-  const { status, body } = await daemon.call("POST /browser_pools/slots/acquire", { name: "mine" });
+  const { status, body } = await daemon.call("POST /browser_pools/slots/acquire", {
+    name: "mine",
+    acquire_timeout_seconds: 30,
+  });
   expect(status).toBe(200);
   const { session_id, lease_id } = body as Lease;
   expect((await daemon.call("GET /browsers/mine")).status).toBe(200);

@@ -31,7 +31,12 @@ async function everything(): Promise<unknown> {
 
 test("every field of every operation in every wrong kind is answered 400, nothing answers 500, and nothing changes", async () => {
   await daemon.makePool({ name: "herd", size: 2, reset_on_release: "state" });
-  await daemon.call("POST /browser_pools/herd/acquire", { name: "mine", tags: { team: "a" } });
+  const lent = await daemon.call("POST /browser_pools/herd/acquire", {
+    name: "mine",
+    tags: { team: "a" },
+    acquire_timeout_seconds: 30,
+  });
+  expect(lent.status).toBe(200);
   await daemon.call("POST /profiles", { name: "me" });
   const before = await everything();
   const document = await readDocument<OpenApi>(daemon.url);

@@ -38,7 +38,7 @@ async function killed(daemon: DaemonProcess): Promise<void> {
 
 async function acquire(control: DaemonProcess, pool: string, body: object = {}): Promise<Lease> {
   const got = await control.call(`POST /browser_pools/${pool}/acquire`, {
-    acquire_timeout_seconds: 30,
+    acquire_timeout_seconds: 50,
     ...body,
   });
   if (got.status !== 200) throw new Error(`not acquired: ${got.status} ${got.text}`);

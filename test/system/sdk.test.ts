@@ -46,16 +46,16 @@ test("a pool is created, a browser acquired, driven, released, and the same sess
     acquired_count: 0,
     browser_pool_config: { size: 1, headless: true },
   });
-  const first = await kernel.browserPools.acquire("round", { acquire_timeout_seconds: 30 });
+  const first = await kernel.browserPools.acquire("round", { acquire_timeout_seconds: 50 });
   expect(await titleAt(first.cdp_ws_url, site.origin)).toBe("site");
   expect(await kernel.browserPools.release("round", { session_id: first.session_id })).toBeNull();
-  const second = await kernel.browserPools.acquire(pool.id, { acquire_timeout_seconds: 30 });
+  const second = await kernel.browserPools.acquire(pool.id, { acquire_timeout_seconds: 50 });
   expect(second.session_id).toBe(first.session_id);
   expect(second.cdp_ws_url).not.toBe(first.cdp_ws_url);
   expect(await titleAt(second.cdp_ws_url, site.origin)).toBe("site");
   await expect(titleAt(first.cdp_ws_url, site.origin)).rejects.toThrow("410");
   await kernel.browserPools.release("round", { session_id: second.session_id, reuse: false });
-  const third = await kernel.browserPools.acquire("round", { acquire_timeout_seconds: 30 });
+  const third = await kernel.browserPools.acquire("round", { acquire_timeout_seconds: 50 });
   expect(third.session_id).not.toBe(first.session_id);
   await kernel.browserPools.delete("round", { force: true });
 });
@@ -73,7 +73,7 @@ test("a pool is updated, flushed and deleted, with and without force", async () 
   await kernel.browserPools.update("changed", { name: "change" });
   expect(await idle()).toBe(before);
   expect(await kernel.browserPools.flush("change")).toBeNull();
-  const lease = await kernel.browserPools.acquire("change", { acquire_timeout_seconds: 30 });
+  const lease = await kernel.browserPools.acquire("change", { acquire_timeout_seconds: 50 });
   expect(lease.session_id).not.toBe(before);
   expect(lease.timeout_seconds).toBe(30);
   expect(await failed(kernel.browserPools.delete("change"))).toMatchObject({

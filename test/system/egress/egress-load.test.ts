@@ -70,7 +70,9 @@ test("under the load of a hundred clients no request that a PATCH has closed arr
   onTestFinished(() => fake.remove());
   const daemon = await startDaemon({ file: { ...standIn(fake), egress: { isolation: "proxy" } } });
   onTestFinished(() => daemon.stop());
-  await daemon.makePool({ name: "herd", size: 20 });
+  const made = await daemon.call("POST /browser_pools", { name: "herd", size: 20, headless: true });
+  expect(made.status).toBe(201);
+  await daemon.poolWhen("herd", (pool) => pool.available_count === 20, 180_000);
   const leases = await Promise.all(Array.from({ length: 20 }, () => acquire(daemon)));
   const { scratchDirectory } = daemon.place;
   const hosts = [lost, lost, lost, kept, kept].map(({ host }) => host);
@@ -80,7 +82,7 @@ test("under the load of a hundred clients no request that a PATCH has closed arr
     ),
   );
   await proveNarrowed(daemon, leases);
-});
+}, 300_000);
 
 test("nor does one of real browsers", async () => {
   const daemon = await startDaemon();

@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const hostOf = (origin: string): string => new URL(origin).host;
 const acquire = async (pool: string, body: object = {}): Promise<Lease> =>
-  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 20, ...body }))
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 50, ...body }))
     .body as Lease;
 const patch = (lease: Lease, body: object) => daemon.call(`PATCH /browsers/${lease.session_id}`, body);
 const curl = (lease: Lease, url: string, more: object = {}) =>
@@ -209,7 +209,7 @@ test("the port a daemon listens on is closed to its browsers, though others reac
   const behind = await startDaemon({ file: { node: { address: "http://192.0.2.1:9" } } });
   try {
     await behind.makePool({ name: "behind" });
-    const lease = (await behind.call("POST /browser_pools/behind/acquire", { acquire_timeout_seconds: 20 }))
+    const lease = (await behind.call("POST /browser_pools/behind/acquire", { acquire_timeout_seconds: 50 }))
       .body as Lease;
     const { port, searchParams } = new URL(lease.cdp_ws_url);
     const answer = await fetch(

@@ -76,7 +76,7 @@ test("browsers of a pool go through its proxy, and by host through those of its 
     proxy_id: own,
     network: { proxy_routes: [{ hosts: ["*.routed.example"], proxy: { name: "routed" } }] },
   });
-  const lease = await kernel.browserPools.acquire("herd", { acquire_timeout_seconds: 30 });
+  const lease = await kernel.browserPools.acquire("herd", { acquire_timeout_seconds: 50 });
   expect(lease).toMatchObject({
     proxy: { id: own, name: "own" },
     network: { proxy_routes: [{ hosts: ["*.routed.example"], proxy: { id: routed } }] },
@@ -99,7 +99,7 @@ test("a PATCH sends a running browser through another proxy, or none; at its rel
     await register("second", socks.port, "socks5"),
   ];
   await daemon.makePool({ name: "swap", proxy_id: own });
-  const lease = await kernel.browserPools.acquire("swap", { acquire_timeout_seconds: 30 });
+  const lease = await kernel.browserPools.acquire("swap", { acquire_timeout_seconds: 50 });
   const patch = (body: object) => daemon.call(`PATCH /browsers/${lease.session_id}`, body);
   expect(await patch({ proxy: { name: "second" } })).toMatchObject({
     status: 200,
@@ -120,7 +120,7 @@ test("a PATCH sends a running browser through another proxy, or none; at its rel
     (await daemon.browsersOf("swap")).find(({ session_id }) => session_id === lease.session_id)?.state;
   // It is listed until its node has ended it, and another may be idle before.
   expect(["retiring", undefined]).toContain(await stateOfIt());
-  const next = await kernel.browserPools.acquire("swap", { acquire_timeout_seconds: 30 });
+  const next = await kernel.browserPools.acquire("swap", { acquire_timeout_seconds: 50 });
   expect(next.session_id).not.toBe(lease.session_id);
   await expect.poll(stateOfIt).toBeUndefined();
   await kernel.browserPools.release("swap", { session_id: next.session_id });

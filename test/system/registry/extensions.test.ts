@@ -215,7 +215,7 @@ test("a pool that resets state loses the browser that was given one, and one tha
   ] as const) {
     await daemon.makePool({ name: `resets-${reset}`, reset_on_release: reset });
     const acquire = async (): Promise<Lease> =>
-      (await daemon.call(`POST /browser_pools/resets-${reset}/acquire`, { acquire_timeout_seconds: 20 }))
+      (await daemon.call(`POST /browser_pools/resets-${reset}/acquire`, { acquire_timeout_seconds: 50 }))
         .body as Lease;
     const first = await acquire();
     await upload(first, [["titling", titling("given")]]);

@@ -20,7 +20,7 @@ afterAll(async () => {
 const created = async (body: object): Promise<Lease> =>
   (await daemon.call("POST /browsers", { headless: true, timeout_seconds: 600, ...body })).body as Lease;
 const acquire = async (pool: string): Promise<Lease> =>
-  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 20 })).body as Lease;
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 50 })).body as Lease;
 const end = async (lease: Lease): Promise<void> =>
   expect((await daemon.call(`DELETE /browsers/${lease.session_id}`)).status).toBe(204);
 const release = async (pool: string, lease: Lease): Promise<void> =>

@@ -14,7 +14,7 @@ const without = { DefaultJavaScriptSetting: 2, HomepageLocation: "https://a.exam
 const create = async (body: object): Promise<Lease> =>
   (await daemon.call("POST /browsers", { ...bare, ...body })).body as Lease;
 const acquire = async (pool: string): Promise<Lease> =>
-  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 20 })).body as Lease;
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 50 })).body as Lease;
 const end = (lease: Lease) => daemon.call(`DELETE /browsers/${lease.session_id}`);
 
 /** Whether a page's own script runs. */
@@ -72,9 +72,10 @@ test("a pool's policy is in force in each of its browsers; a PATCH replaces it f
     ).toMatchObject({ status: 200 });
     const { body } = await daemon.call("GET /browser_pools/ruled");
     expect(body.browser_pool_config.browser_policy).toEqual(kept);
-    await until("a browser launched after", async () =>
-      (await daemon.browsersOf("ruled")).every(({ state, stale }) => state === "idle" && !stale),
-    );
+    await until("a browser launched after", async () => {
+      const browsers = await daemon.browsersOf("ruled");
+      return browsers.length === 1 && browsers.every(({ state, stale }) => state === "idle" && !stale);
+    });
     const lease = await acquire("ruled");
     expect((lease as { browser_policy?: unknown }).browser_policy).toEqual(kept);
     expect(await runsScript(lease)).toBe(true);

@@ -30,7 +30,9 @@ beforeAll(async () => {
   siteUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}${secretPath}`;
   daemon = await startDaemon();
   const telemetry = { enabled: true };
-  const { status, body, text } = await daemon.call("POST /browsers", { headless: true, telemetry });
+  // As long as the tests may take, since no client is connected between them.
+  const asked = { headless: true, timeout_seconds: 600, telemetry };
+  const { status, body, text } = await daemon.call("POST /browsers", asked);
   if (status !== 200) throw new Error(`no session: ${text}`);
   lease = body as Lease;
   const { scratchDirectory } = daemon.place;

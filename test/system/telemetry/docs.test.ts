@@ -19,7 +19,7 @@ test("the commands of docs/telemetry.md run as they are printed, and show what t
   const [create, follow, drive, look] = blocks.map(({ text }) => text);
   const daemon = await startDaemon();
   const env = { PATH: process.env["PATH"], REMUDA: daemon.url, REMUDA_API_KEY: daemon.apiKey };
-  const options = { cwd: repository, env, timeout: 60_000 };
+  const options = { cwd: repository, env, timeout: 110_000 };
   // The first line says where a daemon of `npm start` and its key are.
   const [exports, ...creating] = (create ?? "").split("\n");
   expect(exports).toMatch(/^export REMUDA=/);

@@ -167,7 +167,7 @@ test("a browser whose page took all its memory says so", async () => {
       const isOver = states.includes("page_crashed") || states.includes("exited");
       return isOver && states.includes("out_of_memory") ? got : undefined;
     },
-    120_000,
+    100_000,
   );
   expect(recording.memory).toMatchObject({ limit_bytes: 2 ** 30 });
   expect(recording.memory.out_of_memory_kills).toBeGreaterThan(0);
