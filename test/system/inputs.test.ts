@@ -59,7 +59,7 @@ test("every field of every operation in every wrong kind is answered 400, nothin
   expect(faults).toEqual([]);
   expect(await everything()).toEqual(before);
   expect(daemon.log).not.toContain('"level":"error"');
-});
+}, 300_000);
 
 test("what is well-formed but refused changes nothing either", async () => {
   const [{ body: lease }] = [await daemon.call("GET /browsers/mine")];
