@@ -88,7 +88,7 @@ test("a pool is updated, flushed and deleted, with and without force", async () 
 
 test("a wait that ends without a browser gives null", async () => {
   await daemon.makePool({ name: "busy" });
-  const held = await kernel.browserPools.acquire("busy", {});
+  const held = await kernel.browserPools.acquire("busy", { acquire_timeout_seconds: 30 });
   expect(await kernel.browserPools.acquire("busy", { acquire_timeout_seconds: 1 })).toBeNull();
   expect(await kernel.browserPools.acquire("busy", { acquire_timeout_seconds: 0 })).toBeNull();
   await kernel.browserPools.release("busy", { session_id: held.session_id });
@@ -199,7 +199,9 @@ test("a browser on demand is created, listed, retrieved, updated and deleted", a
 
 test("sessions are listed over more than one page", async () => {
   await daemon.makePool({ name: "crowd", size: 4, engine: "headless-shell" });
-  const held = await Promise.all(Array.from({ length: 4 }, () => kernel.browserPools.acquire("crowd", {})));
+  const held = await Promise.all(
+    Array.from({ length: 4 }, () => kernel.browserPools.acquire("crowd", { acquire_timeout_seconds: 30 })),
+  );
   const seen: string[] = [];
   for await (const session of kernel.browsers.list({ limit: 1, query: "crowd" }))
     seen.push(session.session_id);

@@ -120,7 +120,7 @@ test("a daemon whose form's port is taken takes no requests any more", async () 
 test("a second daemon on the same directory of browsers is refused too, and what the first has lent lives", async () => {
   const first = await spawnDaemon(new DaemonPlace({}));
   await first.makePool({ name: "herd" });
-  const { body } = await first.call("POST /browser_pools/herd/acquire", {});
+  const { body } = await first.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 });
   const client = await connectRaw((body as Lease).cdp_ws_url);
   const { scratchDirectory } = first.place;
   const place = new DaemonPlace({ file: { node: { scratch_dir: scratchDirectory } } });

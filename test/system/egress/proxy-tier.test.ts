@@ -12,7 +12,9 @@ test.each(["headless-shell", "chromium"])(
       openSite(),
     ]);
     await daemon.makePool({ name: "herd", engine });
-    const { body: lease } = await daemon.call("POST /browser_pools/herd/acquire", {});
+    const { body: lease } = await daemon.call("POST /browser_pools/herd/acquire", {
+      acquire_timeout_seconds: 30,
+    });
     const client = await connectRaw(lease.cdp_ws_url);
     const page = await client.attach();
     await client.send("Page.navigate", { url: site.origin }, page);

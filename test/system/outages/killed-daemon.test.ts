@@ -144,7 +144,7 @@ test("a second, later signal ends a draining daemon at once, and just as clean",
   const place = new DaemonPlace({ file: { drain: { limit_seconds: 600 }, stop: { hurried_seconds: 60 } } });
   const daemon = await spawnDaemon(place);
   await daemon.makePool({ name: "held" });
-  const { body } = await daemon.call("POST /browser_pools/held/acquire", {});
+  const { body } = await daemon.call("POST /browser_pools/held/acquire", { acquire_timeout_seconds: 30 });
   const client = await connectRaw(body.cdp_ws_url);
   daemon.signal("SIGTERM");
   await until("the drain begun", () => daemon.log.includes("drain begun"));

@@ -69,7 +69,7 @@ test.each(cuts)(
   async (at) => {
     const name = `release-${cuts.indexOf(at)}`;
     await daemon.makePool({ name });
-    const first = leaseOf(await direct.browserPools.acquire(name, {}));
+    const first = leaseOf(await direct.browserPools.acquire(name, { acquire_timeout_seconds: 20 }));
     const next = direct.browserPools.acquire(name, { acquire_timeout_seconds: 20 });
     await daemon.poolWhen(name, (pool) => pool.waiting_count === 1);
     proxy.cut(`POST /${name}/release`, at);

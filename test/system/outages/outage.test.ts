@@ -25,7 +25,8 @@ afterAll(async () => {
 });
 
 const acquire = async (pool: string, body: object = {}): Promise<Lease> =>
-  (await daemon.call(`POST /browser_pools/${pool}/acquire`, body)).body as Lease;
+  (await daemon.call(`POST /browser_pools/${pool}/acquire`, { acquire_timeout_seconds: 30, ...body }))
+    .body as Lease;
 const isBack = (): Promise<unknown> =>
   until("Redis back", async () => (await daemon.call("GET /browser_pools")).status === 200);
 
@@ -145,7 +146,9 @@ test("an outage longer than a node or a control may be silent ends no lease and 
     },
   });
   await patient.makePool({ name: "long", size: 1 });
-  const { body: lease } = await patient.call("POST /browser_pools/long/acquire", {});
+  const { body: lease } = await patient.call("POST /browser_pools/long/acquire", {
+    acquire_timeout_seconds: 30,
+  });
   const client = await connectRaw(lease.cdp_ws_url);
   const page = await client.attach();
   const waiting = patient.call("POST /browser_pools/long/acquire", { acquire_timeout_seconds: 50 });
@@ -181,7 +184,10 @@ test("a control that comes back with Redis gives nodes the time to be heard befo
   });
   const first = await startDaemon({ role: "control", redisUrl: own.url, file });
   await first.makePool({ name: "far" });
-  const { body: lease } = await first.call("POST /browser_pools/far/acquire", { name: "held" });
+  const { body: lease } = await first.call("POST /browser_pools/far/acquire", {
+    name: "held",
+    acquire_timeout_seconds: 30,
+  });
   const client = await connectRaw(lease.cdp_ws_url.replace(new URL(first.url).host, new URL(node.url).host));
   await way.cut();
   await first.stop();

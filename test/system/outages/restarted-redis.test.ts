@@ -34,7 +34,8 @@ test.each([
   });
   onTestFinished(() => daemon.stop());
   await daemon.makePool({ name: "herd", size: 2 });
-  const acquire = async (name: string) => daemon.call("POST /browser_pools/herd/acquire", { name });
+  const acquire = async (name: string) =>
+    daemon.call("POST /browser_pools/herd/acquire", { name, acquire_timeout_seconds: 30 });
   const opened = (await acquire("opened")).body as Lease;
   const client = await connectRaw(opened.cdp_ws_url);
   const unopened = (await acquire("unopened")).body as Lease;

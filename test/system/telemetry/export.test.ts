@@ -45,7 +45,9 @@ test("what happens in a pool's browsers goes where the pool, a lease or a PATCH 
   await daemon.makePool({ name: "herd", telemetry: exporting({ destination: { name: "collector" } }) });
   const config = (await daemon.call("GET /browser_pools/herd")).body.browser_pool_config;
   expect(config.telemetry.export).toEqual({ otlp: { destination } });
-  const { body: lease } = await daemon.call("POST /browser_pools/herd/acquire", {});
+  const { body: lease } = await daemon.call("POST /browser_pools/herd/acquire", {
+    acquire_timeout_seconds: 30,
+  });
   const { session_id: session } = lease;
   expect(lease.telemetry.export).toEqual({ otlp: { destination } });
   await rename(session, "one");
@@ -71,7 +73,7 @@ test("what happens in a pool's browsers goes where the pool, a lease or a PATCH 
   // What another lease sends there comes after whatever this one would have sent.
   await daemon.call("POST /browser_pools/herd/release", { session_id: session });
   await daemon.poolWhen("herd", ({ available_count: idle }) => idle === 1);
-  const other = (await daemon.call("POST /browser_pools/herd/acquire", {})).body;
+  const other = (await daemon.call("POST /browser_pools/herd/acquire", { acquire_timeout_seconds: 30 })).body;
   await rename(other.session_id, "three");
   await until("the other lease's", () => ofLease(other.lease_id).length > 0);
   // The change by which the export was switched off is the last that is told there.
