@@ -22,8 +22,9 @@ const crowding = ["test/proof/isolation/**/*.test.ts"];
 /** What takes some twenty seconds or more. */
 const longest = new RegExp(
   `/(${[
-    "audit-export-kills|clocks-apart|corpus|cut-delete|descriptors|extensions|forced-extensions|frozen|hostile-clients",
-    "internal-pages|killed-(?:browser|daemon|making)|memory|moved-clocks|node-name|page-access|reset|roles|traffic",
+    "audit-export-kills|clocks-apart|corpus|cut-delete|descriptors|extensions|forced-extensions|frozen",
+    "hostile-clients|internal-pages|killed-(?:browser|daemon|making)|memory|month|moved-clocks|node-name",
+    "page-access|reset|roles|traffic",
   ].join("|")})\\.test\\.ts$`,
 );
 /** What starts daemons and browsers. */

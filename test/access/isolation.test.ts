@@ -103,7 +103,7 @@ test("whatever an operation names of another project is not there, and nothing o
   }
   expect(faults).toEqual([]);
   expect(await bed.everything()).toEqual(before);
-});
+}, 400_000);
 
 test("a key of one project that names another is refused by every operation, and nothing changes", async () => {
   const before = await bed.everything();

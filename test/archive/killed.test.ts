@@ -126,27 +126,31 @@ test(
   limitMs,
 );
 
-test("a process killed in the middle of a put to S3 leaves no archive, and its parts are swept", async () => {
-  const archives = new S3Archives({ ...stores().s3.settings, prefix: "killed/" });
-  onTestFinished(() => archives.close());
-  const files = [await fileOf(80)];
-  const credentials = { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" };
-  const s3 = { ...stores().s3.settings, prefix: "killed/", credentials };
-  for (;;) {
-    const child = await startWriter("put", { files, s3 });
-    await until("parts on their way", async () => (await stores().s3.uploads()).length > 0);
-    await kill(child);
-    await assertWhole(archives);
-    const whole = await allOf(archives.list());
-    if (whole.length === 0) break;
-    // Where this process has had no turn for long it came too late for the middle.
-    for (const { digest } of whole) await archives.remove(digest);
+test(
+  "a process killed in the middle of a put to S3 leaves no archive, and its parts are swept",
+  async () => {
+    const archives = new S3Archives({ ...stores().s3.settings, prefix: "killed/" });
+    onTestFinished(() => archives.close());
+    const files = [await fileOf(80)];
+    const credentials = { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" };
+    const s3 = { ...stores().s3.settings, prefix: "killed/", credentials };
+    for (;;) {
+      const child = await startWriter("put", { files, s3 });
+      await until("parts on their way", async () => (await stores().s3.uploads()).length > 0);
+      await kill(child);
+      await assertWhole(archives);
+      const whole = await allOf(archives.list());
+      if (whole.length === 0) break;
+      // Where this process has had no turn for long it came too late for the middle.
+      for (const { digest } of whole) await archives.remove(digest);
+      await sweepLater(archives, []);
+    }
+    expect(await stores().s3.uploads()).toHaveLength(1);
     await sweepLater(archives, []);
-  }
-  expect(await stores().s3.uploads()).toHaveLength(1);
-  await sweepLater(archives, []);
-  expect(await stores().s3.uploads()).toEqual([]);
-});
+    expect(await stores().s3.uploads()).toEqual([]);
+  },
+  limitMs,
+);
 
 test(
   "a process killed in the middle of a save leaves the profile with one whole state, and no orphan after the sweep",
