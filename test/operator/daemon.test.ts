@@ -11,7 +11,9 @@ let operators: RunningOperator[];
 beforeEach(async () => {
   cluster = await TestCluster.open();
   const file = {
-    node: { id: "remuda-node-x" },
+    // On a busy machine nobody is lost who is only slow, and nothing ends that is lent there.
+    acquire: { control_lost_after_ms: 60_000, provisional_seconds: 60 },
+    node: { id: "remuda-node-x", lost_after_ms: 60_000 },
     projects: { enabled: true },
     drain: { limit_seconds: 600 },
     limits: { pooled_sessions: 2 },

@@ -52,6 +52,12 @@ const exportPath = "/audit-logs/export/destinations";
 /** What passes with time, or is told of those who have asked. */
 const passing = ["uptime_ms", "age_ms", "last_used_at", "requests", "usage"];
 
+/** On a busy machine nobody is lost who is only slow, and nothing ends that is lent there. */
+const patient = {
+  acquire: { control_lost_after_ms: 60_000, provisional_seconds: 60 },
+  node: { lost_after_ms: 60_000 },
+};
+
 /** A daemon with three projects that have one thing of each kind, called the same in each. */
 export class FilledProjects {
   #started: { daemon: Daemon; fake: FakeChromium; projects: readonly FilledProject[] } | undefined;
@@ -61,6 +67,7 @@ export class FilledProjects {
     const daemon = await startDaemon({
       file: {
         ...standIn(fake),
+        ...patient,
         projects: { enabled: true },
         telemetry: { export: { private_hosts: ["127.0.0.1"] } },
         audit: { export: { assume_role: false } },
