@@ -86,7 +86,7 @@ test("a request that does not arrive in time is refused", async () => {
 });
 
 test("an answer may take longer than a request may take to arrive", async () => {
-  const server = await start({ headersTimeoutMs: 200, requestTimeoutMs: 200 });
+  const server = await start({ headersTimeoutMs: 1000, requestTimeoutMs: 1000 });
   const slow = openRaw(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
   const held = holdAcquires(server);
   const got = openRaw(server, acquireText);
@@ -97,7 +97,7 @@ test("an answer may take longer than a request may take to arrive", async () => 
 });
 
 test("a connection on which nothing moves is cut", async () => {
-  const server = await start({ silenceTimeoutMs: 100 });
+  const server = await start({ silenceTimeoutMs: 1000 });
   const held = holdAcquires(server);
   const got = openRaw(server, acquireText);
   await expect.poll(held.waiting).toBe(1);
@@ -163,7 +163,7 @@ test("an interceptor that throws is answered 500 and does not end the process", 
 });
 
 test("close lets replies in flight end, closes idle connections at once, and takes no more", async () => {
-  const server = await start();
+  const server = await start({ closeLimitMs: 30_000 });
   const held = holdAcquires(server);
   const idle = openRaw(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await expect.poll(idle.text).toContain("200 OK");
@@ -182,7 +182,7 @@ test("close lets replies in flight end, closes idle connections at once, and tak
 });
 
 test("a request that arrives as the server closes is answered, and its connection closed", async () => {
-  const server = await start();
+  const server = await start({ closeLimitMs: 30_000 });
   const late = openRaw(server, acquireText.slice(0, 20));
   const seen = openRaw(server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await expect.poll(seen.text).toContain("200 OK");
