@@ -27,7 +27,7 @@ const eventually = (what: () => void | Promise<void>): Promise<void> =>
 const statusOf = (name: string) => cluster.resources.get(name)?.status;
 const conditionOf = (name: string, type: string) =>
   (statusOf(name)?.["conditions"] as { type: string }[] | undefined)?.find((each) => each.type === type);
-const slow = { period_seconds: 600, request_limit_seconds: 5 };
+const slow = { period_seconds: 600, request_limit_seconds: 30 };
 
 describe("a resource", () => {
   test("becomes a pool, whose state becomes its status", async () => {
@@ -71,7 +71,8 @@ describe("a resource", () => {
 
   test("is not written to while nothing changes, and never by anything but its status and finalizers", async () => {
     cluster.put("agents", { replicas: 3 });
-    await operate();
+    // A request that takes too long on a busy machine is news, which would be written.
+    await operate({ period_seconds: 1, request_limit_seconds: 30 });
     await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));
     const patches = (): number => cluster.asked.filter(({ method }) => method === "PATCH").length;
     const before = patches();
@@ -215,7 +216,7 @@ describe("a cluster in trouble", () => {
   });
 });
 
-test("three operators at once make one pool of a resource, agree on its status, and delete it once", async () => {
+test("three operators at once make one pool of a resource, agree on its status, and delete it", async () => {
   await Promise.all([operate(), operate(), operate()]);
   cluster.put("agents", { replicas: 4 });
   await eventually(() => expect(conditionOf("agents", "Ready")).toMatchObject({ status: "True" }));

