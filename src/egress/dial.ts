@@ -10,6 +10,9 @@ interface DialLimits {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** An address that has neither taken the connection in time nor refused it. */
+export class SilentAddress extends Error {}
+
 interface DialledSocket {
   readonly socket: Socket;
   readonly address: string;
@@ -65,7 +68,7 @@ function dialOne(
       );
     };
     const giveUp = (): void => settle(new Error("given up"));
-    const cancel = clock.after(limitMs, () => settle(new Error("no answer in time")));
+    const cancel = clock.after(limitMs, () => settle(new SilentAddress("no answer in time")));
     signal?.addEventListener("abort", giveUp);
     // This listener stays for as long as the socket lives: a reset must not end the process, neither between
     // two users of the socket nor while a library has it.

@@ -5,7 +5,7 @@ import { SocksClient } from "socks";
 import { errnoOf } from "../base/errno.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { TimeLimitReached, within } from "../base/deadline.js";
-import { awaitHandshake, destroySocket, dial, setRawSocket } from "./dial.js";
+import { awaitHandshake, destroySocket, dial, SilentAddress, setRawSocket } from "./dial.js";
 import { judgeProxy, type ProxyHostParts, type TargetHost } from "./rules.js";
 import type { Upstream } from "../registry/proxies/proxy.js";
 import { authorityOf } from "./target.js";
@@ -40,7 +40,8 @@ export const dialThrough = (
   options: UpstreamOptions,
 ): Promise<Socket> =>
   reach(upstream, options, async (socket) => {
-    if (upstream.protocol === "socks5") await askSocks(socket, upstream, target);
+    if (upstream.protocol === "socks5")
+      await askSocks(socket, upstream, { target, limitMs: options.connectMs });
     else await askConnect(socket, upstream, target);
   });
 
@@ -151,7 +152,11 @@ function askConnect(socket: Socket, upstream: Upstream, target: TargetHost): Pro
   });
 }
 
-async function askSocks(socket: Socket, upstream: Upstream, target: TargetHost): Promise<void> {
+async function askSocks(
+  socket: Socket,
+  upstream: Upstream,
+  { target, limitMs }: { readonly target: TargetHost; readonly limitMs: Millis },
+): Promise<void> {
   const { host, port, username, password } = upstream;
   const credentials = username === undefined ? {} : { userId: username, password: password?.reveal() ?? "" };
   await SocksClient.createConnection({
@@ -159,6 +164,8 @@ async function askSocks(socket: Socket, upstream: Upstream, target: TargetHost):
     command: "connect",
     destination: target,
     existing_socket: socket,
+    // The library's own limit is 30 s. It has to come after ours, which tells that there was no answer.
+    timeout: limitMs + 1000,
   });
   await regain(socket);
 }
@@ -182,7 +189,8 @@ async function regain(socket: Socket): Promise<void> {
 
 function failureOf(upstream: Upstream, error: unknown): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
-  if (error instanceof TimeLimitReached) return failed(upstream, "did not answer in time");
+  if (error instanceof TimeLimitReached || error instanceof SilentAddress)
+    return failed(upstream, "did not answer in time");
   const code = errnoOf(error);
   if (code) return failed(upstream, `could not be reached: ${code}`);
   return failed(

@@ -12,7 +12,6 @@ import { dialThrough } from "../../src/egress/upstream.js";
 import { type BedOptions, type EgressBed, openEgress, patterns } from "../support/egress/egress-bed.js";
 import { ask, bodyOf, openTunnel, readText } from "../support/egress/egress-client.js";
 import { listenOn, openOrigin, openRawOrigin } from "../support/egress/egress-origin.js";
-import { freePort } from "../support/free-port.js";
 import { openUpstream, type TestUpstream, upstreamPassword } from "../support/egress/egress-upstream.js";
 
 const closing: (() => Promise<unknown> | unknown)[] = [];
@@ -98,7 +97,7 @@ test.each(protocols)("an error of %s carries no password, whatever is printed of
     wrong,
     { host: "site.test", port: 443 },
     {
-      connectMs: 2000,
+      connectMs: 60_000,
       clock: systemClock,
       resolve: async () => [],
       reserved: makeReservedEndpoints([]),
@@ -116,35 +115,6 @@ test("a proxy whose certificate the bundle does not cover is refused", async () 
   expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({ status: 502 });
   expect(await ask(bed.port, "http://site.test/")).toMatchObject({ status: 502 });
   expect(asked).toEqual([]);
-});
-
-test.each(protocols)("a proxy for %s that says nothing is given up in time", async (protocol) => {
-  const silent = await openRawOrigin((socket) => void socket.resume());
-  closing.push(() => silent.close());
-  const bed = await bedFor(
-    rulesThrough({ id: "silent", protocol, host: "127.0.0.1", port: silent.port, bypass: [] }),
-    { settings: { connectMs: 200 } },
-  );
-  const { status, answer } = await openTunnel(bed.port, "site.test:443");
-  expect(status).toBe(502);
-  expect(bodyOf(answer)).toContain("The proxy silent did not answer in time");
-  await expect.poll(() => bed.egress.usage().connections).toBe(0);
-});
-
-test.each(protocols)("a proxy for %s that answers nonsense or is not there is 502", async (protocol) => {
-  const odd = await openRawOrigin(
-    (socket) => void socket.once("data", () => socket.end("\u0000\u0001 no proxy\r\n\r\n")),
-  );
-  closing.push(() => odd.close());
-  for (const port of [odd.port, await freePort()]) {
-    const bed = await bedFor(rulesThrough({ id: "odd", protocol, host: "127.0.0.1", port, bypass: [] }), {
-      settings: { connectMs: 500 },
-    });
-    expect(await openTunnel(bed.port, "site.test:443")).toMatchObject({
-      status: 502,
-      answer: expect.stringContaining("The proxy odd "),
-    });
-  }
 });
 
 test.each(protocols)("an origin that speaks first is heard through %s", async (protocol) => {

@@ -3,10 +3,12 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import {
   type AddressInfo,
+  connect,
   createServer as createNetServer,
   type Server as NetServer,
   type Socket,
 } from "node:net";
+import { Worker } from "node:worker_threads";
 import { until } from "../browser/chromium-until.js";
 import { testCertificate, testKey } from "./egress-certificate.js";
 
@@ -53,6 +55,30 @@ export const openSecureOrigin = (listener: RequestListener): Promise<TestServer>
 /** An origin that is given its sockets as they are. */
 export const openRawOrigin = (listener: (socket: Socket) => void): Promise<TestServer> =>
   listenOn(createNetServer({ allowHalfOpen: true }, listener));
+
+const acceptNothing = `
+  const server = require("node:net").createServer().listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
+    require("node:worker_threads").parentPort.postMessage(server.address().port);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  });`;
+
+/**
+ * A port that neither takes connections nor refuses them, as behind a firewall that drops them. Linux holds
+ * one more than the backlog for a process that does not accept any, and drops what comes then.
+ */
+export async function openDroppingPort(): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const worker = new Worker(acceptNothing, { eval: true });
+  const [port] = (await once(worker, "message")) as [number];
+  const held = [connect(port, "127.0.0.1"), connect(port, "127.0.0.1")];
+  await Promise.all(held.map((socket) => once(socket, "connect")));
+  return {
+    port,
+    async close() {
+      for (const socket of held) socket.destroy();
+      await worker.terminate();
+    },
+  };
+}
 
 /**
  * Resolves when nobody holds the other end of a connection any more. A reset that is noticed together with
