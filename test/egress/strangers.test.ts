@@ -112,7 +112,7 @@ test.runIf(isRoot)(
     const { systemClock: clock } = await import("${module("src/base/clock.js")}"); const { patternsOf } = await import("${module("src/base/net/hosts.js")}");
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const egress = await Egress.open({ browser: "b", rules: { allowed: null, privates: patternsOf(["127.0.0.1"]), routes: [] }, listener: openPort({ mayConnect: (uid) => uid >= 70000 && uid < 70010 }) }, {
-      settings: { connectMs: 2000, idleMs: 20000, maxConnections: 100, bytesPerSecond: null, headerBytes: 16384 },
+      settings: { connectMs: 60000, idleMs: 20000, maxConnections: 100, bytesPerSecond: null, headerBytes: 16384 },
       resolve: async () => [], reserved: { isOwn: () => false }, proxyHosts: [], clock, log, meter: { request() {}, carried() {} },
     });
     console.log(egress.proxyUrl);`;

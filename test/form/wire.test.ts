@@ -18,8 +18,14 @@ const open = JSON.stringify({ token });
 const submission = JSON.stringify({ token, version: 3, values: {} });
 const chunked = (body: string): string => `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 
-/** A connection on which `text` was written as it is, and what has come from there by its end. */
-function say(port: number, text: string): { readonly socket: Socket; readonly heard: Promise<string> } {
+interface Said {
+  readonly socket: Socket;
+  /** What has come from there by its end. */
+  readonly heard: Promise<string>;
+}
+
+/** A connection on which `text` was written as it is. */
+function say(port: number, text: string): Said {
   const socket = connect(port, "127.0.0.1", () => socket.write(text));
   sockets.push(socket);
   let got = "";
@@ -77,16 +83,36 @@ test.each([
 
 test("who sends a request drop by drop is cut after the limit, and others are served meanwhile", async () => {
   const slow = await openFormBed({ requestTimeoutMs: 300 });
-  const header = say(slow.port, "POST /open HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a: ");
-  const body = say(slow.port, request("/open", "{", "content-length: 1000"));
+  const dropping: Said[] = [];
+  const sayDropping = (text: string): Said => {
+    const said = say(slow.port, text);
+    dropping.push(said);
+    return said;
+  };
+  const sayHeader = (): Said => sayDropping("POST /open HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a: ");
+  sayHeader();
+  sayDropping(request("/open", "{", "content-length: 1000"));
   const silent = say(slow.port, "");
   const drops = setInterval(() => {
-    for (const { socket } of [header, body]) if (socket.writable) socket.write(" ");
+    for (const { socket } of dropping) if (socket.writable) socket.write(" ");
   }, 20);
-  expect((await slow.ask("/open", { token })).status).toBe(200);
-  await Promise.all([header.heard, body.heard, silent.heard]);
+  let tries = 0;
+  /** A request of somebody else is under the same limit, which a busy machine may reach. */
+  const askMeanwhile = async (): Promise<object> => {
+    tries += 1;
+    const { socket } = sayHeader();
+    await once(socket, "connect");
+    const status = await slow.ask("/open", { token }).then(
+      (answer) => answer.status,
+      () => 0,
+    );
+    return { status, isCut: socket.destroyed };
+  };
+  await expect.poll(askMeanwhile).toEqual({ status: 200, isCut: false });
+  await Promise.all([...dropping, silent].map(({ heard }) => heard));
   clearInterval(drops);
-  expect(slow.forms.opened).toEqual([token]);
+  expect(new Set(slow.forms.opened)).toEqual(new Set([token]));
+  expect(slow.forms.opened.length).toBeLessThanOrEqual(tries);
   await slow.close();
   // Node.js looks every 30 s unless it is told otherwise.
 }, 25_000);

@@ -30,7 +30,7 @@ async function openOne(): Promise<NamespaceListener> {
   }
 }
 
-const listenOnce =
+const connectAndHear =
   "const s=require('net').connect(+process.argv[2],process.argv[1]);s.setTimeout(+process.argv[3],()=>{console.log('silence');process.exit()});s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
 
 /** What a process in the namespace is told at an address within a time, or the error it gets. */
@@ -41,7 +41,7 @@ const heardWithin = (
   new Promise((resolve) => {
     execFile(
       tools.nsenter,
-      [`--net=${namespace}`, process.execPath, "-e", listenOnce, host, `${port}`, `${ms}`],
+      [`--net=${namespace}`, process.execPath, "-e", connectAndHear, host, `${port}`, `${ms}`],
       (_, said, failure) => resolve(said.trim() || failure),
     );
   });

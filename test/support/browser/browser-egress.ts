@@ -53,7 +53,7 @@ export async function openTestEgress(
   { canary }: Pick<BrowserHost, "canary">,
 ): Promise<TestEgress> {
   const settings = {
-    connectMs: 2_000,
+    connectMs: 60_000,
     idleMs: 60_000,
     maxConnections: 100,
     bytesPerSecond: null,

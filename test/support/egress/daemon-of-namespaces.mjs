@@ -40,7 +40,7 @@ const within = ({ namespace, userNamespace }, ...command) =>
     "--",
     ...command,
   ]);
-const listenOnce =
+const connectAndHear =
   "const s=require('net').connect(+process.argv[1],'127.0.0.1');s.on('data',d=>console.log(''+d));s.on('error',e=>console.log(e.code))";
 
 async function own() {
@@ -51,7 +51,7 @@ async function own() {
   const outside = greet().listen(0, "127.0.0.1");
   await once(outside, "listening");
   const hears = async (port) =>
-    (await within(listener, process.execPath, "-e", listenOnce, `${port}`)).stdout.trim();
+    (await within(listener, process.execPath, "-e", connectAndHear, `${port}`)).stdout.trim();
   const { stdout } = await within(listener, await findTool("ip"), "-o", "address");
   const found = {
     heard: await hears(3128),

@@ -10,7 +10,7 @@ import { type HostPattern, parseHostPattern } from "../../../src/base/net/hosts.
 import { makeLogBook, type LogLine } from "../http/http-server.js";
 
 export const egressSettings: EgressSettings = {
-  connectMs: 2000,
+  connectMs: 60_000,
   idleMs: 20_000,
   maxConnections: 1000,
   bytesPerSecond: null,

@@ -158,7 +158,7 @@ export async function openNodeBed(
         openListener: async () => openPort(),
         egress: {
           settings: {
-            connectMs: 2000,
+            connectMs: 60_000,
             idleMs: 60_000,
             maxConnections: 100,
             bytesPerSecond: null,
