@@ -195,30 +195,6 @@ test("a password is shown on demand", async () => {
   ]);
 });
 
-test("without a connection the page keeps what was entered and sends the same bytes again", async () => {
-  const form = await open();
-  const { page } = form;
-  await page.getByLabel("Password", { exact: true }).fill("secret");
-  const bodies: (string | null)[] = [];
-  page.on(
-    "request",
-    (request) => void (request.url().endsWith("/submit") && bodies.push(request.postData())),
-  );
-  // The vault takes it, and the answer is lost.
-  await page.route("**/submit", async (route) => {
-    await route.fetch();
-    await route.abort();
-  });
-  await save(form);
-  await heading(form, "There is no connection");
-  await page.unroute("**/submit");
-  await page.getByRole("button", { name: "Try again" }).click();
-  await heading(form, "Saved");
-  expect(bodies).toHaveLength(2);
-  expect(bodies[0]).toBe(bodies[1]);
-  expect(bed().forms.taken).toHaveLength(1);
-});
-
 test("a second click while it is sent sends nothing", async () => {
   let release = (): void => {};
   bed().forms.hold = new Promise<void>((resolve) => (release = resolve));

@@ -38,7 +38,7 @@ export async function openFormPage(browser: Browser, options: BrowserContextOpti
   return { page, troubles, asked };
 }
 
-/** One browser and one server for all tests of a file. */
+/** One browser for all tests of a file, and a server of its own for each. */
 export function sharedFormPages() {
   const bed = eachFormBed();
   let browser: Browser | undefined;
