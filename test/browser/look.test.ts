@@ -16,12 +16,16 @@ const { launch, killAll } = makeLauncher(() => host);
 afterEach(killAll);
 afterAll(() => Promise.all([host.close(), site.close()]));
 
-async function seen(given: Partial<LaunchSpec>, expression: string): Promise<unknown> {
+/** Opens the site; what is given back looks at its page, whose window may take its size later. */
+async function openLook(given: Partial<LaunchSpec>, expression: string): Promise<() => Promise<unknown>> {
   const client = new PipeClient(await launch(given));
   const session = await client.attach();
   await client.open(`${site.origin}/`, session);
-  return client.evaluate(expression, session);
+  return () => client.evaluate(expression, session);
 }
+
+const seen = async (given: Partial<LaunchSpec>, expression: string): Promise<unknown> =>
+  (await openLook(given, expression))();
 
 const marks =
   "({ webdriver: navigator.webdriver, agent: navigator.userAgent, brands: navigator.userAgentData.brands.map((each) => each.brand) })";
@@ -48,15 +52,16 @@ test("kiosk mode fills the display with the page", async () => {
     kioskMode: true,
     viewport: { width: 1000, height: 700 },
   } as const;
-  expect(await seen(given, "[innerWidth, innerHeight]")).toEqual([1000, 699]);
+  await expect.poll(await openLook(given, "[innerWidth, innerHeight]")).toEqual([1000, 699]);
 });
 
 test("there is no bar between the toolbar and the page", async () => {
   const given = { engine: "chromium", headless: false, viewport: { width: 1000, height: 700 } } as const;
-  expect(await seen(given, "[outerWidth, outerHeight, outerHeight - innerHeight]")).toEqual([1000, 699, 87]);
+  const look = await openLook(given, "[outerWidth, outerHeight, outerHeight - innerHeight]");
+  await expect.poll(look).toEqual([1000, 699, 87]);
 });
 
 test("a headful browser's screen has the viewport's size", async () => {
   const given = { engine: "chromium", headless: false, viewport: { width: 1000, height: 700 } } as const;
-  expect(await seen(given, "[screen.width, screen.height]")).toEqual([1000, 700]);
+  await expect.poll(await openLook(given, "[screen.width, screen.height]")).toEqual([1000, 700]);
 });

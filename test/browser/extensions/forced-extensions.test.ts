@@ -1,9 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
 import type { Chromium, LaunchSpec, StartDirectories } from "../../../src/browser/chromium.js";
 import { findForced } from "../../../src/browser/extensions/forced-extensions.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
+import type { LaunchStage } from "../../../src/browser/launch-attempt.js";
 import { launchChromium } from "../../support/browser/launch-chromium.js";
 import { localRules, openTestEgress, type TestEgress, tiers } from "../../support/browser/browser-egress.js";
 import { nothing, takeCensus } from "../../support/browser/chromium-census.js";
@@ -158,8 +160,19 @@ test("loaded as others are, it would stop nothing: that is why it is installed b
 });
 
 describe("what is not installed fails the launch", () => {
-  /** Half of it is for what policy installs; Chromium has to be there within the other half. */
-  const impatient = (): BrowserHost => ({ ...host, launchLimitMs: 30_000 });
+  /**
+   * Waits 15 s for what policy installs, however long Chromium takes to come to that: the clock is set ahead
+   * then, by which that wait ends, while the limit of the whole launch is a timer.
+   */
+  function launchImpatiently(path: string): Promise<Chromium> {
+    let aheadMs = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs };
+    const onStage = (stage: LaunchStage): void => {
+      if (stage === "extensions") setTimeout(() => (aheadMs = limitMs), 15_000);
+    };
+    const spec = { ...launchSpec(given(true)), fillWorkspace: alone(path) };
+    return launchChromium(spec, { ...host, clock, launchLimitMs: limitMs }, { onStage });
+  }
   const app = {
     manifest_version: 2,
     name: "App",
@@ -177,8 +190,7 @@ describe("what is not installed fails the launch", () => {
     ["is an app, packed", { packed: app }],
   ])("it %s", async (_, packing) => {
     const { path, remove } = await packExtension({ chromium: chromium(), ...packing });
-    const launching = launchChromium({ ...launchSpec(given(true)), fillWorkspace: alone(path) }, impatient());
-    await expect(launching).rejects.toThrow(
+    await expect(launchImpatiently(path)).rejects.toThrow(
       "Chromium refuses the extension stops: it was not installed by policy",
     );
     await remove();

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { errnoOf } from "../../../src/base/errno.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import type { FillWorkspace } from "../../../src/node/browser-assets.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
@@ -15,6 +16,7 @@ import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js
 import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type LoginSite, openLoginSite } from "../../support/browser/sites/login-site.js";
+import { signalLiving } from "../../support/living.js";
 
 let host: BrowserHost;
 let site: LoginSite;
@@ -46,7 +48,17 @@ async function openIn(chromium: Chromium): Promise<(expression: string) => Promi
 
 async function findProcesses({ pid }: Chromium, word: string): Promise<number[]> {
   const tree = await processTreeOf(pid);
-  return tree.filter((each) => readFileSync(`/proc/${each}/cmdline`, "latin1").includes(word));
+  return tree.filter((each) => commandLineOf(each).includes(word));
+}
+
+/** Empty for a process that has ended, as some do soon after the launch. */
+function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1");
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT" || errnoOf(error) === "ESRCH") return "";
+    throw error;
+  }
 }
 
 test.each(engines)(
@@ -58,7 +70,7 @@ test.each(engines)(
     )(`localStorage.setItem("held", "stored")`);
     const renderers = await findProcesses(first, "--type=renderer");
     const writers = await findProcesses(first, "storage.mojom.StorageService");
-    for (const writer of writers) process.kill(writer, "SIGSTOP");
+    for (const writer of writers) signalLiving(writer, "SIGSTOP");
     const leaving = first.stopAndKeep(100_000);
     await until(
       "the pages' processes gone",
@@ -66,7 +78,7 @@ test.each(engines)(
     );
     // It answers for as long as it has not been asked to exit.
     for (let probes = 0; probes < 20; probes += 1) await first.probe(60_000).catch(() => first.exited);
-    for (const writer of writers) if (await isLiving(writer)) process.kill(writer, "SIGCONT");
+    for (const writer of writers) signalLiving(writer, "SIGCONT");
     const keptWorkspace = await leaving;
     const tar = await buffer(packProfile(keptWorkspace, limits));
     await keptWorkspace.discard();

@@ -72,19 +72,27 @@ async function open(engine: Engine) {
   const [program = "", ...args] = bound(executable, trusting, ...switches);
   const env = { HOME: directories.root, TMPDIR: directories.temporary };
   const child = spawn(program, args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], env });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  const close = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await ended;
+    await rm(scratch, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  };
   const pipe = openPipe(child.stdio[3] as Writable, child.stdio[4] as Readable);
   const cdp = new Cdp(pipe, systemClock);
+  try {
+    // It answers once it has started, which takes longer than a command may.
+    await cdp.send("Browser.getVersion", {}, { limitMs: 60_000 });
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return {
     cdp,
     directories,
     downloads: new Downloads(cdp, directories.downloads),
     clock: systemClock,
-    async close() {
-      const ended = once(child, "exit");
-      child.kill("SIGKILL");
-      await ended;
-      await rm(scratch, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
-    },
+    close,
   };
 }
 

@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, readlink, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { errnoOf } from "../../../src/base/errno.js";
 import {
   type ExecutableCopies,
   openExecutableCopies,
@@ -37,15 +38,27 @@ async function withCopies(
 const copyOf = (copies: ExecutableCopies, program: string): Promise<string> =>
   until("a copy", () => copies.find(program));
 
+interface Running {
+  readonly pid: number;
+  readonly path: string;
+  readonly file: string;
+}
+
 /** The processes of a browser that run its executable, by the file they were started from. */
-async function chromiumsIn(leader: number): Promise<{ pid: number; path: string; file: string }[]> {
-  const all = await Promise.all(
-    (await processTreeOf(leader)).map(async (pid) => {
-      const exe = `/proc/${pid}/exe`;
-      return { pid, path: await readlink(exe), file: await fileAt(exe) };
-    }),
-  );
-  return all.filter(({ path }) => path.includes("chromium"));
+async function chromiumsIn(leader: number): Promise<Running[]> {
+  const all = await Promise.all((await processTreeOf(leader)).map(findRunning));
+  return all.filter((each) => each !== undefined).filter(({ path }) => path.includes("chromium"));
+}
+
+/** Undefined for a process that has ended, as some do soon after the launch. */
+async function findRunning(pid: number): Promise<Running | undefined> {
+  const exe = `/proc/${pid}/exe`;
+  try {
+    return { pid, path: await readlink(exe), file: await fileAt(exe) };
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT" || errnoOf(error) === "ESRCH") return undefined;
+    throw error;
+  }
 }
 
 async function fileAt(path: string): Promise<string> {

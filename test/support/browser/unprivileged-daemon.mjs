@@ -60,7 +60,7 @@ async function tryKind(engine, headless) {
   await chromium.resize({ width: 900, height: 700 });
   await chromium.resize(viewport);
   const mapper = await pingMapper(chromium);
-  const { differences } = await chromium.reset(25_000);
+  const { differences } = await chromium.reset(100_000);
   process.stdout.write(
     `${JSON.stringify({ engine, headless, isolation: chromium.isolation, file, mapper, differences })}\n`,
   );

@@ -1,11 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemClock } from "../../../../src/base/clock.js";
+import { type Clock, systemClock } from "../../../../src/base/clock.js";
 import { Cdp } from "../../../../src/browser/cdp/cdp.js";
 import type { Pipe } from "../../../../src/browser/cdp/pipe.js";
 import type { Chromium } from "../../../../src/browser/chromium.js";
 import { fillPage } from "../../../../src/browser/fill/fill-page.js";
 import type { PageFill, PageFillOutcome } from "../../../../src/spec/page-fill.js";
+import { DrivenClock } from "../../driven-clock.js";
 import { PipeClient } from "../chromium-client.js";
 import { until } from "../chromium-until.js";
 import type { FillCase } from "./fill-case.js";
@@ -69,10 +70,8 @@ export function pausedPipe(
   };
 }
 
-export const usualFill = { timeout_ms: 10_000 };
-
 /** Fills by a client of our own on the pipe. */
-export const fillBy = (pipe: Pipe, fill: PageFill, clock = systemClock): Promise<PageFillOutcome> =>
+export const fillBy = (pipe: Pipe, fill: PageFill, clock: Clock = systemClock): Promise<PageFillOutcome> =>
   fillPage(fill, {
     cdp: new Cdp(pipe, systemClock),
     clock,
@@ -140,22 +139,26 @@ export async function tryCase(chromium: Chromium, site: FillSite, given: FillCas
   site.serve(given);
   site.requests.length = 0;
   await client.open(`${site.here}/`, session);
-  const { beforeWrite, until: settled } = given;
+  const { beforeWrite, until: settled, limitsEach } = given;
+  const settle = async (): Promise<void> => {
+    if (settled !== undefined)
+      await until("it has changed", () => client.evaluate(site.placed(settled), session));
+  };
   const pipe =
     beforeWrite === undefined
       ? chromium.pipe
       : pausedPipe(chromium.pipe, "this.write(", async () => {
           await client.evaluate(`(async () => { await (${site.placed(beforeWrite)}); })()`, session);
-          if (settled !== undefined)
-            await until("it has changed", () => client.evaluate(site.placed(settled), session));
+          await settle();
         });
-  const outcome = await fillBy(pipe, fillOf(given));
+  const outcome = await fillBy(pipe, fillOf(given), limitsEach ? new DrivenClock() : systemClock);
+  if (beforeWrite === undefined) await settle();
   const values = await valuesOf(client);
   await client.send("Target.detachFromTarget", { sessionId: session });
   return { ...shorten(outcome), values };
 }
 
-export const fillOf = ({ fields, timeoutMs = 10_000 }: Pick<FillCase, "fields" | "timeoutMs">): PageFill => ({
+export const fillOf = ({ fields, timeoutMs = 60_000 }: Pick<FillCase, "fields" | "timeoutMs">): PageFill => ({
   timeout_ms: timeoutMs,
   fields: fields.map(([selector, value]) => ({
     selector,

@@ -10,9 +10,11 @@ export interface FillCase {
   readonly fields: readonly (readonly [selector: string, value: string | FillValue])[];
   /** Runs in the page when everything was checked, before the first write reaches it. */
   readonly beforeWrite?: string;
-  /** What is waited for after that. */
+  /** What is waited for after that; in a case without it, after the fill. */
   readonly until?: string;
   readonly timeoutMs?: number;
+  /** The limit holds for each command, so that none before the write is the one. */
+  readonly limitsEach?: true;
   readonly status: "completed" | "failed" | "unknown";
   /** The status of each field, and its code behind a blank. */
   readonly outcomes: readonly string[];

@@ -84,11 +84,12 @@ export const hostilePages: readonly FillCase[] = [
   completed(
     "a handler that goes on for long",
     `${login}<script>
-    user.oninput = () => { const end = performance.now() + 3000; while (performance.now() < end); };
+    user.oninput = () => { const end = performance.now() + 6000; while (performance.now() < end); };
   </script>`,
     {
       fields: userAndPassword,
-      timeoutMs: 1500,
+      timeoutMs: 3000,
+      limitsEach: true,
       status: "unknown",
       outcomes: ["unknown timeout", "not_attempted"],
       values: { user: "secret-1" },
@@ -98,7 +99,12 @@ export const hostilePages: readonly FillCase[] = [
     "a code whose page goes on by itself",
     `<input id="code" autocomplete="one-time-code" maxlength="6">
     <script>code.oninput = () => { location.href = "/welcome"; }</script>`,
-    { fields: [["#code", "123456"]], others: { "/welcome": "welcome" }, values: {} },
+    {
+      fields: [["#code", "123456"]],
+      others: { "/welcome": "welcome" },
+      until: `location.pathname === "/welcome" && document.readyState === "complete"`,
+      values: {},
+    },
   ),
   completed(
     "thieves of the focus",
