@@ -96,8 +96,9 @@ export class Slot implements LocalBrowser {
   stopping: Chromium | undefined;
   /** The workspace of the last Chromium, while there is no other. */
   keptWorkspace: KeptWorkspace | undefined;
-  /** How many processes of its Chromium the kernel had killed for want of memory when last looked at. */
+  /** Counts processes of its Chromium that the kernel has killed for want of memory; see system-events.ts. */
   oomKills = 0;
+  awaitedOomKills = 0;
   /** Why it is over, as far as that is known here. */
   why: RetireReason | undefined;
   /** The browser's end, of which there is only one. */
@@ -170,6 +171,7 @@ export class Slot implements LocalBrowser {
     this.running = running;
     this.keptWorkspace = undefined;
     this.oomKills = 0;
+    this.awaitedOomKills = 0;
     this.telemetry.restarted();
   }
 

@@ -37,21 +37,28 @@ export function tellOutOfMemory({ telemetry }: Pick<Watched, "telemetry">, kille
   telemetry.capture?.sink.emit({ type: "system_oom_kill", category: "system", source, data });
 }
 
-/** A browser, and how many of its processes the kernel had killed when that was looked at last. */
+/** A browser whose processes the kernel may kill. */
 interface Watched {
   readonly telemetry: Pick<BrowserTelemetry, "capture">;
   readonly chromium: Pick<Chromium, "pid">;
+  /** How many of those killed were told, or are told to nobody. */
   oomKills: number;
+  /** How many there were when the last look waited for lines of the kernel's log. */
+  awaitedOomKills: number;
 }
 
 /** So many are told one by one at one look; a page may have others killed as fast as it makes them. */
 const mostTold = 20;
 
-/** Tells the holder of what the kernel has killed since the last look. */
-export function tellOomKills(slot: Watched, memory: MemoryUse | undefined): void {
-  const { outOfMemoryKills: kills = slot.oomKills, killed = [] } = memory ?? {};
+/** Tells the holder of what the kernel has killed since the last look: of all, or of the first `kills`. */
+export function tellOomKills(
+  slot: Watched,
+  memory: MemoryUse | undefined,
+  kills = memory?.outOfMemoryKills ?? slot.oomKills,
+): void {
+  const { killed = [] } = memory ?? {};
   const before = slot.oomKills;
-  slot.oomKills = kills;
+  slot.oomKills = Math.max(before, kills);
   const told = Math.min(kills - before, mostTold);
   for (let at = 0; at < told; at += 1) {
     const known = killed[before + at];
@@ -61,6 +68,19 @@ export function tellOomKills(slot: Watched, memory: MemoryUse | undefined): void
       ...(rest > 1 && { kills: rest }),
     });
   }
+}
+
+/**
+ * How many may be told at a look. Linux counts a process before it writes the line of it into its log (6.18,
+ * `__oom_kill_process` in mm/oom_kill.c), so what the log lacks is left to the next look, once.
+ */
+function tellable(slot: Watched, memory: MemoryUse): number {
+  const { outOfMemoryKills: kills = slot.oomKills, killed = [], knowable = 0 } = memory;
+  const settled = Math.max(slot.oomKills, killed.length, slot.awaitedOomKills);
+  // Nobody is told later of what was killed before they wanted to know.
+  if (settled >= knowable || !slot.telemetry.capture) return kills;
+  slot.awaitedOomKills = kills;
+  return settled;
 }
 
 const wordsOf = ({ pid, name, residentBytes, constraint }: KilledProcess): Killed => ({
@@ -86,7 +106,8 @@ type Counted = Watched & { readonly chromium: Pick<Chromium, "pid" | "memory" | 
  */
 export async function lookForOomKills(slots: readonly Counted[]): Promise<void> {
   for (const slot of slots) {
-    await lookForLastOomKills(slot);
+    const memory = await memoryAfterKills(slot);
+    if (memory) tellOomKills(slot, memory, tellable(slot, memory));
     await yieldTurn();
   }
 }
@@ -96,11 +117,17 @@ export async function lookForOomKills(slots: readonly Counted[]): Promise<void> 
  * next. The kernel counts a process before it ends it, so that who has seen a page crash finds it counted.
  */
 export async function lookForLastOomKills(slot: Counted): Promise<void> {
+  const memory = await memoryAfterKills(slot);
+  if (memory) tellOomKills(slot, memory);
+}
+
+/** Undefined where nothing was killed since the last look, or another Chromium runs by now. */
+async function memoryAfterKills(slot: Counted): Promise<MemoryUse | undefined> {
   const { chromium: running } = slot;
   // Nearly always nothing was killed, and the rest of what is counted is not read.
-  if ((running.outOfMemoryKills() ?? 0) <= slot.oomKills) return;
+  if ((running.outOfMemoryKills() ?? 0) <= slot.oomKills) return undefined;
   const memory = await running.memory();
-  if (slot.chromium === running) tellOomKills(slot, memory);
+  return slot.chromium === running ? memory : undefined;
 }
 
 /** A lease begins: what was killed before that is told to nobody. */

@@ -90,7 +90,7 @@ function watchedBrowser(recorder: Recorder) {
     memory: async () => memory.at(-1),
     outOfMemoryKills: () => memory.at(-1)?.outOfMemoryKills,
   };
-  const slot = { telemetry, oomKills: 0, chromium };
+  const slot = { telemetry, oomKills: 0, awaitedOomKills: 0, chromium };
   const lease = newLeaseId();
   const kill = (count: number, killed: readonly KilledProcess[] = []): MemoryUse => {
     memory.push({ ...held, outOfMemoryKills: count, killed });

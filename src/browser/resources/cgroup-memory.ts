@@ -11,6 +11,8 @@ export interface MemoryUse {
   readonly outOfMemoryKills?: number;
   /** Those of them that are known, from the first on. */
   readonly killed?: readonly KilledProcess[];
+  /** So many may be known a moment later, when the kernel's log has their lines; absent without a log. */
+  readonly knowable?: number;
 }
 
 const files = {
@@ -46,6 +48,7 @@ export class CgroupMemory {
       bytes,
       ...(peakBytes !== undefined && { peakBytes }),
       ...(kills !== undefined && { outOfMemoryKills: kills, killed: this.#lookForKilled(kills) }),
+      ...(kills !== undefined && this.parts.kernelLog && { knowable: Math.min(kills, mostKilled) }),
     };
   }
 
