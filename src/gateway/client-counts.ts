@@ -28,8 +28,8 @@ export class ClientCounts {
   ) {}
 
   /**
-   * The turn that clients of the lease share; undefined where there are as many as may be. As many `leave` as
-   * `enter`.
+   * The turn that clients of the lease share; undefined where there are as many as may be. Each that was let
+   * in has to be followed by one `remove`.
    */
   enter(lease: LeaseId): FairTurn | undefined {
     const clients = this.#leases.get(lease) ?? { count: 0, turn: this.#turnOf(lease) };

@@ -7,7 +7,7 @@ import { frame } from "../support/gateway/raw-frames.js";
 
 const kibibyte = 1024;
 
-/** What ws understands of the bytes after `Incoming` has seen them. */
+/** What ws understands of the bytes after `IncomingFrames` has seen them. */
 async function received(pieces: readonly Buffer[]): Promise<string[]> {
   const stream = new PassThrough();
   const socket = new WebSocket(null as never, undefined, { isServer: true } as never);

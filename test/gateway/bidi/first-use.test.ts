@@ -5,7 +5,7 @@ import { mappersOf, programsUnder } from "../../support/gateway/mappers.js";
 import { connectBidi } from "../../support/gateway/raw-bidi.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 
-/** Calls back with each command that Chromium has answered, whoever has sent it. */
+/** Counts the commands that Chromium answers from here on, whoever has sent them. */
 function countAnswers({ chromium }: GatewayBrowser): { count: number } {
   const answers = { count: 0 };
   const stop = chromium.pipe.onFrame((frame) => {
