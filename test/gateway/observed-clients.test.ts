@@ -5,6 +5,7 @@ import { newRequestId } from "../../src/base/ids.js";
 import type { ClientObserver } from "../../src/gateway/ports.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { connectRaw, type RawCdp, type RawReply } from "../support/gateway/raw-cdp.js";
+import { DrivenClock } from "../support/driven-clock.js";
 import { until } from "../support/browser/chromium-until.js";
 
 let browser: GatewayBrowser;
@@ -37,7 +38,7 @@ const presentLease = () => browser.bed.lease(browser.chromium.id);
 
 beforeAll(async () => {
   const answer = { status: 404, headers: {}, body: Buffer.from("not there"), durationMs: 5 };
-  browser = await openGatewayBrowser({}, { curl: async () => answer });
+  browser = await openGatewayBrowser({}, { curl: async () => answer, bridgeClock: new DrivenClock() });
 });
 afterAll(async () => browser.close());
 beforeEach(() => {
@@ -60,14 +61,13 @@ const leave = async (client: RawCdp): Promise<void> => {
   await client.close();
   await closed(1);
 };
-const evaluate = (client: RawCdp, session: string): Promise<unknown> => client.evaluate("1", session);
 
 test("commands of several clients are told in their order, each with its session, and no other commands", async () => {
   const [first, second] = [await connectRaw(browser.url()), await connectRaw(browser.url())];
   const session = await first.attach();
   await first.send("Input.insertText", { text: "abc" }, session);
   await second.send("Target.createBrowserContext");
-  await evaluate(first, session);
+  await first.evaluate("1", session);
   await first.send("Page.bringToFront", {}, session);
   await first.close();
   await second.close();

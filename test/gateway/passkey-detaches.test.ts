@@ -141,12 +141,16 @@ describe.each(kinds)("%s, while a passkey is armed", (_, spec) => {
     for (let round = 0; round < 10; round += 1) {
       const leaving = await connect();
       await leaving.send("Target.setAutoAttach", attachAll);
-      const creating = staying.send("Target.createTarget", { url: `${site.other}/other` });
+      const url = `${site.other}/other`;
+      const creating = staying.send("Target.createTarget", { url });
       if (round % 2 === 0) leaving.socket.terminate();
       else await leaving.close();
       const targetId = String((await creating).result?.["targetId"]);
       const tab = await staying.attach(targetId);
-      await until("it runs", async () => (await evaluate("document.readyState", tab)) === "complete");
+      await until(
+        "it runs",
+        async () => (await evaluate("document.readyState + location", tab)) === `complete${url}`,
+      );
       await staying.send("Target.closeTarget", { targetId });
     }
   });

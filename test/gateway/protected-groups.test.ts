@@ -4,10 +4,12 @@ import { until } from "../support/browser/chromium-until.js";
 import type { FillSite } from "../support/browser/fill/fill-bed.js";
 import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
 import {
+  attachLoaded,
+  closeOthers,
   loadPage,
   openPageBesideSite,
   type PageBesideSite,
-  type Target,
+  targetAt,
   targetsOf,
 } from "../support/gateway/page-beside-site.js";
 import { connectBidi } from "../support/gateway/raw-bidi.js";
@@ -33,27 +35,13 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
   afterAll(() => bed.close());
   beforeEach(async () => {
     browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
-    for (const { targetId, type } of await targets())
-      if (type === "page" && targetId !== page) await client.send("Target.closeTarget", { targetId });
+    await closeOthers(client, page);
     site.requests.splice(0);
     await loadPage(client, session, `${site.here}/`);
     await client.evaluate(`user.value = "secret-1"`, session);
   });
 
-  const targets = (): Promise<readonly Target[]> => targetsOf(client);
-  const targetAt = (path: string): Promise<Target> =>
-    until(`a target at ${path}`, async () => (await targets()).find(({ url }) => url.endsWith(path)));
-  const attached = async (path: string): Promise<string> =>
-    await client.attach((await targetAt(path)).targetId);
-  /** A target is listed by the address that it is on its way to. */
-  async function loaded(path: string): Promise<string> {
-    const at = await attached(path);
-    await until(`${path} is loaded`, async () => {
-      const where = await client.evaluate("document.readyState + location.pathname", at);
-      return where === `complete${path}`;
-    });
-    return at;
-  }
+  const loaded = (path: string): Promise<string> => attachLoaded(client, path);
   const protect = (at = page): void => browser.bed.local(browser.chromium.id).bridge.filled.add(at, [at], {});
   /** What a client that evaluates is told, whether it throws or not. */
   const told = async (expression: string, at: string): Promise<string> =>
@@ -95,10 +83,10 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     await client.evaluate(`self.onclicked = () => { self.late ??= open("/late", "late"); }`, session);
     protect();
     await clickUntil("the page at /late", () => site.requests.includes("/late"));
-    const late = await attached("/late");
+    const { targetId } = await targetAt(client, "/late");
+    const late = await client.attach(targetId);
     expect(await told("opener.user.value", late)).toContain("protect_filled");
     browser.bed.local(browser.chromium.id).bridge.filled.remove(page);
-    const { targetId } = await targetAt("/late");
     protect(targetId);
     expect(await told("1 + 1", session)).toContain("protect_filled");
     browser.bed.local(browser.chromium.id).bridge.filled.remove(targetId);
@@ -125,7 +113,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
     // In headless-shell it is in the page's own process, and has no target of its own.
     const hasTarget = spec.engine === "chromium";
     const frames = await until("its target", async () => {
-      const found = (await targets()).filter(({ type }) => type === "iframe");
+      const found = (await targetsOf(client)).filter(({ type }) => type === "iframe");
       return found.length > 0 || !hasTarget ? found : undefined;
     });
     expect(frames).toHaveLength(hasTarget ? 1 : 0);
@@ -160,7 +148,7 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
   const testOfChromium = spec.engine === "chromium" ? test : () => {};
   testOfChromium("is no other for a client of BiDi", async () => {
     await opens(`self.popup = open("/popup", "one")`);
-    await targetAt("/popup");
+    await loaded("/popup");
     await client.evaluate(
       `self.channel = new BroadcastChannel("asks");
       channel.onmessage = () => fetch("/asked").then(({ status }) => { self.got = status; })`,

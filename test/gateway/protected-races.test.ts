@@ -4,10 +4,12 @@ import { until } from "../support/browser/chromium-until.js";
 import { type FillSite, fillBy, fillOf } from "../support/browser/fill/fill-bed.js";
 import type { GatewayBrowser } from "../support/gateway/gateway-browser.js";
 import {
+  attachLoaded,
+  closeOthers,
   loadPage,
   openPageBesideSite,
   type PageBesideSite,
-  type Target,
+  targetAt,
   targetsOf,
 } from "../support/gateway/page-beside-site.js";
 import { connectBidi } from "../support/gateway/raw-bidi.js";
@@ -43,17 +45,16 @@ describe.each(engines)("a page of %s that is protected", (_, spec) => {
   afterAll(() => bed.close());
   beforeEach(async () => {
     filled().remove(page);
-    for (const { targetId, type } of await targetsOf(client))
-      if (type === "page" && targetId !== page) await client.send("Target.closeTarget", { targetId });
+    await closeOthers(client, page);
     await loadPage(client, session, `${site.here}/`);
   });
 
   const filled = () => browser.bed.local(browser.chromium.id).bridge.filled;
   const protect = (): void => filled().add(page, [page], {});
-  const targetAt = (path: string): Promise<Target> =>
-    until(`a target at ${path}`, async () => (await targetsOf(client)).find(({ url }) => url.endsWith(path)));
-  const attached = async (path: string): Promise<string> =>
-    await client.attach((await targetAt(path)).targetId);
+  const loaded = (path: string): Promise<string> => attachLoaded(client, path);
+  /** A worker has no document that could be waited for. */
+  const attachedWorker = async (path: string): Promise<string> =>
+    await client.attach((await targetAt(client, path)).targetId);
   /** What a client that evaluates is told, whether it throws or not. */
   const told = async (expression: string, at: string): Promise<string> =>
     JSON.stringify((await client.send("Runtime.evaluate", { expression }, at)).result);
@@ -85,7 +86,7 @@ describe.each(engines)("a page of %s that is protected", (_, spec) => {
 
   test("does not answer late, when it shows another document by then", async () => {
     await opens(`self.popup = open("/popup", "one")`);
-    const popup = await attached("/popup");
+    const popup = await loaded("/popup");
     const asking = "new Promise((resolve) => { self.tell = () => resolve(self.got); })";
     const waiting = client.send("Runtime.evaluate", { expression: asking, awaitPromise: true }, popup);
     await until("it waits", async () => (await told("typeof self.tell", popup)).includes("function"));
@@ -100,7 +101,7 @@ describe.each(engines)("a page of %s that is protected", (_, spec) => {
   test("is not read by a page that a frame of it has opened", async () => {
     await client.evaluate(`user.value = "secret-1"`, session);
     await opens(`frames[0].open("/popup", "of-frame")`);
-    const popup = await attached("/popup");
+    const popup = await loaded("/popup");
     expect(await told("opener.parent.user.value", popup)).toContain("secret-1");
     protect();
     expect(await told("opener.parent.user.value", popup)).toContain("protect_filled");
@@ -109,9 +110,9 @@ describe.each(engines)("a page of %s that is protected", (_, spec) => {
   test("is not read by a page whose opener has gone, and that finds it by its name", async () => {
     await client.evaluate(`user.value = "secret-1"; self.name = "main"`, session);
     await opens(`open("/popup", "middle")`);
-    const middle = await targetAt("/popup");
-    await opens(`open("/last", "last")`, await client.attach(middle.targetId));
-    const last = await attached("/last");
+    await opens(`open("/last", "last")`, await loaded("/popup"));
+    const last = await loaded("/last");
+    const middle = await targetAt(client, "/popup");
     await client.send("Target.closeTarget", { targetId: middle.targetId });
     await until("the one between is gone", async () =>
       (await targetsOf(client)).every(({ targetId }) => targetId !== middle.targetId),
@@ -133,7 +134,7 @@ describe.each(engines)("a page of %s that is protected", (_, spec) => {
     );
     // In headless-shell it is in the page's own process, and has no target of its own.
     const hasTarget = spec.engine === "chromium";
-    const within = hasTarget ? await attached("/within") : session;
+    const within = hasTarget ? await loaded("/within") : session;
     expect(await told("top.user.value", within)).toContain("secret-1");
     protect();
     end();
@@ -147,8 +148,8 @@ describe.each(engines)("a page of %s that is protected", (_, spec) => {
       session,
     );
     await client.send("Target.createTarget", { url: `${site.here}/last` });
-    const other = await attached("/last");
-    const workers = [await attached("/served.js"), await attached("/shared.js")];
+    const other = await loaded("/last");
+    const workers = [await attachedWorker("/served.js"), await attachedWorker("/shared.js")];
     const changes = "self.onfetch = (event) => event.respondWith(new Response('leak(user.value)'))";
     protect();
     for (const at of workers) {

@@ -128,7 +128,7 @@ test("a page that never lets go is waited for 2 s; a client that has gone is for
 describe.each(engines)("%s", (_, spec) => {
   let browser: GatewayBrowser;
   beforeAll(async () => {
-    browser = await openGatewayBrowser(spec);
+    browser = await openGatewayBrowser(spec, { bridgeClock: new DrivenClock() });
   });
   afterAll(() => browser.close());
 

@@ -59,8 +59,10 @@ export interface BedOptions {
   curl?: LocalBrowser["curl"];
   /** Judges long messages in the place of the default gate. */
   readonly judgeScript?: URL;
-  /** The gateway's own; the bridge keeps the system's. */
+  /** The gateway's own; the bridges have another. */
   readonly clock?: Clock;
+  /** By which a hold of a page ends by itself, and Chromium's answers to the bridge are waited for. */
+  readonly bridgeClock?: Clock;
 }
 
 const noCurl: LocalBrowser["curl"] = () => Promise.reject(new Error("this bed has no egress"));
@@ -75,7 +77,9 @@ export async function openGatewayBed(
   for (const chromium of chromiums) {
     locals.set(chromium.id, {
       chromium,
-      bridge: new Bridge(chromium.pipe, systemClock, { sessions: options.limits?.sessions }),
+      bridge: new Bridge(chromium.pipe, options.bridgeClock ?? systemClock, {
+        sessions: options.limits?.sessions,
+      }),
       activity: new Activity(systemClock),
       curl: options.curl ?? noCurl,
       get clientObserver() {

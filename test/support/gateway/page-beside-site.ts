@@ -39,6 +39,31 @@ export async function openPageBesideSite(spec: Partial<LaunchSpec>): Promise<Pag
 export const targetsOf = async (client: RawCdp): Promise<readonly Target[]> =>
   (await client.send("Target.getTargets")).result?.["targetInfos"] as Target[];
 
+/** The target whose address ends so, once there is one; it may still be on its way to it. */
+export const targetAt = (client: RawCdp, path: string): Promise<Target> =>
+  until(`a target at ${path}`, async () => (await targetsOf(client)).find(({ url }) => url.endsWith(path)));
+
+/** A session on the page or frame at a path that has loaded there. */
+export async function attachLoaded(client: RawCdp, path: string): Promise<string> {
+  const at = await client.attach((await targetAt(client, path)).targetId);
+  await until(`${path} is loaded`, async () => {
+    const where = await client.evaluate("document.readyState + location.pathname", at);
+    return where === `complete${path}`;
+  });
+  return at;
+}
+
+/** Closes all pages but one, and waits until they have gone: until then they are found by their address. */
+export async function closeOthers(client: RawCdp, page: string): Promise<void> {
+  await until("the other pages have gone", async () => {
+    const others = (await targetsOf(client)).filter(
+      ({ targetId, type }) => type === "page" && targetId !== page,
+    );
+    for (const { targetId } of others) await client.send("Target.closeTarget", { targetId });
+    return others.length === 0;
+  });
+}
+
 /** Has a page show an address, and waits until it does. */
 export async function loadPage(client: RawCdp, session: string, url: string): Promise<void> {
   await client.send("Page.navigate", { url }, session);
