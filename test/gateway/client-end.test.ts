@@ -141,7 +141,12 @@ test("no way of writing a file's address opens it", async () => {
     const reply = await client.send("Page.navigate", { url }, session);
     expect([url, reply.error?.message ?? reply.result?.errorText]).toEqual([url, expect.any(String)]);
   }
+  await client.send("Log.enable", {}, session);
   await client.send("Runtime.evaluate", { expression: "location = 'file:///etc/hostname'" }, session);
+  const refusal = "Not allowed to load local resource";
+  await client.message(
+    ({ method, params }) => method === "Log.entryAdded" && JSON.stringify(params).includes(refusal),
+  );
   expect(await client.evaluate("location.href", session)).toBe("about:blank");
   await client.close();
 });

@@ -89,7 +89,7 @@ test("a caller who stops reading is cut, and the lease is in use no more", async
   const { activity } = browser.bed.local(browser.chromium.id);
   const reply = await askWithoutReading(url, asked);
   expect(activity.hasVisitors).toBe(true);
-  await until("it is cut", () => !activity.hasVisitors, 10_000);
+  await until("it is cut", () => !activity.hasVisitors);
   const broken = new Promise((resolve) => void reply.once("error", resolve));
   reply.resume();
   expect(await broken).toMatchObject({ code: "ECONNRESET" });

@@ -175,7 +175,13 @@ describe("in one browser, within the limits of every daemon", () => {
       "10000 commands wait",
     );
     await client.close();
-    const next = await connectRaw(browser.url());
+    // Chromium is still busy with the ten thousand, and may not answer within the limit of an upgrade.
+    const next = await until("a client is let in", () =>
+      connectRaw(browser.url()).catch((error: Error) => {
+        expect(error.message).toContain("503");
+        return undefined;
+      }),
+    );
     expect((await next.send("Browser.getVersion")).result).toBeDefined();
     await next.close();
   });
@@ -188,7 +194,6 @@ describe("in a browser of its own", () => {
     await open();
     const client = await connectRaw(browser.url());
     client.socket.send(shapes["a long string"]?.() ?? "");
-    client.socket.once("ping", () => {});
     await until("it has come", () => browser.bed.counts.received > 15 * mebibyte);
     client.socket.terminate();
     await until("it is gone", () => browser.bed.counts.closed === 1);
@@ -217,7 +222,7 @@ describe("in a browser of its own", () => {
       return process.memoryUsage().arrayBuffers - before;
     };
     // Two threads have one each.
-    await until("the rest is gone", () => kept() < 40 * mebibyte, 5000);
+    await until("the rest is gone", () => kept() < 40 * mebibyte);
   });
 
   test("twenty clients that finish nothing are cut where they hold too much together, others are served", async () => {
@@ -236,8 +241,9 @@ describe("in a browser of its own", () => {
     await other.close();
   });
 
-  test("a client that pings without end and reads nothing is held, then cut", async () => {
-    await open({ highWaterBytes: mebibyte / 4, holdMs: 300 });
+  test("a client that pings without end and reads nothing is cut", async () => {
+    // Its silence to the gateway's own pings is not what ends it; ws 8.23 bears 60 pongs that wait.
+    await open({ highWaterBytes: mebibyte / 4, holdMs: 300, pingMs: 600_000 });
     const other = await connectRaw(browser.url());
     const client = await openRawClient(browser.url());
     client.socket.pause();

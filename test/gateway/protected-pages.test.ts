@@ -137,11 +137,11 @@ describe.each(kinds)("a page of %s that is protected", (_, spec) => {
       const stop = browser.chromium.pipe.onFrame((frame) => {
         if (summarize(frame).method === "Page.screencastFrame") kept += 1;
       });
-      await until("pictures are kept back, and more come", () => kept > 10, 10_000);
+      await until("pictures are kept back, and more come", () => kept > 10);
       stop();
       expect(seen.pictures).toBe(before);
       await page.goto(`${site.here}/next`);
-      await until("it goes on", () => seen.pictures > before + 3, 10_000);
+      await until("it goes on", () => seen.pictures > before + 3);
       await client.send("Page.stopScreencast", {}, session);
       seen.stop();
     }));

@@ -3,6 +3,9 @@ import { connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import type { GatewayLimits } from "../../src/gateway/limits.js";
 import { until } from "../support/browser/chromium-until.js";
+import { DrivenClock } from "../support/driven-clock.js";
+import { endsAt } from "../support/gateway/client-ends.js";
+import type { BedOptions } from "../support/gateway/gateway-bed.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 
@@ -12,39 +15,51 @@ const wide: Partial<GatewayLimits> = {
   messageBytes: 100 * mebibyte,
   unfinished: { browserBytes: 256 * mebibyte, daemonBytes: 512 * mebibyte },
 };
+/** Clients may send 8 MiB a second in the long run. */
+const limitMs = 240_000;
 
 let browser: GatewayBrowser;
-const open = async (limits: Partial<GatewayLimits> = {}): Promise<void> => {
-  browser = await openGatewayBrowser({}, { limits });
+const open = async (
+  limits: Partial<GatewayLimits> = {},
+  more: Pick<BedOptions, "clock"> = {},
+): Promise<void> => {
+  browser = await openGatewayBrowser({}, { limits, ...more });
 };
 afterEach(async () => browser.close());
 
-test("messages of 60 MiB pass both ways, and the others are still served", async () => {
-  await open(wide);
-  const [client, other] = await Promise.all([connectRaw(browser.url()), connectRaw(browser.url())]);
-  const session = await client.attach();
-  const text = "x".repeat(60 * mebibyte);
-  const reply = await client.send("Runtime.evaluate", { expression: `"${text}".length` }, session);
-  expect(reply.result).toMatchObject({ result: { value: text.length } });
-  const back = client.evaluate(`"y".repeat(${60 * mebibyte})`, session);
-  expect((await other.send("Browser.getVersion")).result).toBeDefined();
-  expect(await back).toHaveLength(60 * mebibyte);
-  await Promise.all([client.close(), other.close()]);
-});
+test(
+  "messages of 60 MiB pass both ways, and the others are still served",
+  async () => {
+    await open(wide);
+    const [client, other] = await Promise.all([connectRaw(browser.url()), connectRaw(browser.url())]);
+    const session = await client.attach();
+    const text = "x".repeat(60 * mebibyte);
+    const reply = await client.send("Runtime.evaluate", { expression: `"${text}".length` }, session);
+    expect(reply.result).toMatchObject({ result: { value: text.length } });
+    const back = client.evaluate(`"y".repeat(${60 * mebibyte})`, session);
+    expect((await other.send("Browser.getVersion")).result).toBeDefined();
+    expect(await back).toHaveLength(60 * mebibyte);
+    await Promise.all([client.close(), other.close()]);
+  },
+  limitMs,
+);
 
-test("a message just below 100 MiB passes; one that would be longer than Chromium's pipe takes is refused and ends nothing", async () => {
-  await open(wide);
-  const client = await connectRaw(browser.url());
-  const evaluate = (bytes: number) =>
-    client.send("Runtime.evaluate", { expression: `/*${"x".repeat(bytes)}*/ 1+1` });
-  expect((await evaluate(99 * mebibyte)).error?.message).toBe("'Runtime.evaluate' wasn't found");
-  expect((await evaluate(100 * mebibyte - 200)).error?.message).toBe(
-    "The message is longer than Chromium accepts",
-  );
-  expect((await client.send("Browser.getVersion")).result).toBeDefined();
-  await client.close();
-  // Clients may send 8 MiB a second in the long run.
-});
+test(
+  "a message just below 100 MiB passes; one that would be longer than Chromium's pipe takes is refused and ends nothing",
+  async () => {
+    await open(wide);
+    const client = await connectRaw(browser.url());
+    const evaluate = (bytes: number) =>
+      client.send("Runtime.evaluate", { expression: `/*${"x".repeat(bytes)}*/ 1+1` });
+    expect((await evaluate(99 * mebibyte)).error?.message).toBe("'Runtime.evaluate' wasn't found");
+    expect((await evaluate(100 * mebibyte - 200)).error?.message).toBe(
+      "The message is longer than Chromium accepts",
+    );
+    expect((await client.send("Browser.getVersion")).result).toBeDefined();
+    await client.close();
+  },
+  limitMs,
+);
 
 test("a message of more than 100 MiB closes its client with 1009 and nobody else", async () => {
   await open(wide);
@@ -87,10 +102,13 @@ async function openUnreading(
 
 test("a client that does not read holds Chromium back, and is cut after its time so that the others go on", async () => {
   await open({ highWaterBytes: 2 * mebibyte, holdMs: 500 });
+  const ends = endsAt(browser);
   const other = await connectRaw(browser.url());
   const unreading = await openUnreading(60 * mebibyte);
   await until("the upstream is held", () => browser.bed.counts.sent > 4 * mebibyte);
   await until("it is cut", async () => browser.bed.counts.closed === 2);
+  // The first had found the page for it.
+  expect(ends).toEqual(["left", "cut"]);
   expect(browser.bed.counts.sent).toBeLessThan(40 * mebibyte);
   expect((await other.send("Browser.getVersion")).result).toBeDefined();
   await browser.chromium.probe(20_000);
@@ -114,15 +132,17 @@ test("a client that pauses and reads on in time gets everything", async () => {
 });
 
 test("a client further behind than its limit is cut at once", async () => {
-  await open({ highWaterBytes: mebibyte, cutBytes: 8 * mebibyte, holdMs: 60_000 });
+  await open({ highWaterBytes: mebibyte, cutBytes: 8 * mebibyte }, { clock: new DrivenClock() });
+  const ends = endsAt(browser);
   const client = await connectRaw(browser.url());
   const session = await client.attach();
   client.socket.pause();
   void client.evaluate(`"z".repeat(${30 * mebibyte})`, session);
-  await until("it is cut", () => browser.bed.counts.closed === 1);
+  await until("it is cut", () => ends.length > 0);
+  expect(ends).toEqual(["cut"]);
   await browser.chromium.probe(20_000);
   client.socket.resume();
-  await client.closed;
+  expect(await client.closed).toEqual({ code: 1013, reason: "too far behind with reading" });
 });
 
 test("a client that misses two pings is cut", async () => {

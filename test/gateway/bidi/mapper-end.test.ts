@@ -135,14 +135,10 @@ test("what a client says whose mapper could not be started is not kept", async (
   const said = [say()];
   await until("it could not be started", () => clock.pending === 1);
   said.push(say());
-  await until(
-    "they are over",
-    () => {
-      collectGarbage();
-      return said.every((message) => message.deref() === undefined);
-    },
-    3000,
-  );
+  await until("they are over", () => {
+    collectGarbage();
+    return said.every((message) => message.deref() === undefined);
+  });
   await clock.advance(2000);
   expect(ends).toEqual(["the BiDi mapper of this client has ended"]);
 });

@@ -18,6 +18,8 @@ test("a client that fills its mapper's heap loses the mapper, and not the browse
 test.runIf(countsMemory)(
   "a client that fills its mapper with more than its browser may have loses the mapper, and not the browser",
   async () => expect((await fill(4096)).isolation.limits.memory).toMatch(/^cgroup-v/),
+  // Clients may send 8 MiB a second in the long run.
+  240_000,
 );
 
 /** Fills a mapper of a browser with 512 MiB until it ends; `heap` is what its JavaScript may have, in MiB. */

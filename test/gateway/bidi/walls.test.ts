@@ -4,8 +4,11 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "n
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { launchChromium } from "../../support/browser/launch-chromium.js";
 import { mapperProgram } from "../../../src/gateway/bidi/running-mapper.js";
+import { defaultGatewayLimits } from "../../../src/gateway/limits.js";
 import { launchSpec, openTestHost } from "../../support/browser/chromium-host.js";
 import { withoutPrivateRoot } from "../../support/browser/rungs.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { DrivenClock } from "../../support/driven-clock.js";
 import { builtMapper } from "../../support/gateway/built-judge.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { mappersOf } from "../../support/gateway/mappers.js";
@@ -74,7 +77,8 @@ test("a mapper has a bound on what it allocates, and is the first to go where me
 });
 
 test("a mapper that hangs is cut with the reason, and its process ends; the lease goes on", async () => {
-  const own = await openGatewayBrowser({}, { limits: { pingMs: 2000 } });
+  const clock = new DrivenClock();
+  const own = await openGatewayBrowser({}, { clock });
   onTestFinished(() => own.close());
   const { client, pid } = await begin(own);
   signal(pid, "SIGSTOP");
@@ -82,6 +86,8 @@ test("a mapper that hangs is cut with the reason, and its process ends; the leas
   const text = "x".repeat(64 * 1024);
   for (let id = 100; id < 108; id += 1)
     client.socket.send(JSON.stringify({ id, method: "session.status", params: { text } }));
+  await until("more has come than it is sent", () => own.bed.counts.received > 6 * text.length);
+  for (let look = 0; look < 4; look += 1) await clock.advance(defaultGatewayLimits.pingMs / 2);
   expect(await client.closed).toEqual({ code: 1013, reason: "the BiDi mapper of this client hangs" });
   await expect.poll(() => isLiving(pid)).toBe(false);
   const cdp = await connectRaw(own.url());
