@@ -2,6 +2,7 @@ import { expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import type { DaemonClient, Lease } from "../support/daemon/daemon.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
+import type { Got } from "../support/http/http-server.js";
 import { startWatch } from "./fault.js";
 
 export const acquire = async (control: DaemonClient): Promise<Lease> => {
@@ -12,14 +13,22 @@ export const acquire = async (control: DaemonClient): Promise<Lease> => {
 const release = async (control: DaemonClient, { session_id }: Lease): Promise<void> =>
   expect((await control.call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
 
+/** Asks again where a busy node has not answered within its 5 s, which callers are told with a 503. */
+export const answeredByNode = (ask: () => Promise<Got>): Promise<Got> =>
+  until("its node's answer", async () =>
+    [await ask()].find(({ status, body }) => status !== 503 || body?.code !== "node_silent"),
+  );
+
 /** A cycle with all that passes between a control and a node. */
 export async function expectCycle(control: DaemonClient): Promise<void> {
   const lease = await acquire(control);
   const client = await connectRaw(lease.cdp_ws_url);
-  const patched = await control.call(`PATCH /browsers/${lease.session_id}`, {
-    network: { allowed_hosts: ["a.example"] },
-    viewport: { width: 1000, height: 700 },
-  });
+  const patched = await answeredByNode(() =>
+    control.call(`PATCH /browsers/${lease.session_id}`, {
+      network: { allowed_hosts: ["a.example"] },
+      viewport: { width: 1000, height: 700 },
+    }),
+  );
   expect(patched.status).toBe(200);
   await release(control, lease);
   expect((await client.closed).code).toBe(4410);

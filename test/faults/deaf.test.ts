@@ -5,6 +5,7 @@ import { until } from "../support/browser/chromium-until.js";
 import type { DaemonClient, Lease } from "../support/daemon/daemon.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 import { useFaultBed } from "./bed.js";
+import { answeredByNode } from "./cycles.js";
 import { fault, startWatch } from "./fault.js";
 
 const bed = useFaultBed();
@@ -38,8 +39,11 @@ fault(
     bed.proxy.freeze("subscriptions");
     const watch = startWatch();
     expect((await release(control, first.lease)).status).toBe(204);
-    const asked = control.call(`PATCH /browsers/${second.lease.session_id}`, {
-      viewport: { width: 1000, height: 700 },
+    const viewport = { width: 1000, height: 700 };
+    const asked = answeredByNode(() => {
+      // A subscription that was made anew meanwhile would bring a repeat.
+      bed.proxy.freeze("subscriptions");
+      return control.call(`PATCH /browsers/${second.lease.session_id}`, { viewport });
     });
     expect((await first.client.closed).code).toBe(4410);
     const recoveryMs = watch.since();
@@ -59,9 +63,10 @@ fault(
     expect((await release(control, released.lease)).status).toBe(204);
     expect((await released.client.closed).code).toBe(4410);
     const recoveryMs = watch.since();
-    const patched = await control.call(`PATCH /browsers/${deleted.lease.session_id}`, {
-      network: { allowed_hosts: ["a.example"] },
-    });
+    const network = { allowed_hosts: ["a.example"] };
+    const patched = await answeredByNode(() =>
+      control.call(`PATCH /browsers/${deleted.lease.session_id}`, { network }),
+    );
     expect(patched).toMatchObject({ status: 200, body: { network: { allowed_hosts: ["a.example"] } } });
     expect((await control.call(`DELETE /browsers/${deleted.lease.session_id}`)).status).toBe(204);
     expect((await deleted.client.closed).code).toBe(4410);
