@@ -2,16 +2,21 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
+import { ticksKey } from "../../src/store/redis/keys.js";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
-import { startRedisPair } from "../support/store/redis-pair.js";
+import { type RedisPair, startRedisPair } from "../support/store/redis-pair.js";
 import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
 import { useFaultBed } from "./bed.js";
 import { fault, startWatch } from "./fault.js";
 
 const bed = useFaultBed();
+/** Longer than a busy node is silent. */
+const lostAfterMs = 8000;
+/** Half of it is the longest gap after which a control's listening begins anew. */
+const patientControl = { control_lost_after_ms: 10_000 };
 
 /** A primary with a replica, and a way to it for each of the daemons that are named. */
 async function openWays<Name extends string>(...names: readonly Name[]) {
@@ -35,6 +40,17 @@ interface Held {
   readonly client: RawCdp;
 }
 
+/** Resolves when a sweep has begun and ended that takes a node for lost which has not beaten in this epoch. */
+async function untilSwept({ replica }: RedisPair): Promise<void> {
+  const redis = replica.client();
+  const sweptAt = async (): Promise<number> => {
+    const [since, at] = await redis.hmget(ticksKey, "listensSince", "sweep");
+    return Number(at) - Number(since) > lostAfterMs ? Number(at) : 0;
+  };
+  const first = await until("a sweep that may have begun earlier", sweptAt);
+  await until("the next", async () => (await sweptAt()) > first);
+}
+
 async function hold(control: DaemonProcess, nodes: ReadonlyMap<string, DaemonProcess>) {
   const held = new Map<string, Held>();
   for (const _ of nodes) {
@@ -56,11 +72,15 @@ fault(
   "a control that took a node for lost loses Redis, which fails over and knows it living",
   async (tell) => {
     const { pair, ways } = await openWays("control", "far", "near");
-    const isolated = { isolated_limit_seconds: 60 };
-    const control = await bed.start("control", {}, { redisUrl: ways.control.url });
+    const patient = { lost_after_ms: lostAfterMs, isolated_limit_seconds: 120 };
+    const control = await bed.start(
+      "control",
+      { acquire: patientControl, node: patient },
+      { redisUrl: ways.control.url },
+    );
     const nodes = new Map<string, DaemonProcess>();
     for (const id of ["far", "near"] as const)
-      nodes.set(id, await bed.start("node", { node: { id, ...isolated } }, { redisUrl: ways[id].url }));
+      nodes.set(id, await bed.start("node", { node: { id, ...patient } }, { redisUrl: ways[id].url }));
     await control.makePool({ name: "herd", size: 2 });
     const held = await hold(control, nodes);
     const [far, near] = [held.get("far"), held.get("near")];
@@ -68,8 +88,9 @@ fault(
     await pair.caughtUp();
     await pair.replica.client().replicaof("NO", "ONE");
 
+    const from = control.log.length;
     await ways.far.cut();
-    await until("the node lost", () => control.log.includes('"node lost"'));
+    await until("the node lost", () => /"node":"far"[^\n]*"node lost"/.test(control.log.slice(from)));
     await ways.near.cut();
     const { session_id } = near.lease;
     expect((await control.call("POST /browser_pools/herd/release", { session_id })).status).toBe(204);
@@ -87,6 +108,12 @@ fault(
     const answer = async (): Promise<unknown> =>
       await far.client.evaluate("6 * 7", await far.client.attach());
     expect(await Promise.race([answer(), far.client.closed])).toBe(42);
-    tell({ saw: "its client goes on, and its lease in the new primary", recoveryMs: watch.since() });
+    const recoveryMs = watch.since();
+    // Who is lost is looked for again only now.
+    await untilSwept(pair);
+    expect((await control.call(page)).status).toBe(200);
+    expect(await Promise.race([answer(), far.client.closed])).toBe(42);
+    tell({ saw: "its client goes on, and its lease in the new primary", recoveryMs });
   },
+  240_000,
 );

@@ -15,8 +15,9 @@ fault(
     await control.makePool({ name: "herd", size: 2 });
     await makeShortPools(bed.fleet.redis, 300);
     bed.proxy.delay(4);
+    const from = control.log.length;
     await bed.fleet.kill(a.daemon);
-    await until("the node lost", () => control.log.includes('"node lost"'));
+    await until("the node lost", () => /"node":"a"[^\n]*"node lost"/.test(control.log.slice(from)));
     bed.proxy.delay(0);
     // What was asked slowly is still on its way, and the answer may be that Redis is busy.
     await until("its browsers gone", async () => {

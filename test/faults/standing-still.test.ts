@@ -46,11 +46,12 @@ fault(
     const a = await bed.start("node", { node: { id: "a", ...beats } });
     const client = await lend(control, a);
     const heard = await countAloud(client);
+    const from = control.log.length;
     a.signal("SIGSTOP");
     await bed.proxy.cut();
     let answered = 0;
     for (let i = 0; i < 5; i += 1) void client.send("Browser.getVersion").then(() => (answered += 1));
-    await until("the node lost", () => control.log.includes('"node lost"'));
+    await until("the node lost", () => control.log.slice(from).includes('"node lost"'));
     const before = heard().length;
     a.signal("SIGCONT");
     const watch = startWatch();

@@ -29,9 +29,10 @@ fault(
     // Each way.
     bed.proxy.delay(1);
     for (const id of ids) await control.poolWhen(id, ({ fill }) => fill?.reason === "capacity", 60_000);
+    const from = control.log.length;
     await bed.fleet.kill(a.daemon);
     const watch = startWatch();
-    await until("the node lost", () => control.log.includes('"node lost"'), noticedMs);
+    await until("the node lost", () => control.log.slice(from).includes('"node lost"'), noticedMs);
     const lostMs = watch.since();
     await until("its browsers gone", async () => {
       const { status, body } = await control.call("GET /browser_pools/herd/browsers");

@@ -95,6 +95,7 @@ for (const [what, connects] of [
           .filter(({ node }) => node === "a")
           .map(({ session_id }) => session_id),
       );
+      const from = control.log.length;
       await fleet.kill(a.daemon);
       const { acquired, dead, lastDeadMs } = await use(control, {
         connects,
@@ -105,7 +106,7 @@ for (const [what, connects] of [
       // it has its share of the acquires, half of them.
       expect(dead).toBeLessThanOrEqual(connects ? callers * 2 : acquired / 2);
       expect(lastDeadMs).toBeLessThan(silentWithinMs);
-      await until("the node lost", () => control.log.includes('"node lost"'));
+      await until("the node lost", () => control.log.slice(from).includes('"node lost"'));
       await control.poolWhen("herd", (pool) => pool.available_count === 20);
       await fleet.again(a.daemon);
       tell({

@@ -45,8 +45,9 @@ fault(
     const clientsOf = (all: readonly Lease[]) =>
       Promise.all(all.map(({ cdp_ws_url }) => connectRaw(cdp_ws_url)));
     const [former, staying] = [await clientsOf(onA), await clientsOf(onB)];
+    const from = control.log.length;
     a.signal("SIGSTOP");
-    await until("the node lost", () => control.log.includes('"node lost"'));
+    await until("the node lost", () => control.log.slice(from).includes('"node lost"'));
     for (const { session_id } of onA) {
       await until(
         "its leases over",
