@@ -13,6 +13,7 @@ test("the script of the README runs as it is printed, and gives its browser back
   const [, printed = ""] = /^```js\n(.*?)^```/ms.exec(readme) ?? [];
   const script = printed.replaceAll("http://127.0.0.1:4700", daemon.url);
   expect(script).not.toBe(printed);
+  await daemon.poolWhen("default", (pool) => pool.available_count === 1);
   const { stdout, stderr } = await promisify(execFile)(
     process.execPath,
     ["--input-type=module", "--eval", script],

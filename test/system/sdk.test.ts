@@ -46,6 +46,8 @@ test("a pool is created, a browser acquired, driven, released, and the same sess
     acquired_count: 0,
     browser_pool_config: { size: 1, headless: true },
   });
+  const filled = () => daemon.poolWhen("round", ({ available_count }) => available_count === 1);
+  await filled();
   const first = await kernel.browserPools.acquire("round", { acquire_timeout_seconds: 50 });
   expect(await titleAt(first.cdp_ws_url, site.origin)).toBe("site");
   expect(await kernel.browserPools.release("round", { session_id: first.session_id })).toBeNull();
@@ -55,6 +57,7 @@ test("a pool is created, a browser acquired, driven, released, and the same sess
   expect(await titleAt(second.cdp_ws_url, site.origin)).toBe("site");
   await expect(titleAt(first.cdp_ws_url, site.origin)).rejects.toThrow("410");
   await kernel.browserPools.release("round", { session_id: second.session_id, reuse: false });
+  await filled();
   const third = await kernel.browserPools.acquire("round", { acquire_timeout_seconds: 50 });
   expect(third.session_id).not.toBe(first.session_id);
   await kernel.browserPools.delete("round", { force: true });
@@ -73,6 +76,7 @@ test("a pool is updated, flushed and deleted, with and without force", async () 
   await kernel.browserPools.update("changed", { name: "change" });
   expect(await idle()).toBe(before);
   expect(await kernel.browserPools.flush("change")).toBeNull();
+  await daemon.poolWhen("change", ({ available_count }) => available_count === 1);
   const lease = await kernel.browserPools.acquire("change", { acquire_timeout_seconds: 50 });
   expect(lease.session_id).not.toBe(before);
   expect(lease.timeout_seconds).toBe(30);
@@ -151,13 +155,14 @@ test("more waiters than there may be are told to come back", async () => {
   const small = await startDaemon({ file: { acquire: { max_waiters: 1 } } });
   const client = small.kernel({ maxRetries: 0 });
   await client.browserPools.create({ name: "narrow", size: 1, fill_rate_per_minute: 0, headless: true });
-  const waiting = client.browserPools.acquire("narrow", { acquire_timeout_seconds: 3 });
+  const waiting = client.browserPools.acquire("narrow", { acquire_timeout_seconds: 60 });
   await small.poolWhen("narrow", (pool) => pool.waiting_count === 1);
   expect(await failed(client.browserPools.acquire("narrow", { acquire_timeout_seconds: 3 }))).toBeInstanceOf(
     RateLimitError,
   );
+  const stopped = small.stop();
   expect(await waiting).toBeNull();
-  await small.stop();
+  await stopped;
 });
 
 test("a browser on demand is created, listed, retrieved, updated and deleted", async () => {

@@ -3,6 +3,7 @@ import { Redis } from "ioredis";
 import { chromium as playwright } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeBase32, totpCodeOf } from "../../src/base/crypto/totp.js";
+import { until } from "../support/browser/chromium-until.js";
 import { type FillSite, openFillSite } from "../support/browser/fill/fill-bed.js";
 import { login } from "../support/browser/fill/fill-case.js";
 import { type Daemon, startDaemon } from "../support/daemon/daemon.js";
@@ -152,7 +153,8 @@ test("what a fill has left is reset for the next holder, though no client came u
     return body;
   };
   const { session_id, lease_id } = await acquire();
-  expect(await fill(String(session_id))).toMatchObject({ body: { status: "completed" } });
+  // Its start page may still be on its way.
+  await until("it filled", async () => (await fill(String(session_id))).body?.status === "completed");
   await daemon.call(`POST /browser_pools/${name}/release`, { session_id, lease_id });
   const next = await acquire();
   expect(next.session_id).toBe(session_id);

@@ -11,13 +11,29 @@ import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 const limitMs = 60_000;
 const isRoot = process.getuid?.() === 0;
 
-const cpuGroupOf = (pid: number): string => {
-  const memberships = readFileSync(`/proc/${pid}/cgroup`, "utf8");
+/** Undefined where the process or the cgroup has ended. */
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+const cpuGroupOf = (pid: number): string | undefined => {
+  const memberships = readIfThere(`/proc/${pid}/cgroup`);
+  if (memberships === undefined) return undefined;
   const below = /^\d+:(?:[^:]*,)?cpu(?:,[^:]*)?:(.*)$/m.exec(memberships)?.[1];
   return below === undefined
     ? `/sys/fs/cgroup${/^0::(.*)$/m.exec(memberships)?.[1]}`
     : `/sys/fs/cgroup/cpu${below}`;
 };
+
+function ownGroupOf({ pid }: DaemonProcess): string {
+  const found = cpuGroupOf(pid);
+  if (found === undefined) throw new Error("the daemon has ended");
+  return found;
+}
 
 /** The cgroups of the daemon's browsers, by whether they stand behind. */
 async function standing(daemon: DaemonProcess): Promise<readonly boolean[]> {
@@ -25,12 +41,15 @@ async function standing(daemon: DaemonProcess): Promise<readonly boolean[]> {
   const places = new Set(
     processes
       .map((line) => Number(line.split(" ")[0]))
-      .flatMap((pid) => (existsSync(`/proc/${pid}/cgroup`) ? [cpuGroupOf(pid)] : [])),
+      .map(cpuGroupOf)
+      .filter((path) => path !== undefined),
   );
-  const own = dirname(cpuGroupOf(daemon.pid));
+  const own = ownGroupOf(daemon);
   return [...places]
-    .filter((path) => dirname(path) === own && path !== cpuGroupOf(daemon.pid))
-    .map((path) => readFileSync(join(path, "cpu.idle"), "utf8").trim() === "1");
+    .filter((path) => dirname(path) === dirname(own) && path !== own)
+    .map((path) => readIfThere(join(path, "cpu.idle")))
+    .filter((text) => text !== undefined)
+    .map((text) => text.trim() === "1");
 }
 const countBehind = async (daemon: DaemonProcess): Promise<number> =>
   (await standing(daemon)).filter(Boolean).length;
@@ -68,16 +87,14 @@ test.runIf(isRoot)(
     const second = await start(first.place);
     await openBusy(second);
     await until("one behind the next daemon", async () => (await countBehind(second)) === 1, limitMs);
-    const top = dirname(cpuGroupOf(second.pid));
+    const top = dirname(ownGroupOf(second));
     await second.stop(first.log);
     expect(existsSync(top)).toBe(false);
   },
 );
 
 const sliceOf = (pid: number): string | undefined =>
-  /^se\.slice\s*:\s*(\d+)$/m.exec(
-    existsSync(`/proc/${pid}/sched`) ? readFileSync(`/proc/${pid}/sched`, "utf8") : "",
-  )?.[1];
+  /^se\.slice\s*:\s*(\d+)$/m.exec(readIfThere(`/proc/${pid}/sched`) ?? "")?.[1];
 
 // Linux says it from 6.12 on, and where it was built with CONFIG_SCHED_DEBUG.
 test.runIf(sliceOf(process.pid) !== undefined)(
