@@ -30,7 +30,7 @@ async function dieDeleting(pool: string, nth: number): Promise<void> {
 }
 
 /** A reap's period is 300 ms here; a reservation would be void by its age after two minutes. */
-const reapedMs = 30_000;
+const reapedMs = 90_000;
 
 for (const [what, filled] of [
   ["that is empty", 0],
@@ -75,4 +75,5 @@ for (const [what, filled] of [
         recoveryMs,
       });
     },
+    300_000,
   );

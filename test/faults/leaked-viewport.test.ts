@@ -20,7 +20,7 @@ async function whenSizeIs(wanted: string, { cdp_ws_url }: Lease): Promise<void> 
   const client = await connectRaw(cdp_ws_url);
   const page = await client.attach();
   const size = (): Promise<unknown> => client.evaluate("[innerWidth, innerHeight].join()", page);
-  await expect.poll(size, { timeout: 10_000 }).toBe(wanted);
+  await expect.poll(size).toBe(wanted);
   await client.close();
 }
 

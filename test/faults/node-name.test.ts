@@ -5,6 +5,8 @@ import { Fleet } from "../support/daemon/fleet.js";
 import { keysAbout } from "../support/store/redis-look.js";
 import { fault } from "./fault.js";
 
+/** Four starts, one after the other, and the time after which a node is lost. */
+const limitMs = 300_000;
 let fleet: Fleet;
 beforeEach(async () => {
   fleet = await Fleet.open();
@@ -31,14 +33,17 @@ fault(
     });
     tell({ saw: "nothing: the second says whose id it is, and ends" });
   },
+  limitMs,
 );
 
 fault(
   "where the first has died, the second waits until it is known to be gone, and says so; its own next start does not wait",
   async (tell) => {
     // Longer than a start takes.
-    const node = { lost_after_ms: 10_000 };
-    const control = await fleet.control({ node });
+    const node = { lost_after_ms: 30_000 };
+    // A control that is busy for half of it begins to listen anew.
+    const acquire = { control_lost_after_ms: 20_000 };
+    const control = await fleet.control({ node, acquire });
     const first = await fleet.node("a", { node });
     await control.makePool({ name: "herd", size: 1 });
     await fleet.kill(first.daemon);
@@ -49,7 +54,7 @@ fault(
     await until("what it says", () =>
       second.daemon.log.includes("node waits for another of its id to be gone"),
     );
-    await control.poolWhen("herd", (pool) => pool.available_count === 1);
+    await control.poolWhen("herd", (pool) => pool.available_count === 1, 120_000);
     // What the killed one has left on this machine is its own next start's to clear, which has to have
     // another id by now.
     await second.daemon.stop();
@@ -57,6 +62,7 @@ fault(
     await fleet.again(first.daemon);
     tell({ saw: "nothing: the second starts once the first is known to be gone" });
   },
+  limitMs,
 );
 
 fault("a node that stops leaves no key of its queue", async (tell) => {

@@ -34,7 +34,7 @@ fault(
     ).toBe(204);
     const served = await first;
     expect(served.status).toBe(200);
-    expect((await other.call("GET /browser_pools/herd")).body).toMatchObject({ waiting_count: 1 });
+    await other.poolWhen("herd", (pool) => pool.waiting_count === 1);
     expect(
       (
         await other.call("POST /browser_pools/herd/release", {

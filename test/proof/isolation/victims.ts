@@ -166,7 +166,7 @@ async function listenTo(
       );
   });
   const ports = JSON.parse(
-    await within(systemClock, { what: "starting the bystander", limitMs: 10_000 }, ready),
+    await within(systemClock, { what: "starting the bystander", limitMs: 60_000 }, ready),
   ) as { tcp: number; udp: number };
   return { ports, signals: () => signals };
 }

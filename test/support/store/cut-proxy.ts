@@ -19,7 +19,7 @@ export interface CutProxy {
 const plainChanges = new Set(["HSET", "HDEL", "SET", "DEL", "ZADD", "ZREM", "EXEC"]);
 /** What ticks, beats and watches do is no part of a request, and comes at any time. */
 const others =
-  /^(read-|find-|count-|reap|recycle|launch-demand|claim-launches|node-|living-|lose-|clear-|silence-|ticks-|control-beat|lease-end|unknown-lease|store-tombstones)/;
+  /^(read-|find-|count-|reap|recycle|launch-demand|claim-launches|node-|living-|lose-|clear-|silence-|share-|ticks-|control-beat|lease-end|unknown-lease|store-tombstones)/;
 const ownScripts = new Set(
   [...loadScripts()].flatMap(([name, { sha, judged }]) =>
     others.test(name) ? [] : [sha, judged?.sha ?? sha],
