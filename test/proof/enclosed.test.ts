@@ -11,14 +11,17 @@ const asRoot = process.getuid?.() === 0 ? [] : ["unshare", "--user", "--map-root
 const link = `rmd${process.pid}`;
 const seconds = `${40_000 + process.pid}.5`;
 
-const sleepers = (): readonly string[] =>
-  readdirSync("/proc").filter((pid) => {
+/** The command lines of processes that name the time: of the sleepers, and of who has started them. */
+const commandLines = (): readonly string[] =>
+  readdirSync("/proc").flatMap((pid) => {
     try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(seconds);
+      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      return line.includes(seconds) ? [line] : [];
     } catch {
-      return false;
+      return [];
     }
   });
+const sleepers = (): readonly string[] => commandLines().filter((line) => line === `sleep\0${seconds}\0`);
 const links = (): string => execFileSync("ip", ["-brief", "link"], { encoding: "utf8" });
 
 test("processes, mounts and links of what is enclosed end when whoever started it is killed", async () => {
@@ -40,9 +43,9 @@ test("processes, mounts and links of what is enclosed end when whoever started i
   expect(said.join("\n")).toMatch(new RegExp(`^${link} [^]*\n1\nbegun$`, "m"));
   expect(links()).not.toContain(link);
   expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(link);
-  expect(sleepers().length).toBeGreaterThanOrEqual(2);
+  await until("both asleep", () => sleepers().length === 2);
   const ended = once(starter, "exit");
   starter.kill("SIGKILL");
   await ended;
-  await until("their end", async () => sleepers().length === 0);
+  await until("their end", async () => commandLines().length === 0);
 });

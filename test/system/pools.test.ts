@@ -40,12 +40,10 @@ test("a pool below its size says why: its rate, a rate of zero, no room", async 
     fill_rate_per_minute: 1,
     headless: true,
   });
-  expect(
-    await daemon.poolWhen(
-      "slow",
-      ({ fill, available_count }) => fill?.reason === "rate" && available_count === 1,
-    ),
-  ).toMatchObject({ fill: { reason: "rate" } });
+  await daemon.poolWhen(
+    "slow",
+    ({ fill, available_count }) => fill?.reason === "rate" && available_count === 1,
+  );
   await daemon.call("POST /browser_pools", {
     name: "still",
     size: 1,
@@ -54,9 +52,7 @@ test("a pool below its size says why: its rate, a rate of zero, no room", async 
   });
   await daemon.poolWhen("still", ({ fill }) => fill?.reason === "rate_zero");
   await daemon.call("POST /browser_pools", { name: "wide", size: 40, headless: true });
-  expect(await daemon.poolWhen("wide", ({ fill }) => fill?.reason === "capacity")).toMatchObject({
-    launching_count: expect.any(Number),
-  });
+  await daemon.poolWhen("wide", ({ fill }) => fill?.reason === "capacity");
   expect(await daemon.call("POST /browsers", { headless: true })).toMatchObject({
     status: 529,
     body: { code: "capacity_exhausted" },
