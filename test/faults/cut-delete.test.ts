@@ -75,5 +75,4 @@ for (const [what, filled] of [
         recoveryMs,
       });
     },
-    300_000,
   );

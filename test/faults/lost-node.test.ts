@@ -115,5 +115,4 @@ fault(
     expect(await Promise.race([answer(), far.client.closed])).toBe(42);
     tell({ saw: "its client goes on, and its lease in the new primary", recoveryMs });
   },
-  240_000,
 );

@@ -5,8 +5,6 @@ import { Fleet } from "../support/daemon/fleet.js";
 import { keysAbout } from "../support/store/redis-look.js";
 import { fault } from "./fault.js";
 
-/** Four starts, one after the other, and the time after which a node is lost. */
-const limitMs = 300_000;
 let fleet: Fleet;
 beforeEach(async () => {
   fleet = await Fleet.open();
@@ -33,7 +31,6 @@ fault(
     });
     tell({ saw: "nothing: the second says whose id it is, and ends" });
   },
-  limitMs,
 );
 
 fault(
@@ -62,7 +59,6 @@ fault(
     await fleet.again(first.daemon);
     tell({ saw: "nothing: the second starts once the first is known to be gone" });
   },
-  limitMs,
 );
 
 fault("a node that stops leaves no key of its queue", async (tell) => {
