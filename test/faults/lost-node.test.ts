@@ -40,7 +40,7 @@ interface Held {
   readonly client: RawCdp;
 }
 
-/** Resolves when a sweep has begun and ended that takes a node for lost which has not beaten in this epoch. */
+/** Resolves once a sweep has run, begun when a node that has not beaten in this epoch counts as lost. */
 async function untilSwept({ replica }: RedisPair): Promise<void> {
   const redis = replica.client();
   const sweptAt = async (): Promise<number> => {
