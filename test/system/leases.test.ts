@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { connect } from "puppeteer-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -7,6 +8,7 @@ import { type Daemon, type Lease, startDaemon } from "../support/daemon/daemon.j
 import { getJson, refusedUpgrade } from "../support/gateway/gateway-bed.js";
 import { connectBidi } from "../support/gateway/raw-bidi.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
+import { whyRetired } from "../support/store/redis-look.js";
 
 let daemon: Daemon;
 let site: Site;
@@ -130,18 +132,13 @@ async function handOn(pool: string, reuse: boolean): Promise<{ lease: Lease; nex
   expect(await release(pool, lease, { reuse })).toBe(204);
   return { lease, next: await acquire(pool) };
 }
-/** A reset that has failed, as one that takes too long, has its browser replaced, whose recording says so. */
+/** A browser whose reset has failed, as one that takes too long, is replaced, and rightly. */
 async function handOnReset(pool: string, roundsLeft = 3): ReturnType<typeof handOn> {
   const round = await handOn(pool, true);
   const { lease, next } = round;
   if (next.session_id === lease.session_id || roundsLeft === 1) return round;
-  await until("why it was replaced", async () => {
-    const { body } = await daemon.call(`GET /browser_pools/${pool}/flight_recordings`);
-    return (body as { session_id: string; reason: string }[]).some(
-      ({ session_id: id, reason }) =>
-        id === lease.session_id && ["not_clean", "reset_failed"].includes(reason),
-    );
-  });
+  const why = await whyRetired(join(daemon.place.dataDir, "redis/redis.sock"), lease.session_id);
+  expect(["not_clean", "reset_failed"]).toContain(why);
   expect(await release(pool, next)).toBe(204);
   return await handOnReset(pool, roundsLeft - 1);
 }

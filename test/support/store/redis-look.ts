@@ -19,6 +19,27 @@ export async function keysAbout(url: string, words: readonly string[]): Promise<
   }
 }
 
+/** Why a browser was retired, as the events of its pool say; `url` is the path of a socket. */
+export async function whyRetired(url: string, browser: string): Promise<string | undefined> {
+  const redis = new Redis(url);
+  try {
+    const end = (await movesIn(redis)).find(
+      (move) => move.startsWith(`browser ${browser} `) && move.includes(" to retiring "),
+    );
+    return end?.split(" why ")[1];
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** The moves of all browsers that are kept, a text for each. */
+async function movesIn(redis: Redis): Promise<string[]> {
+  const streams = (await redis.keys("*:events")).map(async (key) =>
+    (await redis.type(key)) === "stream" ? await redis.xrange(key, "-", "+") : [],
+  );
+  return (await Promise.all(streams)).flat().map(([, fields]) => fields.join(" "));
+}
+
 async function contentOf(redis: Redis, key: string): Promise<string> {
   switch (await redis.type(key)) {
     case "string":
