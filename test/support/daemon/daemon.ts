@@ -1,4 +1,5 @@
 import Kernel from "@onkernel/sdk";
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../../src/base/clock.js";
@@ -54,9 +55,18 @@ export class DaemonClient {
     readonly size?: number;
     readonly [field: string]: unknown;
   }): Promise<PoolState> {
-    const { status, text } = await this.call("POST /browser_pools", { size: 1, headless: true, ...config });
+    const { status, text } = await this.#createPool({ size: 1, headless: true, ...config });
     if (status !== 201) throw new Error(`pool ${config.name} was not created: ${text}`);
     return await this.poolWhen(config.name, (pool) => pool.available_count === (config.size ?? 1));
+  }
+
+  /** On a busy machine Redis may not answer in time right after a start. Under the key one pool is made. */
+  async #createPool(config: object): Promise<Got> {
+    const headers = { "idempotency-key": randomUUID() };
+    for (let repeats = 0; ; repeats += 1) {
+      const got = await this.call("POST /browser_pools", config, headers);
+      if (got.body?.code !== "store_unavailable" || repeats === 3) return got;
+    }
   }
 }
 
