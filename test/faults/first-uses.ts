@@ -96,6 +96,11 @@ async function telemetryExport(control: DaemonProcess, receiver: OtlpReceiver): 
           control.log.slice(from).includes("a destination could not be read"),
       );
     },
-    works: async () => void (await receiver.has(1)),
+    async works() {
+      const had = receiver.requests.length;
+      const { status } = await control.call(`PATCH /browsers/${session}`, { name: "at-last" });
+      expect(status).toBe(200);
+      await until("a delivery", () => receiver.requests.length > had);
+    },
   };
 }
