@@ -10,15 +10,16 @@ let fake: FakeChromium;
 let redis: TestRedis;
 let one: Daemon;
 let other: Daemon;
-const file = (): object => ({
+const acquire = { control_beat_period_ms: 200, control_lost_after_ms: 2000, max_wait_seconds: 600 };
+const file = (over: object = {}): Record<string, unknown> => ({
   ...standIn(fake),
-  acquire: { control_beat_period_ms: 200, control_lost_after_ms: 2000, keyed_grace_seconds: 60 },
+  acquire: { ...acquire, keyed_grace_seconds: 60, ...over },
 });
 beforeAll(async () => {
   [fake, redis] = await Promise.all([makeFakeChromium(), startRedis()]);
   [one, other] = [
-    await startDaemon({ redisUrl: redis.url, file: { ...file() } }),
-    await startDaemon({ redisUrl: redis.url, file: { ...file() } }),
+    await startDaemon({ redisUrl: redis.url, file: file() }),
+    await startDaemon({ redisUrl: redis.url, file: file() }),
   ];
 });
 afterAll(async () => {
@@ -152,7 +153,7 @@ test("a wait ends with 204 and leave to ask again: at once, after its time, afte
 });
 
 test("one request waits at most as long as the daemon lets it, whatever it asks for", async () => {
-  const brief = await startDaemon({ file: { ...file(), acquire: { max_wait_seconds: 1 } } });
+  const brief = await startDaemon({ file: file({ max_wait_seconds: 1 }) });
   await brief.call("POST /browser_pools", {
     name: "empty",
     size: 1,
@@ -222,7 +223,7 @@ test("a waiter with a key that has lost its connection keeps its rank for a whil
 });
 
 test("a waiter with a key that never comes back leaves the queue", async () => {
-  const brief = await startDaemon({ file: { ...file(), acquire: { keyed_grace_seconds: 1 } } });
+  const brief = await startDaemon({ file: file({ keyed_grace_seconds: 1 }) });
   await brief.call("POST /browser_pools", {
     name: "forgotten",
     size: 1,
@@ -265,9 +266,9 @@ test("waiters of a pool that is deleted are told at once", async () => {
 });
 
 test("a daemon that stops answers its waiters at once", async () => {
-  const stopping = await startDaemon({ redisUrl: redis.url, file: { ...file() } });
+  const stopping = await startDaemon({ redisUrl: redis.url, file: file() });
   await busyPool("stopping");
-  const asked = ask(stopping, "stopping", { body: { acquire_timeout_seconds: 600 } });
+  const asked = ask(stopping, "stopping", { body: patience });
   await waiting("stopping", 1);
   const stopped = stopping.stop();
   expect(await asked.got).toMatchObject({ status: 204 });
