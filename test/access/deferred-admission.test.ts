@@ -92,8 +92,11 @@ test("each request is taken out of the rate once, however its key was judged", a
   expect([answer.status, answer.body.code]).toEqual([429, "rate_limit_exceeded"]);
   expect(answer.headers.get("x-ratelimit-remaining")).toBe("0");
   expect(Number(answer.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
-  // So is what is refused for another reason; a turn or two may have come back meanwhile.
-  expect((await refusedAmong(key, { acquire_timeout_seconds: "no" }, 400)).status).toBe(429);
+  // So is what is refused for another reason, under a key whose rate nothing else has used up.
+  const wrong = (await bed.make()).key;
+  const invalid = { acquire_timeout_seconds: "no" };
+  expect((await bed.as(wrong).call(acquire, invalid)).status).toBe(400);
+  expect((await refusedAmong(wrong, invalid, 400)).status).toBe(429);
 });
 
 /** What an acquire or a release may come to before its script, and by it. */

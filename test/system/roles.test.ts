@@ -50,7 +50,8 @@ const nodesOf = (browsers: readonly PoolBrowser[]): string[] => browsers.map(({ 
 
 /** Where one node was late both may be on the other: one of them is replaced, where fewest are. */
 async function onBoth(control: DaemonProcess, pool: string): Promise<void> {
-  while (new Set(nodesOf(await control.browsersOf(pool))).size < 2) {
+  for (let tries = 0; new Set(nodesOf(await control.browsersOf(pool))).size < 2; tries += 1) {
+    expect(tries, "both are on one node each time that one is replaced").toBeLessThan(3);
     const { session_id } = await acquire(control, pool);
     await control.call(`POST /browser_pools/${pool}/release`, { session_id, reuse: false });
     await control.poolWhen(pool, ({ available_count }) => available_count === 2);

@@ -154,7 +154,12 @@ test("what a fill has left is reset for the next holder, though no client came u
   };
   const { session_id, lease_id } = await acquire();
   // Its start page may still be on its way.
-  await until("it filled", async () => (await fill(String(session_id))).body?.status === "completed");
+  await until("it filled", async () => {
+    const got = await fill(String(session_id));
+    expect(got.status, got.text).toBeLessThan(500);
+    expect(got.body.status).not.toBe("unknown");
+    return got.body.status === "completed";
+  });
   await daemon.call(`POST /browser_pools/${name}/release`, { session_id, lease_id });
   const next = await acquire();
   expect(next.session_id).toBe(session_id);

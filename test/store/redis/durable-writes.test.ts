@@ -137,7 +137,10 @@ test("a Redis that could not be asked for its settings is asked again at the nex
     expect(writes.knownSafety()).toBeUndefined();
     server.signal("SIGCONT");
     // A connection that was made meanwhile may not answer in time yet, either.
-    const written = () => writes.write(async () => "written").catch(() => undefined);
+    const written = () =>
+      writes
+        .write(async () => "written")
+        .catch((error: unknown) => void expect(error).toMatchObject({ code: "store_unavailable" }));
     expect(await until("a write", written)).toBe("written");
   } finally {
     server.signal("SIGCONT");

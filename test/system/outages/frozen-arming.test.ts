@@ -56,7 +56,9 @@ const disarm = (daemon: DaemonProcess): Promise<Got> => operate(daemon, { type: 
 const answered = (what: string, ask: () => Promise<Got>): Promise<Got> =>
   until(what, async () => {
     const got = await ask();
-    return got.status === 503 ? undefined : got;
+    if (got.status !== 503) return got;
+    expect(got.body.code).toBe("store_unavailable");
+    return undefined;
   });
 const eventsOf = async (): Promise<readonly string[]> =>
   ((await other.call(`GET ${path}/events`)).body as { name: string }[]).map(({ name }) => name);

@@ -181,7 +181,9 @@ test("Redis frozen before a fill has begun: nothing is written, also once Redis 
   // Not all connections of the control are back at once.
   const filled = await until("Redis back", async () => {
     const got = await fill(control, id);
-    return got.status === 503 ? undefined : got;
+    if (got.status !== 503) return got;
+    expect(got.body.code).toBe("store_unavailable");
+    return undefined;
   });
   expect(filled).toMatchObject({ status: 200, body: { status: "completed" } });
   expect(wrote).toEqual(["user", "password"]);

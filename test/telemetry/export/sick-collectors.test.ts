@@ -80,18 +80,16 @@ test.each([
 test.each(["-5", "0", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "99999999999999999999"])(
   "a collector that says to come back after %s is asked a few times at most, and what comes then is sent",
   async (after) => {
-    const { id, exporters, counts } = bed.open({ limits: { limitMs: 1000 } });
+    const { id, exporters, counts } = bed.open({ limits: { limitMs: 5000 } });
     bed.receiver.answer = answering(503, { "retry-after": after });
     const stream = exporters.open(id, Promise.resolve(about));
     stream.add(event());
     await until("it is lost", () => counts["failed"] === 1);
-    expect(bed.receiver.requests.length).toBeLessThanOrEqual(6);
+    // OpenTelemetry's client asks six times, and is used three times within the limit.
+    expect(bed.receiver.requests.length).toBeLessThanOrEqual(18);
     bed.receiver.answer = accept;
-    // On a busy machine one of them may take longer than the limit.
-    await until("the next", () => {
-      stream.add(event());
-      return counts["exported"] !== undefined;
-    });
+    stream.add(event());
+    await until("the next", () => counts["exported"] === 1);
   },
 );
 
