@@ -118,9 +118,10 @@ export class Inbox {
   #send(message: Buffer): void {
     const to = guessAddressee(message);
     const { length } = message;
+    // Before its bytes are counted, since the client may be cut for them.
+    this.#closing ??= new AbortController();
     this.#wait();
     this.#keep(length);
-    this.#closing ??= new AbortController();
     void this.parts.judgeElsewhere(message, this.#closing.signal).then(async (judged) => {
       await this.parts.doubt();
       if (this.#isClosed) return;

@@ -198,6 +198,8 @@ export class Slot implements LocalBrowser {
   async stopAndKeep(...how: Parameters<Chromium["stopAndKeep"]>): Promise<KeptWorkspace> {
     const { chromium } = this;
     this.stopping = chromium;
+    // Another Chromium's cgroup counts from nothing.
+    await lookForLastOomKills(this);
     this.keptWorkspace = await chromium.stopAndKeep(...how);
     return this.keptWorkspace;
   }

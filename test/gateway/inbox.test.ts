@@ -40,3 +40,25 @@ test.each([
     expect(next).toMatchObject({ kind: "command", command: { id: 8 } });
   },
 );
+
+test("a client that is cut for the bytes of its first long message has it judged by nobody", async () => {
+  let gone: AbortSignal | undefined;
+  const inbox: Inbox = new Inbox({
+    gate: defaultGate,
+    context: { directories: { downloads: "/d", uploads: "/u", temporary: "/t" } },
+    turn: new FairTurns(systemClock).open({ share: 1 }),
+    async judgeElsewhere(_, signal) {
+      gone = signal;
+      return undefined;
+    },
+    act: () => {},
+    doubt: () => undefined,
+    wait: () => {},
+    proceed: () => {},
+    kept: (bytes) => bytes > 0 && inbox.close(),
+  });
+  inbox.add(
+    Buffer.from(JSON.stringify({ id: 1, method: "Page.reload", params: { pad: "y".repeat(70_000) } })),
+  );
+  expect(gone?.aborted).toBe(true);
+});

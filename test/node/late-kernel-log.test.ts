@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { newBrowserId, newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { CgroupMemory } from "../../src/browser/resources/cgroup-memory.js";
 import { KernelLog } from "../../src/browser/resources/kernel-log.js";
+import { Slot } from "../../src/node/slot.js";
 import { lookForLastOomKills, lookForOomKills } from "../../src/node/system-events.js";
 import { BrowserTelemetry } from "../../src/telemetry/browser-telemetry.js";
 import type { EventBatch } from "../../src/telemetry/ports.js";
@@ -42,6 +43,7 @@ async function openWatched() {
     pid: 7,
     memory: async () => memory.read(),
     outOfMemoryKills: () => memory.outOfMemoryKills(),
+    stopAndKeep: async () => ({}),
   };
   const slot = { telemetry, oomKills: 0, awaitedOomKills: 0, chromium };
   return {
@@ -50,6 +52,8 @@ async function openWatched() {
     begin: () => telemetry.told(newLeaseId(), system),
     look: () => lookForOomKills([slot]),
     lookLast: () => lookForLastOomKills(slot),
+    /** What of a restart concerns this: the part that stops the old Chromium. */
+    stopForRestart: () => Slot.prototype.stopAndKeep.call(slot as unknown as Slot, 1000),
     /** The pid, name and size that each event has told. */
     async told() {
       await recorder.close();
@@ -125,5 +129,14 @@ test("beyond as many as are known of one browser no line is waited for", async (
   count(1001);
   log(1001);
   await look();
+  expect(await told()).toEqual([guessed]);
+});
+
+test("a kill whose line is waited for is told before another Chromium takes the place of the one that had it", async () => {
+  const { begin, count, look, stopForRestart, told } = await openWatched();
+  begin();
+  count(1);
+  await look();
+  await stopForRestart();
   expect(await told()).toEqual([guessed]);
 });

@@ -3,7 +3,7 @@ import { isRecord } from "../../base/is-record.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import { turns } from "../../base/fair-turns.js";
-import { bytesOf, firstMonitorId, type Frame, summarize } from "./frame.js";
+import { bytesOf, firstMonitorId, type Frame, frameHeadOf, frameTailOf, summarize } from "./frame.js";
 import { readLists } from "./list-reader.js";
 import type { Pipe } from "./pipe.js";
 import { findTarget, longestEventBytes, paramsOf } from "./target-event.js";
@@ -105,8 +105,8 @@ export class Cdp {
 
   /**
    * Listens to an event of the given session, or of the browser's root session. Each event has one listener,
-   * which is given nothing but the target where the event is too long to parse. The returned function stops
-   * listening.
+   * which is given nothing but the target, or the document that is navigated to, where the event is too long
+   * to parse. The returned function stops listening.
    */
   on(event: string, listener: Listener, from?: string): () => void {
     const key = keyOf(event, from);
@@ -149,13 +149,41 @@ export class Cdp {
 
 const keyOf = (event: string, from = ""): string => `${event} ${from}`;
 
-/** Only the target, where there is one, of an event that is too long to parse. */
+/** Only the target or the document, where there is one, of an event that is too long to parse. */
 function readParams(frame: Frame): Readonly<Record<string, unknown>> {
   if (Buffer.isBuffer(frame) && frame.length <= longestEventBytes)
     return paramsOf(JSON.parse(frame.toString()));
   const targetInfo = findTarget(frame);
-  return targetInfo ? { targetInfo } : {};
+  return targetInfo ? { targetInfo } : findNavigation(frame);
 }
+
+const navigationHeadBytes = 512;
+const navigationTailBytes = 512;
+const committed =
+  /"params":\{"frame":\{"id":"(?<id>[^"]+)",(?:"parentId":"(?<parentId>[^"]+)",)?"loaderId":"(?<loaderId>[^"]+)"/;
+const startedHead = /"params":\{"frameId":"(?<frameId>[^"]+)"/;
+const startedTail =
+  /"loaderId":"(?<loaderId>[^"]+)","navigationType":"(?<navigationType>[A-Za-z]+)"\}(?:\}|,"sessionId":"[^"]+"\})$/;
+
+/**
+ * What a `Page.frameNavigated` or a `Page.frameStartedNavigating` that is too long to parse says of its
+ * document, which has an address of up to 2 MiB (in the order that Chromium 156 writes). Quotation marks in
+ * an address are escaped, so that no page writes what is read here.
+ */
+function findNavigation(frame: Frame): Readonly<Record<string, unknown>> {
+  const head = frameHeadOf(frame).toString("latin1", 0, navigationHeadBytes);
+  if (head.startsWith('{"method":"Page.frameNavigated"')) {
+    const { groups } = committed.exec(head) ?? {};
+    return groups === undefined ? {} : { frame: withoutAbsent(groups) };
+  }
+  if (!head.startsWith('{"method":"Page.frameStartedNavigating"')) return {};
+  const bytes = frameTailOf(frame);
+  const tail = bytes.toString("latin1", Math.max(0, bytes.length - navigationTailBytes));
+  return { ...startedHead.exec(head)?.groups, ...startedTail.exec(tail)?.groups };
+}
+
+const withoutAbsent = (groups: Readonly<Record<string, string | undefined>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(groups).filter(([, value]) => value !== undefined));
 
 function answerOf(message: unknown): Answer {
   if (!isRecord(message)) return { error: { message: "the answer is no object" } };

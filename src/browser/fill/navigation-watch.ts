@@ -36,19 +36,18 @@ export async function watchNavigation(
   };
   let isClearing = false;
   let isBack = false;
-  const kinds = new NavigationKinds();
+  const documents = new Documents(page);
   const navigated = async (frame: FrameFields): Promise<void> => {
     left?.();
     // What comes before the history is clear may be the filled document: somebody has gone back to it.
-    isBack = (isClearing || kinds.isGoingBack) && kinds.isBack(frame, isBack);
-    kinds.came(frame);
+    isBack = isClearing && documents.isBack(frame, isBack);
+    documents.came(frame);
     if (isClearing) return;
     isClearing = true;
     const release = hold();
-    const isClear = await clearHistory(cdp, clock, session);
+    const isClear = await clearHistory({ cdp, clock, session }, documents);
     isClearing = false;
-    // Chromium may have gone back already, and tell of the document a moment later than of a clear history.
-    if (isClear && !isBack && !kinds.isGoingBack) {
+    if (isClear && !isBack) {
       over();
       end();
     }
@@ -60,7 +59,7 @@ export async function watchNavigation(
       ({ frame }) => isRecord(frame) && frame["parentId"] === undefined && void navigated(frame),
       session,
     ),
-    cdp.on("Page.frameStartedNavigating", (event) => kinds.note(page, event), session),
+    cdp.on("Page.frameStartedNavigating", (event) => documents.begins(event), session),
     // Chromium asks whoever has this domain, and the page waits for an answer.
     cdp.on("Page.javascriptDialogOpening", () => dialogs.opened(), session),
     cdp.on("Page.javascriptDialogClosed", () => dialogs.over(), session),
@@ -75,51 +74,63 @@ export async function watchNavigation(
 
 type FrameFields = Readonly<Record<string, unknown>>;
 
-/** How the documents of a page have come, as Chromium tells when it sets out for them. */
-class NavigationKinds {
-  readonly #begun = new Map<unknown, { readonly kind: string; readonly number: number }>();
-  #count = 0;
-  /** The last that set out for an entry of the history, until its document or a later one has come. */
-  #goingBack: number | undefined;
+/** The documents of a page, as Chromium tells of them when it sets out for them and when they have come. */
+class Documents {
+  readonly #kinds = new Map<unknown, unknown>();
+  #begunLast: unknown;
+  #cameLast: unknown;
 
-  /** Stays true where such a navigation was broken off, until another document comes. */
-  get isGoingBack(): boolean {
-    return this.#goingBack !== undefined;
-  }
+  constructor(private readonly page: string) {}
 
-  note(page: string, { frameId, loaderId, navigationType: kind }: FrameFields): void {
-    if (frameId !== page) return;
-    if (this.#begun.size >= mostNavigations) this.#begun.clear();
-    this.#count += 1;
-    this.#begun.set(loaderId, { kind: String(kind), number: this.#count });
-    if (/^(?:historyDifferentDocument|restore)/.test(String(kind))) this.#goingBack = this.#count;
+  begins({ frameId, loaderId, navigationType: kind }: FrameFields): void {
+    if (frameId !== this.page) return;
+    if (this.#kinds.size >= mostNavigations) this.#kinds.clear();
+    this.#kinds.set(loaderId, kind);
+    this.#begunLast = loaderId;
   }
 
   /** Whether a document may come out of the history; a reload shows what was there before. */
   isBack({ loaderId }: FrameFields, before: boolean): boolean {
-    const kind = this.#begun.get(loaderId)?.kind;
-    return kind?.startsWith("reload") ? before : kind !== "differentDocument";
+    const kind = String(this.#kinds.get(loaderId));
+    return kind.startsWith("reload") ? before : kind !== "differentDocument";
   }
 
-  /** One that Chromium has kept as it was comes under the name of its first navigation. */
   came({ loaderId }: FrameFields): void {
-    const number = this.#begun.get(loaderId)?.number ?? this.#count;
-    if (this.#goingBack !== undefined && number >= this.#goingBack) this.#goingBack = undefined;
+    this.#cameLast = loaderId;
+    if (loaderId === this.#begunLast) this.#begunLast = undefined;
+  }
+
+  /**
+   * Whether the page shows the document that came last. Chromium's renderer tells of a document, and may do
+   * so after the browser process shows it; where another one was set out for, the page is asked. A navigation
+   * may also have been broken off, or have brought a document that Chromium had kept, under its earlier name.
+   */
+  async showsLast(cdp: Cdp, session: string): Promise<boolean> {
+    if (this.#begunLast === undefined) return true;
+    const { frameTree } = await cdp.send("Page.getFrameTree", {}, { session });
+    return frameTree.frame.loaderId === this.#cameLast;
   }
 }
 const mostNavigations = 100;
 
 /**
  * Going back would show what was filled: Chromium restores the page, or what stood in its fields. A page may
- * keep its history for as long as it likes, by a reload that never ends. False where the page has gone.
+ * keep its history for as long as it likes, by a reload that never ends. Ends when the history is clear and
+ * the document that is shown was told of. False where the page has gone.
  */
-async function clearHistory(cdp: Cdp, clock: Clock, session: string): Promise<boolean> {
+async function clearHistory(
+  { cdp, clock, session }: { readonly cdp: Cdp; readonly clock: Clock; readonly session: string },
+  documents: Documents,
+): Promise<boolean> {
   for (let tries = 1; ; tries += 1) {
-    const outcome = await cdp.send("Page.resetNavigationHistory", {}, { session }).then(
-      () => "clear" as const,
-      (error: unknown) => (isGone(error) ? "gone" : "refused"),
-    );
-    if (outcome !== "refused") return outcome === "clear";
+    const outcome = await cdp
+      .send("Page.resetNavigationHistory", {}, { session })
+      .then(() => documents.showsLast(cdp, session))
+      .then(
+        (isLast) => (isLast ? "clear" : "early"),
+        (error: unknown) => (isGone(error) ? "gone" : "refused"),
+      );
+    if (outcome === "clear" || outcome === "gone") return outcome === "clear";
     await pause(clock, tries < clearing.soonTries ? clearing.soonMs : clearing.laterMs);
   }
 }

@@ -52,7 +52,7 @@ function lateCommits(pipe: Pipe): { readonly pipe: Pipe; begin(): void; readonly
   };
 }
 
-describe.each(engines)("%s", (_, spec) => {
+describe.each(engines)("%s", (name, spec) => {
   let chromium: Chromium;
   let client: PipeClient;
   let session: string;
@@ -73,8 +73,8 @@ describe.each(engines)("%s", (_, spec) => {
   async function watched(
     before: () => Promise<unknown>,
     from: Pipe = chromium.pipe,
-  ): Promise<{ tries: number; isOver: boolean }> {
-    const seen = { tries: 0, isOver: false };
+  ): Promise<{ tries: number; settled: number; isOver: boolean }> {
+    const seen = { tries: 0, settled: 0, isOver: false };
     const pipe = pausedPipe(from, "Page.resetNavigationHistory", before);
     const counted = {
       ...pipe,
@@ -83,7 +83,11 @@ describe.each(engines)("%s", (_, spec) => {
         pipe.send(message);
       },
     };
-    const around = { hasClients: () => true, hold: () => () => {}, over: () => void (seen.isOver = true) };
+    const around = {
+      hasClients: () => true,
+      hold: () => () => void (seen.settled += 1),
+      over: () => void (seen.isOver = true),
+    };
     await watchNavigation({ cdp: new Cdp(counted, systemClock), clock: systemClock }, { page, ...around });
     return seen;
   }
@@ -114,10 +118,48 @@ describe.each(engines)("%s", (_, spec) => {
       await soon("it is back", async () => (await shown()) === "/secret-1");
     }, late.pipe);
     await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
-    await soon("its history is clear, and its commit told", () => late.isTold);
+    await soon("its history is clear, and its commit told", () => late.isTold && seen.settled > 0);
     expect([await shown(), seen.isOver]).toEqual(["/secret-1", false]);
     await client.open(`${bed.site.here}/last`, session);
     await soon("it is over", () => seen.isOver);
+  });
+
+  test("one whose address is too long to be parsed is known again, and so is the next of such an address", async () => {
+    const long = "x".repeat(17_000);
+    await client.open(`${bed.site.here}/#${long}`, session);
+    await client.evaluate(`user.value = "secret-1"`, session);
+    const seen = await watched(async () => {
+      await client.evaluate("history.back()", session).catch(() => {});
+      await soon("it is back", async () => (await shown()) === "/secret-1");
+    });
+    await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
+    await soon("its history is clear", () => seen.settled > 0);
+    expect([await shown(), seen.isOver]).toEqual(["/secret-1", false]);
+    await client.send("Page.navigate", { url: `${bed.site.here}/last#${long}` }, session);
+    await soon("it is over", () => seen.isOver);
+  });
+
+  test("the page before it, to which somebody goes back, is another", async () => {
+    const seen = await watched(async () => {});
+    await client.evaluate("history.back()", session).catch(() => {});
+    await soon("it is over", () => seen.isOver);
+    expect(await client.evaluate("location.href", session)).toBe("about:blank");
+  });
+
+  test("a navigation that is broken off leaves the next document shown, which is another", async () => {
+    // Chromium with windows goes back without a request, which nobody can break off.
+    const onwards = name === "headless-shell" ? "history.back()" : `location.href = "/last"`;
+    const seen = await watched(async () => {
+      client.events.length = 0;
+      await client.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }, session);
+      client.evaluate(onwards, session).catch(() => {});
+      await soon("it is stopped", () => client.events.some(({ method }) => method === "Fetch.requestPaused"));
+      await client.send("Page.stopLoading", {}, session);
+      await client.send("Fetch.disable", {}, session);
+    });
+    await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
+    await soon("it is over", () => seen.isOver);
+    expect(await shown()).toBe("/next");
   });
 
   test("a page that goes on at once to another document is one no more", async () => {
