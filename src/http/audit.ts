@@ -1,4 +1,4 @@
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type NewEntry, unheardStatus } from "../audit/entry.js";
@@ -9,6 +9,7 @@ import { newRequestId } from "../base/ids.js";
 import { Places } from "../base/places.js";
 import { errors, RemudaError, type Refusal } from "../base/errors.js";
 import type { App } from "./bare-app.js";
+import { refusalOfError, showRefusal } from "./errors.js";
 import { isDocsPath } from "./docs/docs-path.js";
 import { isInterceptedPath } from "./request-interceptor.js";
 import { pathOf } from "./request-path.js";
@@ -139,10 +140,7 @@ export class AuditTrail {
         ...[route.preHandler ?? []].flat(),
         (request: FastifyRequest) => this.#begin(request),
       ];
-      route.onSend = [
-        ...[route.onSend ?? []].flat(),
-        (request, reply) => this.#recordFirst(request, reply.statusCode),
-      ];
+      route.onSend = [...[route.onSend ?? []].flat(), (request, reply) => this.#recordFirst(request, reply)];
     });
   }
 
@@ -162,17 +160,26 @@ export class AuditTrail {
     }
   }
 
-  async #recordFirst({ raw }: FastifyRequest, status: number): Promise<void> {
+  /** Gives another answer where that to a refused change could not be recorded. */
+  async #recordFirst({ raw }: FastifyRequest, reply: FastifyReply): Promise<string | undefined> {
+    const status = reply.statusCode;
     const observed = raw[observation];
-    if (!observed || observed.isRecorded) return;
+    if (!observed || observed.isRecorded) return undefined;
     // A refusal that has changed nothing is answered as it is, whatever becomes of its entry.
-    if (!observed.isChange) return this.#record(observed, status);
+    if (!observed.isChange) {
+      this.#record(observed, status);
+      return undefined;
+    }
     observed.isRecorded = true;
     try {
       await this.recorder.recordNow(this.#entryOf(observed, status));
+      return undefined;
     } catch (cause) {
       // A change that was made is not to be made once more by a client that repeats what has failed.
-      throw status < 400 ? new RemudaError("audit_unconfirmed", { cause }) : cause;
+      if (status < 400) throw new RemudaError("audit_unconfirmed", { cause });
+      // Fastify 5 answers `{}` where another error is thrown after one that it has handled. Who is told that
+      // it may have been done is told that all the same.
+      return status >= 500 ? undefined : showRefusal(reply, refusalOfError(cause));
     }
   }
 

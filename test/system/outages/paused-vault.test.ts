@@ -43,7 +43,7 @@ async function keepChanging(daemon: DaemonProcess, at: number, told: Told): Prom
   for (let count = 0; !told.isEnough; count += 1) {
     const read = await daemon.call(`GET ${path}`);
     if (read.status !== 200) {
-      note(read.status);
+      note(read);
       continue;
     }
     // What a reader is told is the item as it was at one time.
@@ -52,12 +52,14 @@ async function keepChanging(daemon: DaemonProcess, at: number, told: Told): Prom
     const user = `${at}-${count}`;
     const spec = { fields: { user: { value: user } } };
     const changed = await daemon.call(`PATCH ${path}`, { type: "credential", version, spec });
-    note(changed.status);
+    note(changed);
     if (changed.status === 200) told.made.push({ version: Number(changed.body.version), user });
   }
-  function note(status: number): void {
-    told.statuses.add(status);
-    if (status === 503) told.away[at % 2] = (told.away[at % 2] ?? 0) + 1;
+  function note(got: Got): void {
+    told.statuses.add(got.status);
+    if (got.status !== 503) return;
+    expectAway(got);
+    told.away[at % 2] = (told.away[at % 2] ?? 0) + 1;
   }
 }
 
