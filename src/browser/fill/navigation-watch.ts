@@ -77,8 +77,10 @@ type FrameFields = Readonly<Record<string, unknown>>;
 /** The documents of a page, as Chromium tells of them when it sets out for them and when they have come. */
 class Documents {
   readonly #kinds = new Map<unknown, unknown>();
-  #begunLast: unknown;
+  /** The entry of the history that was set out for last, until it has come or was broken off. */
+  #begunBack: unknown;
   #cameLast: unknown;
+  #count = 0;
 
   constructor(private readonly page: string) {}
 
@@ -86,7 +88,7 @@ class Documents {
     if (frameId !== this.page) return;
     if (this.#kinds.size >= mostNavigations) this.#kinds.clear();
     this.#kinds.set(loaderId, kind);
-    this.#begunLast = loaderId;
+    if (/^(?:historyDifferentDocument|restore)/.test(String(kind))) this.#begunBack = loaderId;
   }
 
   /** Whether a document may come out of the history; a reload shows what was there before. */
@@ -97,18 +99,27 @@ class Documents {
 
   came({ loaderId }: FrameFields): void {
     this.#cameLast = loaderId;
-    if (loaderId === this.#begunLast) this.#begunLast = undefined;
+    this.#count += 1;
+    if (loaderId === this.#begunBack) this.#begunBack = undefined;
+  }
+
+  /** How many have come. */
+  get count(): number {
+    return this.#count;
   }
 
   /**
-   * Whether the page shows the document that came last. Chromium's renderer tells of a document, and may do
-   * so after the browser process shows it; where another one was set out for, the page is asked. A navigation
-   * may also have been broken off, or have brought a document that Chromium had kept, under its earlier name.
+   * Whether the page shows the document that came last, once its history is clear. Chromium's renderer tells
+   * of a document, and may do so after the browser process shows it; where an entry of the history was set
+   * out for, the page is asked. That may also have been broken off, or be a page that Chromium had kept,
+   * which comes under its earlier name.
    */
   async showsLast(cdp: Cdp, session: string): Promise<boolean> {
-    if (this.#begunLast === undefined) return true;
+    if (this.#begunBack === undefined) return true;
     const { frameTree } = await cdp.send("Page.getFrameTree", {}, { session });
-    return frameTree.frame.loaderId === this.#cameLast;
+    const isLast = frameTree.frame.loaderId === this.#cameLast;
+    if (isLast) this.#begunBack = undefined;
+    return isLast;
   }
 }
 const mostNavigations = 100;
@@ -123,11 +134,13 @@ async function clearHistory(
   documents: Documents,
 ): Promise<boolean> {
   for (let tries = 1; ; tries += 1) {
+    const { count } = documents;
     const outcome = await cdp
       .send("Page.resetNavigationHistory", {}, { session })
       .then(() => documents.showsLast(cdp, session))
       .then(
-        (isLast) => (isLast ? "clear" : "early"),
+        // One that has come meanwhile has brought the document before it into the history.
+        (isLast) => (isLast && documents.count === count ? "clear" : "early"),
         (error: unknown) => (isGone(error) ? "gone" : "refused"),
       );
     if (outcome === "clear" || outcome === "gone") return outcome === "clear";

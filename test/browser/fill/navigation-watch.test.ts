@@ -162,6 +162,43 @@ describe.each(engines)("%s", (name, spec) => {
     expect(await shown()).toBe("/next");
   });
 
+  /** Sets out for another document, whose request waits until the returned function is called. */
+  async function setOut(): Promise<() => Promise<void>> {
+    client.events.length = 0;
+    await client.send("Fetch.enable", { patterns: [{ urlPattern: "*/last" }] }, session);
+    client.evaluate(`location.href = "/last"`, session).catch(() => {});
+    const paused = await soon("it is stopped", () =>
+      client.events.find(({ method }) => method === "Fetch.requestPaused"),
+    );
+    const requestId = String(paused.params?.["requestId"]);
+    return async () => {
+      await client.send("Fetch.continueRequest", { requestId }, session);
+      await client.send("Fetch.disable", {}, session);
+    };
+  }
+
+  test("one that is gone back to, and sets out for another, is not left in the history", async () => {
+    let goOn: (() => Promise<void>) | undefined;
+    const seen = await watched(async () => {
+      await client.evaluate("history.back()", session).catch(() => {});
+      await soon("it is back", async () => (await shown()) === "/secret-1");
+      goOn = await setOut();
+    });
+    await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
+    await (await soon("its history is about to be cleared", () => goOn && { goOn })).goOn();
+    await client.open(`${bed.site.here}/last`, session);
+    await soon("it is over", () => seen.isOver);
+    expect([await shown(), await countEntries()]).toEqual(["/last", 1]);
+  });
+
+  test("another document is one at once, also while it waits for the next", async () => {
+    let goOn = async (): Promise<void> => {};
+    const seen = await watched(async () => void (goOn = await setOut()));
+    await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
+    await soon("it is over", () => seen.isOver);
+    await goOn();
+  });
+
   test("a page that goes on at once to another document is one no more", async () => {
     const seen = await watched(() => client.open(`${bed.site.here}/last`, session));
     await client.send("Page.navigate", { url: `${bed.site.here}/next` }, session);
