@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { CannotStart } from "../base/cannot-start.js";
 import { errnoOf } from "../base/errno.js";
 import { findNodeId, newNodeId, type NodeId } from "../base/ids.js";
 import { rootPrefix } from "../base/crypto/key-text.js";
@@ -54,7 +55,7 @@ async function keepSecret(
 ): Promise<Secret> {
   const text = await keep(dataDir, name, () => prefix + randomBytes(32).toString("base64url"));
   if (text.length < prefix.length + 16)
-    throw new Error(`${join(dataDir, name)} holds no usable secret; ${remedy}`);
+    throw new CannotStart(`${join(dataDir, name)} holds no usable secret; ${remedy}`);
   return new Secret(text);
 }
 
@@ -83,6 +84,6 @@ export async function nodeId(config: Config): Promise<NodeId> {
   const text = config.node.id ?? (await keep(config.dataDir, "node-id", newNodeId));
   const id = findNodeId(text);
   if (!id)
-    throw new Error(`${join(config.dataDir, "node-id")} holds no node id; delete it to have one drawn`);
+    throw new CannotStart(`${join(config.dataDir, "node-id")} holds no node id; delete it to have one drawn`);
   return id;
 }

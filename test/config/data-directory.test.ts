@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
-import { type FileHandle, mkdtemp, open, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { type FileHandle, mkdir, mkdtemp, open, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { CannotStart } from "../../src/base/cannot-start.js";
 import { systemClock } from "../../src/base/clock.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type Config, openConfig } from "../../src/config/config.js";
@@ -53,6 +54,17 @@ test("an emptied key file is reported, not used", async () => {
   await expect(encryptionKey(config)).rejects.toThrow(
     /holds no usable secret; .*what Redis keeps under it .* is lost/,
   );
+});
+
+test("what cannot be used ends a start with one line, without a stack", async () => {
+  await mkdir(config.dataDir);
+  await writeFile(apiKeyFile(config), "");
+  await writeFile(join(config.dataDir, "node-id"), "no id\n");
+  for (const read of [apiKey, nodeId]) {
+    const error = await read(config).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(CannotStart);
+    expect((error as Error).stack).toBe((error as Error).message);
+  }
 });
 
 test("a key outlives a loss of power from its first use on, like what is encrypted under it", async () => {

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
+import { CannotStart } from "../../base/cannot-start.js";
 
 /** Uids for browsers, each used by one browser of this machine at a time. */
 export interface Uids {
@@ -37,7 +38,7 @@ export async function openUids(base: number): Promise<Uids> {
     const claim = await tryListen(`\0remuda-uids-${first}`);
     if (claim) return uidsFrom(first, claim);
   }
-  throw new Error(`every block of uids from ${base} on is held by another daemon`);
+  throw new CannotStart(`every block of uids from ${base} on is held by another daemon`);
 }
 
 /**

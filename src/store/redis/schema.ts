@@ -9,15 +9,26 @@ export const schema = 2;
 /** Refuses a Redis that a daemon of another layout has written to; notes our number where it is new. */
 export async function checkSchema(store: ScriptStore): Promise<void> {
   const text = await store.ask((redis) => redis.get(schemaKey));
-  const found = text === null ? schema : Number(text);
+  if (text !== null) refuseOther(text);
+  if (text === null) await store.ask((redis) => redis.set(schemaKey, String(schema)));
+}
+
+function refuseOther(text: string): void {
+  if (!/^\d{1,9}$/.test(text))
+    throw new CannotStart(
+      `Redis holds under ${schemaKey} what is no number of a schema: ` +
+        "name a Redis that no other program writes to, or empty this one",
+    );
+  const found = Number(text);
   if (found > schema)
-    throw new Error(`Redis holds schema ${found}, written by a newer daemon; this one reads ${schema} only`);
+    throw new CannotStart(
+      `Redis holds schema ${found}, written by a newer daemon; this one reads ${schema} only`,
+    );
   if (found < schema)
-    throw new Error(
+    throw new CannotStart(
       `Redis holds schema ${found}, written by an older daemon; this one reads ${schema} only: ` +
         "let the older daemon end its sessions, then empty this Redis",
     );
-  if (text === null) await store.ask((redis) => redis.set(schemaKey, String(schema)));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { Cluster, type Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { CannotStart } from "../../../src/base/cannot-start.js";
 import { schemaKey } from "../../../src/store/redis/keys.js";
 import { checkEviction, checkSchema } from "../../../src/store/redis/schema.js";
 import { onBoth } from "../../support/store/on-both.js";
@@ -25,6 +26,19 @@ onBoth("the schema number", ({ bed }) => {
     await bed().redis.set(schemaKey, "999");
     await expect(checkSchema(bed().store)).rejects.toThrow(/schema 999, written by a newer daemon/);
     expect(await noted()).toBe(999);
+  });
+
+  test.each(["x", "", "1.5", "-1", "0x2", " 2"])("%j is none, and is refused", async (text) => {
+    await bed().redis.set(schemaKey, text);
+    await expect(checkSchema(bed().store)).rejects.toThrow(/no number of a schema: .* or empty this one/);
+    expect(await bed().redis.get(schemaKey)).toBe(text);
+  });
+
+  test.each(["1", "999", "x"])("of %j ends a start with one line, without a stack", async (text) => {
+    await bed().redis.set(schemaKey, text);
+    const error = await checkSchema(bed().store).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(CannotStart);
+    expect((error as Error).stack).toBe((error as Error).message);
   });
 });
 
