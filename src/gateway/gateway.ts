@@ -280,7 +280,8 @@ export class Gateway {
   ): Parameters<typeof answerClassic>[2] {
     const endSession = (session: string): void => {
       const ended = [...this.#handshakes].filter((handshake) => handshake.isOf(browser, session));
-      for (const handshake of ended) void handshake.end(closeCodes.asked, "the session was deleted");
+      // A browser that does not answer has its client cut all the same, and ends nobody else.
+      for (const each of ended) each.end(closeCodes.asked, "the session was deleted").catch(() => {});
     };
     const windows = async (): Promise<string[]> =>
       (await bridge.targets()).filter(({ type }) => type === "page").map(({ targetId }) => targetId);

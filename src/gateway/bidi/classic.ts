@@ -23,7 +23,8 @@ interface ClassicContext {
 const longestBody = 1024 * 1024;
 const shapeLimits: JsonShapeLimits = { depth: 20, values: 10_000 };
 
-const sessionCommand = /^\/session\/[^/]+(\/.*)?$/;
+/** What is answered of a session, beside its end. */
+const windowCommand = /^\/session\/[^/]+(\/window(?:\/handles)?)$/;
 
 /**
  * The HTTP of WebDriver by which Selenium and WebdriverIO learn the address of a BiDi socket: a session is
@@ -36,8 +37,8 @@ export async function answerClassic(
   context: ClassicContext,
 ): Promise<void> {
   const { method } = request;
-  const [, rest = ""] = sessionCommand.exec(command) ?? [];
-  switch (`${method} ${rest === "" ? command : rest}`) {
+  const [, ofSession = command] = windowCommand.exec(command) ?? [];
+  switch (`${method} ${ofSession}`) {
     case "GET /status":
       return answerJson(response, { value: { ready: true, message: "" } });
     case "POST /session":

@@ -1,12 +1,13 @@
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import type { NodeAddress } from "../../../src/gateway/ports.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type GatewayBed, openGatewayBed, refusedUpgrade } from "../../support/gateway/gateway-bed.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { connectBidi, firstContext } from "../../support/gateway/raw-bidi.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
+import { DrivenClock } from "../../support/driven-clock.js";
 
 let browser: GatewayBrowser;
 /** A daemon that has no browser itself. */
@@ -125,11 +126,35 @@ test("a session that was made by HTTP is begun with its socket, and ends with it
   expect(await ask("GET", classic(`/session/${sessionId}/window/handles`))).toMatchObject({
     value: [context],
   });
-  expect(
-    await ask("POST", classic(`/session/${sessionId}/url`), { body: { url: "about:blank" } }),
-  ).toMatchObject({ status: 404, value: { error: "unknown command" } });
+  const unknown = { status: 404, value: { error: "unknown command" } };
+  const of = (command: string): string => classic(`/session/${sessionId}${command}`);
+  expect(await ask("POST", of("/url"), { body: { url: "about:blank" } })).toMatchObject(unknown);
+  expect(await ask("POST", of("/session"), { body: { capabilities: {} } })).toMatchObject(unknown);
+  expect(await ask("GET", of("/status"))).toMatchObject(unknown);
   expect(await ask("DELETE", classic(`/session/${sessionId}`))).toMatchObject({ status: 200, value: null });
   expect((await client.closed).code).toBe(1000);
+});
+
+test("a session that is deleted while its browser stands still ends its client, and nothing else", async () => {
+  const faults: unknown[] = [];
+  const note = (fault: unknown): void => void faults.push(fault);
+  process.on("unhandledRejection", note);
+  onTestFinished(() => void process.off("unhandledRejection", note));
+  const clock = new DrivenClock();
+  const still = await openGatewayBrowser({}, { bridgeClock: clock });
+  onTestFinished(() => still.close());
+  const made = await ask("POST", classic("/session", still.bidi()), { body: { capabilities: {} } });
+  const { sessionId = "", capabilities } = made.value ?? {};
+  const client = await connectBidi(capabilities?.webSocketUrl ?? "");
+  await firstContext(client.send);
+  still.chromium.pipe.hold();
+  expect(await ask("DELETE", classic(`/session/${sessionId}`, still.bidi()))).toMatchObject({ status: 200 });
+  expect((await client.closed).code).toBe(1000);
+  // Longer than Chromium has to say that it has detached the client.
+  await clock.advance(60_000);
+  still.chromium.pipe.resume();
+  expect(await ask("GET", classic("/status", still.bidi()))).toMatchObject({ status: 200 });
+  expect(faults).toEqual([]);
 });
 
 test.each([
