@@ -91,6 +91,11 @@ export interface BrowserProxy {
    */
   readonly userNamespace?: string;
   /**
+   * Has the proxy admit connections of the browser's uid, until the returned function is called: after that
+   * another browser may have the uid.
+   */
+  admit?(uid: number): () => void;
+  /**
    * With this the launch proves that its egress holds it, and fails where that cannot be proved. Without it
    * nothing is proved.
    */

@@ -63,6 +63,7 @@ export async function prepareDirectories({
   await workspace.vacate();
   workspace.occupy(attempt.stops);
   const { directories, uid } = workspace;
+  if (uid !== null && spec.egress?.admit) attempt.stops.add("admission to the proxy", spec.egress.admit(uid));
   const [made, grouped] = await Promise.allSettled([
     Promise.all([
       attempt.adopted ? repairWorkspace(workspace) : makeWorkspace(workspace, spec, host),

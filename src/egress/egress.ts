@@ -97,6 +97,14 @@ export class Egress {
   }
 
   /**
+   * Admits connections of the browser's uid, until the returned function is called; without it nobody's are
+   * admitted where browsers have uids of their own.
+   */
+  admit(uid: number): () => void {
+    return this.target.listener.admit?.(uid) ?? (() => {});
+  }
+
+  /**
    * Every request obeys from the call on; once this resolves, whatever is open and no longer allowed has been
    * cut.
    */

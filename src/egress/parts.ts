@@ -58,6 +58,11 @@ export interface ProxyListener {
   listen(server: Server): Promise<void>;
   /** Whether the connection is the browser's own; left out: nobody else can connect. */
   admits?(socket: Socket): Promise<boolean>;
+  /**
+   * Admits connections of the browser's uid until the returned function is called; before, nobody's are. Left
+   * out: the browser has no uid of its own, or is the only one that can connect.
+   */
+  admit?(uid: number): () => void;
   /** Has to be called after the server has closed. */
   close(): void;
 }

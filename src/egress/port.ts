@@ -26,23 +26,36 @@ const anyProxyAddress = (): string => `${proxyBlock}${randomInt(256)}.${randomIn
 interface PortOptions {
   /** Left out: an address of the block. */
   readonly host?: string;
-  /** Whether processes of this uid may be a browser of ours. Left out: everybody may connect. */
-  mayConnect?(uid: number): boolean;
+  /** Left out: everybody may connect. */
+  readonly admission?: Pick<ProxyListener, "admits" | "admit">;
 }
 
+const hasUid = async (socket: Socket, uid: number | undefined): Promise<boolean> =>
+  uid !== undefined && (await findPeerUid(socket).catch(() => undefined)) === uid;
+
+/** Admits connections of one uid alone. */
+export const admitOnly = (uid: number): Required<Pick<ProxyListener, "admits">> => ({
+  admits: (socket) => hasUid(socket, uid),
+});
+
 /**
- * The proxy tier: a port of loopback, chosen by the kernel. The first uid that connects, of those that may,
- * is the browser's; all others are refused.
+ * Admits the uid alone that `admit` names. Whoever connects first may be another browser: /proc/net/tcp shows
+ * all of them which ports listen.
  */
-export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions = {}): ProxyListener {
-  let endpoint: ProxyEndpoint | undefined;
+export function admitNamed(): Required<Pick<ProxyListener, "admits" | "admit">> {
   let owner: number | undefined;
-  const admits = async (socket: Socket): Promise<boolean> => {
-    const uid = await findPeerUid(socket).catch(() => undefined);
-    if (uid === undefined || !mayConnect?.(uid)) return false;
-    owner ??= uid;
-    return uid === owner;
+  return {
+    admits: (socket) => hasUid(socket, owner),
+    admit(uid) {
+      owner = uid;
+      return () => void (owner = undefined);
+    },
   };
+}
+
+/** The proxy tier: a port of loopback, chosen by the kernel. */
+export function openPort({ host = anyProxyAddress(), admission }: PortOptions = {}): ProxyListener {
+  let endpoint: ProxyEndpoint | undefined;
   return {
     tier: "proxy",
     get proxyUrl() {
@@ -58,6 +71,6 @@ export function openPort({ host = anyProxyAddress(), mayConnect }: PortOptions =
     close() {
       if (endpoint) live.delete(endpoint);
     },
-    ...(mayConnect && { admits }),
+    ...admission,
   };
 }

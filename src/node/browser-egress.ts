@@ -123,7 +123,8 @@ export class BrowserEgress {
       ...(namespace !== undefined && { namespace }),
       ...(userNamespace !== undefined && { userNamespace }),
     };
-    return { proxyUrl, attesting: { usage: () => this.egress.usage(), ...probes }, ...places };
+    const attesting = { usage: () => this.egress.usage(), ...probes };
+    return { proxyUrl, admit: (uid) => this.egress.admit(uid), attesting, ...places };
   }
 
   /** Nothing opens it again. */

@@ -19,6 +19,7 @@ import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { PipeClient } from "../support/browser/chromium-client.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 import { engines } from "../support/browser/chromium-kinds.js";
+import { openTestEgress, publicRules } from "../support/browser/browser-egress.js";
 import { fillDisk } from "../support/browser/full-disk.js";
 import {
   marks,
@@ -71,6 +72,29 @@ async function open(chromium: Chromium, path: string): Promise<{ client: PipeCli
   await client.open(`${site.origin}${path}`, session);
   return { client, session };
 }
+
+test.runIf(process.getuid?.() === 0)(
+  "its proxy admits its uid for as long as it runs, at each start, and no more when another may have that uid",
+  async () => {
+    const made = await openTestEgress("proxy", publicRules, host);
+    const told: string[] = [];
+    const admit = (uid: number): (() => void) => {
+      told.push(`admitted ${uid}`);
+      return () => void told.push(`${host.uids?.isTaken(uid) ? "taken" : "free"} ${uid}`);
+    };
+    const spec = launchSpec({ egress: { ...made.proxy, admit } });
+    const first = await start(spec);
+    const { uid } = first.isolation;
+    const keptWorkspace = await leave(first);
+    expect(told.splice(0)).toEqual([`admitted ${uid}`, `taken ${uid}`]);
+    const second = await startAgain(spec, keptWorkspace);
+    expect(told.splice(0)).toEqual([`admitted ${uid}`]);
+    await second.kill();
+    expect(told).toEqual([`taken ${uid}`]);
+    expect(host.uids?.isTaken(uid ?? 0)).toBe(false);
+    await made.egress.close();
+  },
+);
 
 describe.each(engines)("%s", (_, given) => {
   test("leaves its directories and uid, and nothing else; started again it keeps login, storage and databases", async () => {

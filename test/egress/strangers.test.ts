@@ -103,22 +103,32 @@ function askAs(uid: number, proxy: string, target: string): string {
 }
 
 test.runIf(isRoot)(
-  "a proxy admits the browser's user alone: no other user of the machine, and no other browser's",
+  "a proxy admits the browser's user alone: no other user of the machine, and no other browser's that asks first",
   async () => {
     // The helper waits for its child, which this process has to answer: so the egress stands in a third.
     const module = (path: string): string => pathToFileURL(join(compiled, path)).href;
     const code = `
-    const { Egress } = await import("${module("src/egress/egress.js")}"); const { openPort } = await import("${module("src/egress/port.js")}");
+    const { Egress } = await import("${module("src/egress/egress.js")}"); const { admitNamed, openPort } = await import("${module("src/egress/port.js")}");
     const { systemClock: clock } = await import("${module("src/base/clock.js")}"); const { patternsOf } = await import("${module("src/base/net/hosts.js")}");
     const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const egress = await Egress.open({ browser: "b", rules: { allowed: null, privates: patternsOf(["127.0.0.1"]), routes: [] }, listener: openPort({ mayConnect: (uid) => uid >= 70000 && uid < 70010 }) }, {
+    const egress = await Egress.open({ browser: "b", rules: { allowed: null, privates: patternsOf(["127.0.0.1"]), routes: [] }, listener: openPort({ admission: admitNamed() }) }, {
       settings: { connectMs: 60000, idleMs: 20000, maxConnections: 100, bytesPerSecond: null, headerBytes: 16384 },
       resolve: async () => [], reserved: { isOwn: () => false }, proxyHosts: [], clock, log, meter: { request() {}, carried() {} },
     });
-    console.log(egress.proxyUrl);`;
+    console.log(egress.proxyUrl);
+    let withdraw = () => {};
+    process.stdin.on("data", (text) => {
+      withdraw();
+      if (Number(text) > 0) withdraw = egress.admit(Number(text));
+      console.log("told");
+    });`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
-      stdio: ["ignore", "pipe", "inherit"],
+      stdio: ["pipe", "pipe", "inherit"],
     });
+    const tell = async (uid: number): Promise<void> => {
+      child.stdin.write(`${uid}\n`);
+      await once(child.stdout, "data");
+    };
     const site = spawn(
       process.execPath,
       [
@@ -134,11 +144,18 @@ test.runIf(isRoot)(
     ];
     const proxy = String(said).trim();
     const page = String(at).trim();
+    // Before the browser has started, another one has found its proxy.
+    expect(askAs(70_004, proxy, page)).toContain("ECONNRESET");
+    await tell(70_003);
+    expect(askAs(70_004, proxy, page)).toContain("ECONNRESET");
     expect(askAs(64_999, proxy, page)).toContain("ECONNRESET");
     expect(askAs(0, proxy, page)).toContain("ECONNRESET");
     expect(askAs(70_003, proxy, page)).toBe("reached");
-    // This uid is one of the daemon's users, but another browser's.
-    expect(askAs(70_004, proxy, page)).toContain("ECONNRESET");
-    expect(askAs(70_003, proxy, page)).toBe("reached");
+    // The browser has ended, and the next one that has its uid has another proxy.
+    await tell(0);
+    expect(askAs(70_003, proxy, page)).toContain("ECONNRESET");
+    await tell(70_005);
+    expect(askAs(70_003, proxy, page)).toContain("ECONNRESET");
+    expect(askAs(70_005, proxy, page)).toBe("reached");
   },
 );

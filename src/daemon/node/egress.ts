@@ -9,7 +9,7 @@ import type { Config } from "../../config/config.js";
 import { makeReservedEndpoints } from "../../egress/reserved-endpoints.js";
 import type { EgressSettings, ProxyListener } from "../../egress/parts.js";
 import { canFindPeerUid } from "../../egress/peer.js";
-import { openPort } from "../../egress/port.js";
+import { admitNamed, admitOnly, openPort } from "../../egress/port.js";
 import { findNamespaces } from "../../egress/namespace/namespace.js";
 import { BrowserEgress, type BrowserEgressPorts } from "../../node/browser-egress.js";
 import { TrafficCounters } from "../../node/usage/traffic-counters.js";
@@ -101,25 +101,25 @@ interface Tier {
 const peerLimitMs = 2000;
 
 /**
- * Builds the check whether a connection of a uid may be a browser's: browsers have uids of their own where
- * the daemon may give them, else the daemon's. Undefined where this machine does not tell whose a connection
- * is.
+ * Finds who may connect to a browser's proxy: browsers have uids of their own where the daemon may give them,
+ * else the daemon's. Everybody may where this machine does not tell whose a connection is.
  */
-async function findPeerRule(
+async function findAdmission(
   { uids, clock }: BrowserHost,
   log: DaemonParts["log"],
-): Promise<((uid: number) => boolean) | undefined> {
+): Promise<() => Pick<ProxyListener, "admits" | "admit">> {
   const canFindUid = await within(
     clock,
     { what: "finding whose a connection is", limitMs: peerLimitMs },
     canFindPeerUid(),
   ).catch(() => false);
-  if (canFindUid) return (uid) => (uids ? uids.owns(uid) : uid === process.geteuid?.());
+  const own = process.geteuid?.();
+  if (canFindUid && own !== undefined) return uids ? admitNamed : () => admitOnly(own);
   log.warn(
     {},
     "proxies of browsers take connections of every user of this machine: whose one is cannot be found out here",
   );
-  return undefined;
+  return () => ({});
 }
 
 /**
@@ -128,8 +128,8 @@ async function findPeerRule(
  */
 async function findTier({ config, clock, log }: DaemonParts, host: BrowserHost): Promise<Tier> {
   const { egress, node } = config;
-  const mayConnect = await findPeerRule(host, log);
-  const viaPort: Tier = { openListener: async () => openPort({ ...(mayConnect && { mayConnect }) }) };
+  const makeAdmission = await findAdmission(host, log);
+  const viaPort: Tier = { openListener: async () => openPort({ admission: makeAdmission() }) };
   if (egress.isolation === "proxy") return viaPort;
   // A private root gives Chromium its uid back. Without one it would be root of the user namespace, and
   // refuse to run.
