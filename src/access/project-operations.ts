@@ -132,7 +132,7 @@ async function whyNotEmpty(ports: ProjectPorts, id: ProjectId): Promise<Refusal 
     : undefined;
 }
 
-interface Closing {
+interface ProjectClosing {
   readonly name?: string | undefined;
   /** Why the project has to stay as it is. */
   why(): Promise<Refusal | undefined>;
@@ -149,7 +149,7 @@ const closingMs: Millis = 60_000;
 async function close(
   { directory }: ProjectPorts,
   id: ProjectId,
-  { name, why }: Closing,
+  { name, why }: ProjectClosing,
 ): Promise<Refusal | undefined> {
   if (id === defaultProject) return refusal("last_active_project");
   const refused =

@@ -30,14 +30,14 @@ const readsAtOnce = 2;
 const waitMs: Millis = 30_000;
 
 /** What was read of archives; the last of it is kept in memory. */
-interface Kept<Value extends object> {
+interface KeptValues<Value extends object> {
   readonly cache: LRUCache<Digest, Value>;
   readonly reading: Map<Digest, Promise<Value>>;
 }
 const keptWithin = <Value extends object>(
   maxSize: number,
   bytesOf: (value: Value) => number,
-): Kept<Value> => ({
+): KeptValues<Value> => ({
   cache: new LRUCache({ maxSize, sizeCalculation: (value) => bytesOf(value) + 1 }),
   reading: new Map(),
 });
@@ -72,7 +72,7 @@ export class SegmentFiles {
    * more: a disk that does not answer keeps one of the few threads that a process has for files.
    */
   async #once<Value extends object>(
-    { cache, reading }: Kept<Value>,
+    { cache, reading }: KeptValues<Value>,
     digest: Digest,
     read: () => Promise<Value>,
   ): Promise<Value> {

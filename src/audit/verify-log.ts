@@ -44,7 +44,7 @@ export interface Verified {
 const segmentsAtOnce = 1000;
 
 /** A fault of one segment. */
-interface Fault {
+interface SegmentFault {
   readonly number: number;
   readonly text: string;
 }
@@ -89,8 +89,8 @@ const notNoted = "is not the one that was noted down";
 
 /** One walk along the chain, from its oldest segment on. */
 class Look {
-  readonly faults: Fault[] = [];
-  readonly faultsOfNoted: Fault[] = [];
+  readonly faults: SegmentFault[] = [];
+  readonly faultsOfNoted: SegmentFault[] = [];
   /** Whether the head that was noted is still to be compared with something. */
   isUncompared: boolean;
   segments = 0;

@@ -38,7 +38,7 @@ interface WriterParts {
   readonly id: string;
 }
 
-interface Waiting {
+interface WaitingEntry {
   readonly entry: NewEntry;
   settle?(isRecorded: boolean): void;
 }
@@ -53,9 +53,9 @@ const mostPerBatch = 100;
 /** About 10 MB. More come only while Redis is slow or away. */
 const mostWaiting = 20_000;
 
-interface Batch {
+interface WriterBatch {
   readonly number: number;
-  readonly waiting: readonly Waiting[];
+  readonly waiting: readonly WaitingEntry[];
 }
 
 /**
@@ -63,8 +63,8 @@ interface Batch {
  * whose fate is not known is sent again under its number, which the store takes once.
  */
 export class AuditWriter implements AuditRecorder {
-  #waiting: Waiting[] = [];
-  #batch: Batch | undefined;
+  #waiting: WaitingEntry[] = [];
+  #batch: WriterBatch | undefined;
   #batches = 0;
   #cancel: (() => void) | undefined;
   #writing: Promise<void> | undefined;
@@ -107,7 +107,7 @@ export class AuditWriter implements AuditRecorder {
   }
 
   /** A change that was made is always taken: those are no more than there are requests. */
-  #take(waiting: Waiting): boolean {
+  #take(waiting: WaitingEntry): boolean {
     const hasRoom = waiting.settle !== undefined || this.#waiting.length < mostWaiting;
     if (hasRoom) this.#waiting.push(waiting);
     else this.parts.meter.lost("too_many", 1);
@@ -139,16 +139,16 @@ export class AuditWriter implements AuditRecorder {
     return true;
   }
 
-  #nextBatch(): Batch | undefined {
+  #nextBatch(): WriterBatch | undefined {
     if (this.#waiting.length === 0) return undefined;
     return { number: (this.#batches += 1), waiting: this.#waiting.splice(0, mostPerBatch) };
   }
 
   /** False where it has to be sent again. */
-  async #send({ number, waiting }: Batch): Promise<boolean> {
+  async #send({ number, waiting }: WriterBatch): Promise<boolean> {
     const { store, clock, log, meter, id } = this.parts;
     const now = clock.monotonic();
-    const isOld = ({ entry }: Waiting): boolean => now - entry.receivedAt > longestMs;
+    const isOld = ({ entry }: WaitingEntry): boolean => now - entry.receivedAt > longestMs;
     const sent = waiting.filter((one) => !isOld(one));
     try {
       const batch = { writer: id, number, entries: sent.map(({ entry }) => entry), sentAt: now };
@@ -166,7 +166,7 @@ export class AuditWriter implements AuditRecorder {
     }
   }
 
-  #lose(reason: LossReason, lost: readonly Waiting[]): void {
+  #lose(reason: LossReason, lost: readonly WaitingEntry[]): void {
     if (lost.length === 0) return;
     this.parts.meter.lost(reason, lost.length);
     for (const { settle } of lost) settle?.(false);

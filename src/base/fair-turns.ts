@@ -66,7 +66,7 @@ class Credit {
   }
 }
 
-interface Waiting {
+interface WaitingTurn {
   readonly next: () => void;
   readonly costMs: Millis;
 }
@@ -78,7 +78,7 @@ interface Waiting {
  * else waits.
  */
 export class FairTurn {
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: WaitingTurn[] = [];
   readonly #now: () => Millis;
   #usedMs: Millis = 0;
   readonly #time: Credit;

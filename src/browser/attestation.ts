@@ -82,7 +82,7 @@ export async function attest(
     { limitMs },
   );
   const canaryPath = canary.openPath();
-  const load = async (url: string, tries = mostTries): Promise<Answer> => {
+  const load = async (url: string, tries = mostTries): Promise<ResourceAnswer> => {
     const options = { disableCache: true, includeCredentials: false };
     const { resource } = await cdp.send(
       "Network.loadNetworkResource",
@@ -112,7 +112,7 @@ export async function attest(
   }
 }
 
-interface Answer {
+interface ResourceAnswer {
   readonly httpStatusCode?: number;
   readonly netErrorName?: string;
   readonly headers?: Readonly<Record<string, unknown>>;
@@ -128,16 +128,16 @@ async function checkNamespace({ pid, namespace }: AttestedBrowser): Promise<void
 const denials = (asking: AttestationParts): number =>
   Object.values(asking.usage().denied).reduce<number>((sum, count) => sum + (count ?? 0), 0);
 
-const isDenied = (answer: Answer): boolean =>
+const isDenied = (answer: ResourceAnswer): boolean =>
   answer.httpStatusCode === 403 && egressHeader(answer) === "denied";
-const isReached = (answer: Answer): boolean =>
+const isReached = (answer: ResourceAnswer): boolean =>
   answer.httpStatusCode !== undefined && egressHeader(answer) === undefined;
 
-const textOf = ({ httpStatusCode, netErrorName }: Answer): string =>
+const textOf = ({ httpStatusCode, netErrorName }: ResourceAnswer): string =>
   `${httpStatusCode ?? netErrorName ?? "no answer"}`;
 
 /** The header by which an egress tells its own answers from those of servers. */
-function egressHeader({ headers = {} }: Answer): unknown {
+function egressHeader({ headers = {} }: ResourceAnswer): unknown {
   const name = Object.keys(headers).find((each) => each.toLowerCase() === "x-remuda-egress");
   return name === undefined ? undefined : headers[name];
 }

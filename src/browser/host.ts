@@ -244,7 +244,7 @@ const census = (host: Pick<BrowserHost, "clock" | "log"> & { uids: Uids }): Prom
     host.log.error({ error: textOf(error) }, "processes without a browser stay"),
   );
 
-interface Found {
+interface FoundHost {
   readonly installed: Installed;
   readonly uids: Uids | undefined;
   readonly configuration: string;
@@ -253,7 +253,7 @@ interface Found {
 /** Finds the rung that holds, which only a trial can show, with the uid that a browser would have. */
 async function findLadder(
   settings: HostSettings,
-  { installed, uids, configuration }: Found,
+  { installed, uids, configuration }: FoundHost,
   log: Log,
 ): Promise<Ladder> {
   const { executables, tools, xvfb, prlimit } = installed;

@@ -102,10 +102,10 @@ async function failed(
   return new LaunchFailed(attempt.stage, lastLines, error);
 }
 
-type UnderWay = Pick<LaunchContext, "host" | "attempt">;
+type RunningLaunch = Pick<LaunchContext, "host" | "attempt">;
 
 /** What a launch learns from a browser once that answers. */
-type Found = Pick<
+type ReadyParts = Pick<
   Launched,
   "cdp" | "pages" | "downloads" | "version" | "baseline" | "extensions" | "attestation" | "log"
 >;
@@ -114,8 +114,8 @@ type Found = Pick<
 async function awaitReady(
   started: ChromiumProcess,
   prepared: PreparedLaunch,
-  { host, attempt }: UnderWay,
-): Promise<Found> {
+  { host, attempt }: RunningLaunch,
+): Promise<ReadyParts> {
   const { spec, directories, workspace } = prepared;
   const log = host.log.child({ browser: spec.browser });
   const cdp = new Cdp(started.pipe, host.clock);
@@ -161,7 +161,7 @@ async function firstFingerprint(
 async function loadExtensions(
   cdp: Cdp,
   { directories: { profile }, extensions: wanted, withoutFiles }: PreparedLaunch,
-  { host: { clock, launchLimitMs: limitMs }, attempt }: UnderWay,
+  { host: { clock, launchLimitMs: limitMs }, attempt }: RunningLaunch,
 ): Promise<BrowserExtensions> {
   const extensions = new BrowserExtensions(cdp, clock, withoutFiles);
   if (wanted.length === 0) return extensions;
@@ -174,7 +174,7 @@ async function loadExtensions(
 const running = (
   started: ChromiumProcess,
   prepared: PreparedLaunch,
-  { host, attempt, found }: UnderWay & { readonly found: Found },
+  { host, attempt, found }: RunningLaunch & { readonly found: ReadyParts },
 ): RunningChromium =>
   new RunningChromium({
     ...started,
@@ -201,7 +201,7 @@ const wasUsed = ({ isFilled }: PreparedLaunch, { adopted }: LaunchAttempt): bool
 async function attestLaunched(
   { pid }: ChromiumProcess,
   { cdp, page, spec }: { cdp: Cdp; page: string; spec: LaunchSpec },
-  { host, attempt }: UnderWay,
+  { host, attempt }: RunningLaunch,
 ): Promise<Attestation | undefined> {
   const { attesting, namespace } = spec.egress ?? {};
   if (!attesting) return undefined;

@@ -3,7 +3,7 @@ import type { Log } from "../base/log.js";
 import { isOrphan, killAll, processesOf } from "./resources/processes.js";
 import type { Uids } from "./resources/uids.js";
 
-interface Around {
+interface StrayProcessParts {
   readonly clock: Clock;
   readonly log: Log;
   /** Absent where the daemon may not give uids: then no process can be told from another. */
@@ -17,7 +17,7 @@ const limitMs = 20_000;
  * There should be none. Those of a living daemon are left, which in another network namespace may have been
  * given the same uids.
  */
-export async function killStrayProcesses({ clock, log, uids }: Around): Promise<void> {
+export async function killStrayProcesses({ clock, log, uids }: StrayProcessParts): Promise<void> {
   if (uids === undefined) return;
   const isOurs = (uid: number): boolean => uids.owns(uid) && !uids.isTaken(uid);
   const find = async (): Promise<number[]> => {

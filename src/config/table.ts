@@ -1,6 +1,6 @@
 import { leaves, type Leaf } from "./settings.js";
 
-interface Row {
+interface SettingRow {
   readonly name: string;
   readonly unit: string;
   readonly usual: string;
@@ -15,7 +15,7 @@ function usual({ setting }: Leaf): string {
   return setting.otherwise === undefined ? value : `${value} (null: ${setting.otherwise})`;
 }
 
-const rowOf = (leaf: Leaf): Row => ({
+const rowOf = (leaf: Leaf): SettingRow => ({
   name: leaf.path.join("."),
   unit: leaf.setting.unit ?? "",
   usual: usual(leaf),
@@ -24,20 +24,20 @@ const rowOf = (leaf: Leaf): Row => ({
 });
 
 /** `REMUDA_CONFIG` chooses the file, so no file can hold it. */
-const configRow: Row = {
+const configRow: SettingRow = {
   name: "",
   unit: "",
   usual: "config/default.json",
   description: "the configuration file",
   env: "REMUDA_CONFIG",
 };
-const rows: readonly Row[] = [configRow, ...leaves.map(rowOf)];
+const rows: readonly SettingRow[] = [configRow, ...leaves.map(rowOf)];
 
 const code = (text: string): string => (text === "" ? "" : `\`${text}\``);
 const cell = (text: string): string =>
   text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-const cellsOf = (row: Row): readonly string[] => [
+const cellsOf = (row: SettingRow): readonly string[] => [
   code(row.name),
   code(row.env),
   row.unit,
@@ -53,7 +53,7 @@ export const settingsTable = (): string =>
     ...rows.map((row) => `| ${cellsOf(row).join(" | ")} |`),
   ].join("\n");
 
-const oneSetting = (row: Row): string => {
+const oneSetting = (row: SettingRow): string => {
   const head = [row.name, row.env && `[${row.env}]`].filter(Boolean).join("  ");
   const unit = /^-?\d/.test(row.usual) ? row.unit : row.unit && `(${row.unit})`;
   const standard = [row.usual, unit].filter(Boolean).join(" ");

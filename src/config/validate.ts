@@ -6,7 +6,7 @@ import { expectation, findKeys, type Leaf, leaves } from "./settings.js";
 export type Environment = Readonly<Record<string, string | undefined>>;
 type Tree = Record<string, unknown>;
 
-type Validated =
+type ValidatedFile =
   | { readonly kind: "valid"; readonly values: ConfigFile }
   | { readonly kind: "faulty"; readonly faults: readonly string[] };
 
@@ -81,7 +81,7 @@ const faultOf = (setting: Setting, source: string, value: unknown): string => {
  * Puts the environment's values over the file's, and those over the defaults. Reports all faults at once and
  * corrects none.
  */
-export function validate(file: unknown, env: Environment): Validated {
+export function validate(file: unknown, env: Environment): ValidatedFile {
   if (!isTree(file)) return { kind: "faulty", faults: ["the file has to hold one JSON object"] };
   const faults = strangeKeys(file, []);
   const values: Tree = {};

@@ -29,11 +29,11 @@ export function announce(announcing: Announcing): void {
 async function announceWhenIdle(announcing: Announcing): Promise<void> {
   const { config, pools, clock, log, stopping } = announcing;
   const name = String(config.pools[0]?.["name"] ?? "");
-  if (name === "") return tell(announcing, onDemandWay(announcing.url));
+  if (name === "") return tell(announcing, onDemandCall(announcing.url));
   for (let waitedMs = 0; waitedMs < patienceMs && !stopping.aborted; waitedMs += lookEveryMs) {
     const pool = await pools.get(name);
     if (pool.kind === "done" && pool.value.counts.idle > 0)
-      return tell(announcing, pooledWay(announcing.url, name));
+      return tell(announcing, pooledCall(announcing.url, name));
     await pause(clock, lookEveryMs, stopping);
   }
   const pool = await pools.get(name);
@@ -41,11 +41,11 @@ async function announceWhenIdle(announcing: Announcing): Promise<void> {
     log.warn({ pool: name, fill: pool.value.fill }, "no browser is idle yet");
 }
 
-function tell({ config, url, installRoot, say }: Announcing, way: BrowserWay): void {
+function tell({ config, url, installRoot, say }: Announcing, call: ExampleCall): void {
   say?.(
     banner({
       url,
-      way,
+      call,
       installRoot,
       keyFile: config.apiKey ? null : apiKeyFile(config),
       openHosts: config.egress.privateHosts,
@@ -58,7 +58,7 @@ const quoted = (text: string): string =>
   /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /** How one comes by a browser, and gives it back. */
-interface BrowserWay {
+interface ExampleCall {
   readonly title: string;
   readonly url: string;
   /** What `url` is asked with; holds no single quote. */
@@ -68,7 +68,7 @@ interface BrowserWay {
   readonly ends: string;
 }
 
-const pooledWay = (url: string, pool: string): BrowserWay => ({
+const pooledCall = (url: string, pool: string): ExampleCall => ({
   title: "Acquire a browser",
   url: `${url}/browser_pools/${pool}/acquire`,
   body: "{}",
@@ -79,7 +79,7 @@ const pooledWay = (url: string, pool: string): BrowserWay => ({
   ends: `await post("release", { session_id: session.session_id, lease_id: session.lease_id, reuse: false });`,
 });
 
-const onDemandWay = (url: string): BrowserWay => ({
+const onDemandCall = (url: string): ExampleCall => ({
   title: "Launch a browser",
   url: `${url}/browsers`,
   body: '{"headless":true}',
@@ -93,14 +93,14 @@ const onDemandWay = (url: string): BrowserWay => ({
 interface BannerFacts {
   readonly url: string;
   readonly keyFile: string | null;
-  readonly way: BrowserWay;
+  readonly call: ExampleCall;
   readonly installRoot: string;
   /** Private hosts that are open to every browser whose network names none. */
   readonly openHosts: readonly string[];
 }
 
 /** What a person sees when it is ready: the address, where the key is, and two things to paste. */
-const banner = ({ url, keyFile, way, installRoot, openHosts }: BannerFacts): string => `
+const banner = ({ url, keyFile, call, installRoot, openHosts }: BannerFacts): string => `
 Remuda is ready: ${url}${
   openHosts.length === 0
     ? ""
@@ -110,20 +110,20 @@ WARNING:        every page of every browser may reach ${openHosts.join(", ")}`
 API key:        ${keyFile ?? "the one you gave in REMUDA_API_KEY"}
 API pages:      ${url}/docs
 
-${way.title}:
+${call.title}:
 
-  curl -X POST ${way.url} \\
-    -H "Authorization: Bearer ${keyFile === null ? "$REMUDA_API_KEY" : `$(cat ${quoted(keyFile)})`}" -H "Content-Type: application/json" -d '${way.body}'
+  curl -X POST ${call.url} \\
+    -H "Authorization: Bearer ${keyFile === null ? "$REMUDA_API_KEY" : `$(cat ${quoted(keyFile)})`}" -H "Content-Type: application/json" -d '${call.body}'
 
 Drive one with Playwright (save as try.mjs in ${installRoot}, then: ${keyFile === null ? "" : `REMUDA_API_KEY=$(cat ${quoted(keyFile)}) `}node try.mjs):
 
   import { chromium } from "playwright-core";
   const headers = { authorization: \`Bearer \${process.env.REMUDA_API_KEY}\`, "content-type": "application/json" };
-  ${way.begins.join("\n  ")}
+  ${call.begins.join("\n  ")}
   const browser = await chromium.connectOverCDP(session.cdp_ws_url);
   const page = browser.contexts()[0].pages()[0];
   await page.goto("data:text/html,<title>Hello from Remuda</title>");
   console.log(await page.title());
   await browser.close();
-  ${way.ends}
+  ${call.ends}
 `;

@@ -12,7 +12,7 @@ import type { ProfileStore } from "../registry/profiles/profile.js";
 import type { DaemonContext } from "./boot.js";
 import type { ArchivesPart, DaemonParts } from "./parts.js";
 
-type Around = Pick<DaemonContext, "clock" | "log">;
+type ArchivesContext = Pick<DaemonContext, "clock" | "log">;
 
 /** States of profiles, read through `open`: from the archives themselves, or from a node's cache. */
 export const profileArchivesOf = (
@@ -33,12 +33,12 @@ export const profileArchivesOf = (
  * Archives of extensions and profiles. Opened once per daemon, since what lies in staging and cache is
  * emptied.
  */
-export async function openArchives(config: Config, around: Around): Promise<ArchivesPart> {
+export async function openArchives(config: Config, around: ArchivesContext): Promise<ArchivesPart> {
   const stops = new Stops(around.clock, config.stop.stepMs);
   return await openWhole(stops, () => openAll(config, around, stops));
 }
 
-async function openAll(config: Config, { clock, log }: Around, stops: Stops): Promise<ArchivesPart> {
+async function openAll(config: Config, { clock, log }: ArchivesContext, stops: Stops): Promise<ArchivesPart> {
   const archives = await openKeptArchives(config, clock, stops);
   if (isOwnAlone(config))
     log.warn(

@@ -14,7 +14,7 @@ import type { DaemonParts } from "./parts.js";
 import { lateAfterMs, type Stores } from "./stores.js";
 import type { Metrics } from "../observe/metrics.js";
 
-interface GatewayParts {
+interface DaemonGatewayParts {
   readonly standstill?: Standstill;
   /** The browsers of this process. */
   readonly local: Pick<GatewayPorts, "findBrowser" | "connect">;
@@ -27,14 +27,14 @@ interface GatewayParts {
 }
 
 /** What a control without a node has: it sends every client on. */
-export const browsersElsewhere: GatewayParts["local"] = {
+export const browsersElsewhere: DaemonGatewayParts["local"] = {
   findBrowser: () => undefined,
   connect: () => Promise.resolve({ kind: "gone", reason: "no browser is here" }),
 };
 
 export function openGateway(
   { config, clock, log, stores, keys, metrics, url }: DaemonParts,
-  { local, own, unreachable, onUnplaced, standstill }: GatewayParts,
+  { local, own, unreachable, onUnplaced, standstill }: DaemonGatewayParts,
 ): Gateway {
   const known = new KnownAddresses({
     clock,

@@ -25,7 +25,7 @@ interface SignalSource {
   off(event: string, listener: (cause: unknown) => void): unknown;
 }
 
-interface Around {
+interface RunOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly signals: SignalSource;
@@ -48,7 +48,7 @@ class Ending {
   #askedAt: Millis | undefined;
   hasFailed = false;
 
-  constructor(private readonly around: Around) {}
+  constructor(private readonly around: RunOptions) {}
 
   readonly ask = (signal: unknown): void => {
     const now = this.around.clock.monotonic();
@@ -84,7 +84,7 @@ const abortOf = (signal: AbortSignal): Promise<void> =>
   });
 
 /** Settles when the time to stop is up; one that takes too long is hurried first. */
-async function timeUp(ending: Ending, { clock, limits }: Around): Promise<"late"> {
+async function timeUp(ending: Ending, { clock, limits }: RunOptions): Promise<"late"> {
   await abortOf(ending.stopping);
   await pause(clock, limits.stopMs, ending.hurry);
   ending.hurryUp();
@@ -96,7 +96,7 @@ async function timeUp(ending: Ending, { clock, limits }: Around): Promise<"late"
 async function startUnlessStopped(
   start: Start,
   ending: Ending,
-  { log, clock, say }: Around,
+  { log, clock, say }: RunOptions,
 ): Promise<Stops | undefined> {
   try {
     const { stopping, hurry, fail } = ending;
@@ -108,7 +108,7 @@ async function startUnlessStopped(
   }
 }
 
-async function startAndStop(start: Start, ending: Ending, around: Around): Promise<void> {
+async function startAndStop(start: Start, ending: Ending, around: RunOptions): Promise<void> {
   const stops = await startUnlessStopped(start, ending, around);
   await abortOf(ending.stopping);
   await stops?.run();
@@ -118,7 +118,7 @@ async function startAndStop(start: Start, ending: Ending, around: Around): Promi
  * Runs a role until a signal or a fault ends it, and resolves with the exit code: 0 where it ended cleanly as
  * asked, else 1. Whatever hangs, it resolves within the limits; what is then left ends with the process.
  */
-export async function runDaemon(start: Start, around: Around): Promise<0 | 1> {
+export async function runDaemon(start: Start, around: RunOptions): Promise<0 | 1> {
   const { signals, log } = around;
   const ending = new Ending(around);
   for (const name of signalNames) signals.on(name, ending.ask);

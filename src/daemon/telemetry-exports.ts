@@ -11,7 +11,7 @@ import { Exporters } from "../telemetry/export/exporters.js";
 import type { Exports, StreamRef } from "../telemetry/ports.js";
 import type { DaemonParts } from "./parts.js";
 
-type Parts = Pick<
+type ExportsParts = Pick<
   DaemonParts,
   "clock" | "config" | "endpoints" | "keys" | "log" | "metrics" | "resolve" | "stores"
 >;
@@ -21,14 +21,14 @@ export const collectorParts = ({
   config,
   resolve,
   endpoints,
-}: Pick<Parts, "config" | "resolve" | "endpoints">): CollectorParts => ({
+}: Pick<ExportsParts, "config" | "resolve" | "endpoints">): CollectorParts => ({
   resolve,
   reserved: makeReservedEndpoints(endpoints.places),
   privates: patternsOf(config.telemetry.export.privateHosts),
 });
 
 /** The way of events to the collectors of their sessions, from this daemon. */
-export function openTelemetryExports(parts: Parts, stops: Stops): Exports {
+export function openTelemetryExports(parts: ExportsParts, stops: Stops): Exports {
   const { clock, config, log, metrics } = parts;
   const { delayMs, limitMs, batchEvents, batchBytes, queueBytes, totalQueueBytes, compression } =
     config.telemetry.export;
@@ -44,7 +44,7 @@ export function openTelemetryExports(parts: Parts, stops: Stops): Exports {
   return { open: (stream, destination) => exporters.open(destination, aboutOf(parts, stream)) };
 }
 
-function collectorsOf(parts: Parts): Collectors {
+function collectorsOf(parts: ExportsParts): Collectors {
   const { clock, config, keys, stores } = parts;
   const connecting = { ...collectorParts(parts), clock, connectMs: config.egress.connectLimitMs };
   const storeOf = (id: Parameters<Collectors["open"]>[0]) => stores.projects.of(projectOf(id)).destinations;
@@ -58,7 +58,10 @@ function collectorsOf(parts: Parts): Collectors {
 }
 
 /** Never rejects: what Redis cannot tell now is left out. */
-async function aboutOf({ config, stores }: Parts, { browser, lease }: StreamRef): Promise<ExportedSession> {
+async function aboutOf(
+  { config, stores }: ExportsParts,
+  { browser, lease }: StreamRef,
+): Promise<ExportedSession> {
   const partition = partitionOf(browser);
   const pool = isOnDemand(partition)
     ? undefined

@@ -4,7 +4,7 @@ import { rawSocketOf } from "./dial.js";
 import type { EgressUsage, Meter } from "./parts.js";
 import type { DeniedBy } from "./rules.js";
 
-interface Seen {
+interface SeenBytes {
   sent: number;
   received: number;
 }
@@ -16,8 +16,8 @@ interface Seen {
 export class TrafficCounts {
   #requests = 0;
   readonly #denied: Partial<Record<DeniedBy, number>> = {};
-  readonly #total: Seen = { sent: 0, received: 0 };
-  readonly #sockets = new Map<Socket, Seen>();
+  readonly #total: SeenBytes = { sent: 0, received: 0 };
+  readonly #sockets = new Map<Socket, SeenBytes>();
 
   constructor(
     private readonly browser: BrowserId,

@@ -44,7 +44,7 @@ export type EntryResult =
   /** `message` contains no secret. */
   | { readonly kind: "failed"; readonly message: string };
 
-interface Held {
+interface HeldConnection {
   readonly target: TargetHost;
   readonly route: OpenRoute;
   readonly connection: TargetSocket;
@@ -61,7 +61,7 @@ export class OpenConnection {
   #isReleased = false;
   #isCut = false;
 
-  constructor(private readonly held: Held) {
+  constructor(private readonly held: HeldConnection) {
     this.#quietSince = held.clock.monotonic();
   }
 

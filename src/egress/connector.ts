@@ -6,13 +6,13 @@ import type { TargetHost } from "./rules.js";
 import type { Upstream } from "../registry/proxies/proxy.js";
 import { dialThrough, dialUpstream } from "./upstream.js";
 
-type Parts = Pick<EgressParts, "resolve" | "reserved" | "proxyHosts" | "clock"> & {
+type ConnectorParts = Pick<EgressParts, "resolve" | "reserved" | "proxyHosts" | "clock"> & {
   readonly counts: TrafficCounts;
 };
 
 /** Makes the connections of one browser, once they are judged, and has their bytes counted. */
 export class Connector {
-  constructor(private readonly parts: Parts) {}
+  constructor(private readonly parts: ConnectorParts) {}
 
   /** Connects to the target itself, directly or through an upstream. */
   async tunnel(target: TargetHost, route: OpenRoute, attempt: ConnectAttempt): Promise<TargetSocket> {

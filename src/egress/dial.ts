@@ -27,7 +27,7 @@ export async function dial(
   port: number,
   limits: DialLimits,
 ): Promise<DialledSocket> {
-  let failed: Failed | undefined;
+  let failed: FailedDial | undefined;
   for (const [place, address] of addresses.entries()) {
     const limitMs = (limits.until - limits.clock.monotonic()) / (addresses.length - place);
     const answer = await dialOne({ address, port, limitMs }, limits).catch((failure: unknown) => ({
@@ -40,7 +40,7 @@ export async function dial(
   throw failed?.failure ?? new Error("there is no address");
 }
 
-interface Failed {
+interface FailedDial {
   readonly failure: unknown;
 }
 

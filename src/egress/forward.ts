@@ -35,7 +35,7 @@ export async function forward(exchange: ProxyExchange, shared: ForwardParts): Pr
   await new Forwarding(exchange, { asked, headers, shared, hasBody }).run();
 }
 
-interface Parts {
+interface ForwardedRequest {
   readonly asked: AbsoluteTarget;
   readonly headers: readonly string[];
   readonly hasBody: boolean;
@@ -53,7 +53,7 @@ class Forwarding {
 
   constructor(
     private readonly exchange: ProxyExchange,
-    private readonly parts: Parts,
+    private readonly parts: ForwardedRequest,
   ) {
     this.#needsFresh = parts.hasBody;
   }

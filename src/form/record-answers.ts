@@ -21,7 +21,7 @@ const longest = { userAgent: 512, domain: 255 } as const;
 const hungUp = 499;
 
 /** What is known of a question until its entry is made. */
-class Observed {
+class QuestionFacts {
   isRecorded = false;
   /** Whether its answer has ended, or its sender has hung up. */
   hasClosed = false;
@@ -44,7 +44,7 @@ class Observed {
  * was entered.
  */
 export class FormAudit {
-  readonly #observed = new WeakMap<FastifyRequest, Observed>();
+  readonly #observed = new WeakMap<FastifyRequest, QuestionFacts>();
 
   constructor(private readonly parts: RecordParts) {}
 
@@ -52,7 +52,7 @@ export class FormAudit {
   watch(app: FastifyInstance): void {
     app.addHook("onRequest", (request, { raw }, next) => {
       const { clock, addressOf } = this.parts;
-      const observed = new Observed(clock.monotonic(), addressOf(request.raw));
+      const observed = new QuestionFacts(clock.monotonic(), addressOf(request.raw));
       this.#observed.set(request, observed);
       // Node.js 20 tells nothing else of an answer that ends after its caller has gone.
       raw.once("close", () => {
@@ -101,7 +101,7 @@ export class FormAudit {
     this.parts.audit.record(this.#entryOf(request, status));
   }
 
-  #get(request: FastifyRequest): Observed {
+  #get(request: FastifyRequest): QuestionFacts {
     const observed = this.#observed.get(request);
     if (!observed) throw new Error("a question was asked that was not observed");
     return observed;

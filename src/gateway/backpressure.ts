@@ -5,7 +5,7 @@ import type { Account } from "../base/budget.js";
 import type { GatewayLimits } from "./limits.js";
 
 /** What stands still while a client does not read: its browser, and itself. */
-interface Held {
+interface PausedClient {
   readonly pipe: Pick<Pipe, "hold" | "resume">;
   wait(): void;
   proceed(): void;
@@ -33,7 +33,7 @@ export class Backpressure {
 
   constructor(
     private readonly socket: Duplex,
-    private readonly held: Held,
+    private readonly held: PausedClient,
     private readonly rules: FlowRules,
   ) {}
 

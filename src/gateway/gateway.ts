@@ -54,7 +54,7 @@ interface GatewayParts {
 }
 
 /** A request, its answer, and the end of whoever waits for it. */
-interface Exchange {
+interface AbortableExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly gone: AbortController;
@@ -225,7 +225,7 @@ export class Gateway {
 
   async #curl(
     { id, lease, browser }: { id: BrowserId; lease: LeaseId; browser: LocalBrowser },
-    { request, response, gone }: Exchange,
+    { request, response, gone }: AbortableExchange,
   ): Promise<void> {
     const { signal } = gone;
     const { clock, limits } = this.parts;

@@ -10,7 +10,7 @@ const pieceMs: Millis = 0.15;
 /** A client whose chunks take longer than this is read in pieces. */
 const slowMs: Millis = 4 * pieceMs;
 
-interface Parts {
+interface ReadPaceParts {
   readonly socket: Duplex;
   readonly turn: FairTurn;
   readonly clock: Pick<Clock, "monotonic">;
@@ -33,7 +33,7 @@ export class ReadPace {
   #isHeld = false;
   #pieceBytes: number = pieceBytes.most;
 
-  constructor(private readonly parts: Parts) {}
+  constructor(private readonly parts: ReadPaceParts) {}
 
   /** Has to be called before a chunk is read. */
   begin({ length }: Buffer): void {

@@ -36,7 +36,7 @@ const longest = { path: 1024, userAgent: 512, domain: 255, method: 32 } as const
 const unrecorded: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics", "/node/messages"]);
 
 /** What is known of a request until its entry is made. */
-class Observed {
+class PendingEntry {
   /** Once it is routed. */
   request: FastifyRequest | undefined = undefined;
   isRecorded = false;
@@ -68,7 +68,7 @@ class Observed {
 const observation = Symbol("observation");
 declare module "node:http" {
   interface IncomingMessage {
-    [observation]?: Observed;
+    [observation]?: PendingEntry;
   }
 }
 
@@ -79,7 +79,7 @@ const longAnswerMs: Millis = 1_800_000;
 
 /** Leaves one entry in the audit log for each request that is made to the API. */
 export class AuditTrail {
-  readonly #open = new Places<Observed>();
+  readonly #open = new Places<PendingEntry>();
 
   constructor(
     private readonly recorder: AuditRecorder,
@@ -184,21 +184,21 @@ export class AuditTrail {
   }
 
   /** Undefined for what leaves no entry. */
-  #observe(raw: IncomingMessage): Observed | undefined {
-    const observed = new Observed(raw, this.clock.monotonic(), this.addressOf(raw));
+  #observe(raw: IncomingMessage): PendingEntry | undefined {
+    const observed = new PendingEntry(raw, this.clock.monotonic(), this.addressOf(raw));
     if (unrecorded.has(observed.path) || isDocsPath(raw.url ?? "")) return undefined;
     return (raw[observation] = observed);
   }
 
   /** A change is recorded with what came of it, though its caller may have hung up before. */
-  #record(observed: Observed, status: number): void {
+  #record(observed: PendingEntry, status: number): void {
     if (observed.isRecorded || observed.isChange) return;
     observed.isRecorded = true;
     this.recorder.record(this.#entryOf(observed, status));
   }
 
   /** Written out in one literal: each request makes one, and spreading objects is slower. */
-  #entryOf({ raw, path, request, receivedAt, clientIp, intent }: Observed, status: number): NewEntry {
+  #entryOf({ raw, path, request, receivedAt, clientIp, intent }: PendingEntry, status: number): NewEntry {
     const { authStrategy, userId, email } = callerOf(raw, request);
     return {
       receivedAt,

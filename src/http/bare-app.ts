@@ -46,13 +46,13 @@ export function addPreHandler(
   route.preHandler = [hook, ...[route.preHandler ?? []].flat()];
 }
 
-interface Exchange {
+interface FastifyExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
 /** Answers an error that was thrown, and logs it where the daemon is to blame. */
-export function fail({ log }: HttpDeps, error: unknown, { request, reply }: Exchange): FastifyReply {
+export function fail({ log }: HttpDeps, error: unknown, { request, reply }: FastifyExchange): FastifyReply {
   const told = refusalOfError(error);
   const refused = told.code === "unsupported_media_type" ? refusalOfError(wrongType(request)) : told;
   if (errors[refused.code].status >= 500) {

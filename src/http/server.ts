@@ -50,7 +50,7 @@ export async function listen(options: HttpOptions, deps: HttpDeps): Promise<List
   };
 }
 
-interface Parts {
+interface ServerParts {
   readonly app: App;
   readonly docs: Docs;
   readonly upgraded: ReadonlySet<Duplex>;
@@ -59,7 +59,7 @@ interface Parts {
 }
 
 async function close(
-  { app, docs, upgraded, state, stopLooking }: Parts,
+  { app, docs, upgraded, state, stopLooking }: ServerParts,
   { options, deps }: { options: HttpOptions; deps: HttpDeps },
 ): Promise<void> {
   state.draining = true;

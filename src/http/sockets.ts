@@ -10,7 +10,7 @@ import type { HttpDeps, HttpOptions } from "./deps.js";
 import { isInterceptedPath } from "./request-interceptor.js";
 import { refuseMalformed, refuseOnSocket } from "./raw-reply.js";
 
-type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+type HttpListener = (request: IncomingMessage, response: ServerResponse) => void;
 
 interface Wiring {
   readonly options: HttpOptions;
@@ -21,7 +21,7 @@ interface Wiring {
   /** Sockets that were upgraded: Node.js no longer counts them as its own when it closes. */
   readonly upgraded: Set<Duplex>;
   readonly isDocsPath: (url: string) => boolean;
-  readonly docs: Listener;
+  readonly docs: HttpListener;
 }
 
 /**
@@ -32,7 +32,7 @@ class ApiServer extends Server {
   /** The bytes that an idle connection had received by then: more of them are a request on its way. */
   readonly #idle = new Map<Socket, number>();
 
-  constructor(options: ServerOptions, listener: Listener) {
+  constructor(options: ServerOptions, listener: HttpListener) {
     super(options, listener);
     watchReplies(this, (socket) => this.#idle.set(socket, socket.bytesRead));
     this.prependListener("request", ({ socket }) => this.#idle.delete(socket));
@@ -45,7 +45,7 @@ class ApiServer extends Server {
 }
 
 /** The Node.js server under the API: who sees a request first, what is malformed, what takes too long. */
-export function makeServer(wiring: Wiring, api: Listener): Server {
+export function makeServer(wiring: Wiring, api: HttpListener): Server {
   const { options } = wiring;
   const hosts = hostCheckOf(options);
   const server = new ApiServer(
@@ -92,7 +92,7 @@ function cutSilent(socket: Socket): void {
 }
 
 const route =
-  ({ deps, trail, isDocsPath, docs }: Wiring, api: Listener): Listener =>
+  ({ deps, trail, isDocsPath, docs }: Wiring, api: HttpListener): HttpListener =>
   (request, response) => {
     const url = request.url ?? "/";
     trail?.received(request, response);
@@ -111,7 +111,7 @@ const withoutHost = refusal("bad_request", { message: "The Host header is missin
 const ambiguous = refusal("bad_request", { message: "There is more than one Host header" });
 
 const guarded =
-  ({ deps, trail }: Wiring, hosts: HostCheck, listener: Listener): Listener =>
+  ({ deps, trail }: Wiring, hosts: HostCheck, listener: HttpListener): HttpListener =>
   (request, response) => {
     const refuse = (refused: Refusal): void => {
       trail?.refused(request, refused);

@@ -4,7 +4,7 @@ import { faultsOf } from "./faults.js";
 import { InvalidInput } from "./invalid-input.js";
 import { malformedQuery } from "./query.js";
 
-type Validated = { readonly value: unknown } | { readonly error: Error };
+type ValidatedInput = { readonly value: unknown } | { readonly error: Error };
 
 /** A body with more values than this may have too many faults to answer: then only the first is answered. */
 const manyValues = 10_000;
@@ -35,9 +35,9 @@ export function makeValidatorCompiler(): FastifySchemaCompiler<object> {
   };
 }
 
-type Check = () => ValidateFunction;
+type LazyValidator = () => ValidateFunction;
 
-function bodyCheck(findFirst: Check, findAll: Check): (body: unknown) => Validated {
+function bodyCheck(findFirst: LazyValidator, findAll: LazyValidator): (body: unknown) => ValidatedInput {
   return (sent) => {
     const fits = findFirst();
     // Fastify gives null where there was no body; a body that is null does not get this far.
@@ -50,8 +50,8 @@ function bodyCheck(findFirst: Check, findAll: Check): (body: unknown) => Validat
 }
 
 const queryCheck =
-  (check: Check) =>
-  (query: object): Validated => {
+  (check: LazyValidator) =>
+  (query: object): ValidatedInput => {
     const fits = check();
     if (query === malformedQuery)
       return { error: InvalidInput.of("query", "is not validly percent-encoded") };
@@ -65,7 +65,7 @@ const queryCheck =
 const findEndless = (query: object): string | undefined =>
   Object.entries(query).find(([, value]) => value === Infinity || value === -Infinity)?.[0];
 
-const invalid = (found: readonly ErrorObject[] | null | undefined): Validated => ({
+const invalid = (found: readonly ErrorObject[] | null | undefined): ValidatedInput => ({
   error: new InvalidInput(faultsOf(found ?? [])),
 });
 

@@ -19,7 +19,7 @@ export interface KmsOptions {
   readonly limitMs: number;
 }
 
-type Answer =
+type KmsAnswer =
   | { readonly kind: "answered"; readonly body: Readonly<Record<string, unknown>> }
   | { readonly kind: "refused"; readonly code: string }
   | { readonly kind: "away" };
@@ -60,7 +60,7 @@ const refusals: Readonly<Record<string, "damaged" | "wrong-key">> = {
   IncorrectKeyException: "wrong-key",
 };
 
-async function ask(options: KmsOptions, operation: string, body: object): Promise<Answer> {
+async function ask(options: KmsOptions, operation: string, body: object): Promise<KmsAnswer> {
   try {
     const text = JSON.stringify(body);
     const headers = signed(options, await options.credentials(), { operation, text });

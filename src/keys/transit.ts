@@ -13,7 +13,9 @@ export interface TransitOptions {
   readonly limitMs: number;
 }
 
-type Answer = { readonly kind: "answered"; readonly data: unknown } | { readonly kind: "refused" | "away" };
+type TransitAnswer =
+  | { readonly kind: "answered"; readonly data: unknown }
+  | { readonly kind: "refused" | "away" };
 
 /**
  * The transit engine of HashiCorp Vault (its HTTP API, encrypt and decrypt with `associated_data`). A wrapped
@@ -21,8 +23,10 @@ type Answer = { readonly kind: "answered"; readonly data: unknown } | { readonly
  */
 export function makeTransitProvider(options: TransitOptions): KeyProvider {
   const prefix = `transit.${Buffer.from(`${options.mount}/${options.key}`).toString("base64url")}.`;
-  const ask = (operation: "encrypt" | "decrypt", body: Readonly<Record<string, string>>): Promise<Answer> =>
-    post(options, operation, body);
+  const ask = (
+    operation: "encrypt" | "decrypt",
+    body: Readonly<Record<string, string>>,
+  ): Promise<TransitAnswer> => post(options, operation, body);
   const bound = (context: string) => ({ associated_data: Buffer.from(context).toString("base64") });
   return {
     isOwn: (wrapped) => wrapped.startsWith("transit."),
@@ -60,7 +64,7 @@ async function post(
   { address, token, mount, key, limitMs }: TransitOptions,
   operation: string,
   body: Readonly<Record<string, string>>,
-): Promise<Answer> {
+): Promise<TransitAnswer> {
   try {
     const got = await fetch(`${address}/v1/${mount}/${operation}/${encodeURIComponent(key)}`, {
       method: "POST",

@@ -14,7 +14,7 @@ import type { ProjectStore } from "../pool/ports/project-store.js";
 import { capturingLease, type Session } from "../pool/session.js";
 import type { SentExtension } from "../pool/operations.js";
 
-interface Ports {
+interface AddExtensionsPorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly sessionReader: SessionReader;
@@ -49,7 +49,7 @@ export const makeFindUploadTarget =
     return target;
   };
 
-type TargetPorts = Pick<Ports, "poolStore" | "projects" | "sessionReader">;
+type TargetPorts = Pick<AddExtensionsPorts, "poolStore" | "projects" | "sessionReader">;
 
 async function findTarget(
   ports: TargetPorts,
@@ -70,7 +70,7 @@ async function findTarget(
  * found before the archives came: nobody else's lease is given them.
  */
 export const makeAddExtensions =
-  (ports: Ports) =>
+  (ports: AddExtensionsPorts) =>
   async (meant: Session, items: readonly SentExtension[], caller: Caller): Promise<Done<null> | Refusal> => {
     const endsAt = ports.clock.monotonic() + ports.answerLimitMs;
     const refused = await prepareInTime(ports, meant, items);
@@ -91,7 +91,7 @@ export const makeAddExtensions =
   };
 
 async function prepareInTime(
-  ports: Ports,
+  ports: AddExtensionsPorts,
   meant: Session,
   items: readonly SentExtension[],
 ): Promise<Refusal | undefined> {
@@ -112,7 +112,7 @@ async function prepareInTime(
 
 /** Checks all before any is kept. */
 async function prepare(
-  ports: Ports,
+  ports: AddExtensionsPorts,
   meant: Session,
   items: readonly SentExtension[],
 ): Promise<Refusal | undefined> {
@@ -139,7 +139,10 @@ function countFaults({ launch }: Session, items: readonly SentExtension[]): read
 }
 
 /** Checks one after the other, because each is unpacked whole to be checked. */
-async function archiveFaults(ports: Ports, items: readonly SentExtension[]): Promise<readonly Detail[]> {
+async function archiveFaults(
+  ports: AddExtensionsPorts,
+  items: readonly SentExtension[],
+): Promise<readonly Detail[]> {
   const faults: Detail[] = [];
   for (const { name, path } of items) {
     for (const found of await ports.faultsOf(path)) fieldFault(faults, name, found);

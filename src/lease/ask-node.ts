@@ -10,7 +10,7 @@ import type {
   Messages,
 } from "../pool/ports/messages.js";
 
-type Answer = Extract<ControlMessage, { kind: "answer" }>;
+type NodeAnswer = Extract<ControlMessage, { kind: "answer" }>;
 
 /**
  * A node has so long to answer where the question names no limit; then the caller is told that it was silent.
@@ -22,7 +22,7 @@ const answerLimitMs: Millis = 5000;
  */
 const directAfterMs: Millis = 400;
 
-interface Ports {
+interface AskNodePorts {
   readonly messages: Messages;
   readonly clock: Clock;
   readonly sendDirectly: SendDirectly;
@@ -34,10 +34,10 @@ interface Ports {
  */
 export function makeRequestNode(
   control: ControlId,
-  ports: Ports,
+  ports: AskNodePorts,
 ): {
   ask(browser: LeasedBrowser, what: NodeRequest, limitMs?: Millis): Promise<NodeReply>;
-  answered(answer: Answer): void;
+  answered(answer: NodeAnswer): void;
 } {
   const open = new Map<RequestId, (answer: NodeReply) => void>();
   return {
@@ -84,7 +84,7 @@ interface PendingAnswer {
 
 /** Gives what cancels its timers. */
 function askBothWays(
-  ports: Ports,
+  ports: AskNodePorts,
   { node, message, limitMs }: NodeQuestion,
   { resolve, reject }: PendingAnswer,
 ): (() => void)[] {

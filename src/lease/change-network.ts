@@ -7,7 +7,7 @@ import type { LeaseChange, PoolStore } from "../pool/ports/pool-store.js";
 import type { ProxyChoice, SessionPatch } from "../spec/bodies.js";
 import { normaliseNetwork } from "../spec/field-checks.js";
 
-interface Ports {
+interface ChangeNetworkPorts {
   readonly poolStore: PoolStore;
   readonly reports: Pick<NodeReports, "applied">;
   askNode(browser: LeasedBrowser, what: NodeRequest): Promise<NodeReply>;
@@ -46,7 +46,7 @@ export async function withNetworkInForce<Value>(work: () => Promise<Value>): Pro
  * there. The network counts as in force only when the node says so.
  */
 export async function changeNetwork(
-  ports: Ports,
+  ports: ChangeNetworkPorts,
   browser: LeasedBrowser,
   network: LeaseChange["network"],
 ): Promise<Refusal | undefined> {
@@ -62,7 +62,10 @@ export async function changeNetwork(
   return await askNetwork(ports, reply.browser);
 }
 
-export async function askNetwork(ports: Ports, browser: LeasedBrowser): Promise<Refusal | undefined> {
+export async function askNetwork(
+  ports: ChangeNetworkPorts,
+  browser: LeasedBrowser,
+): Promise<Refusal | undefined> {
   const { id, lease } = browser;
   const change = lease.networkWanted;
   if (!change) return refusal("conflict");

@@ -8,7 +8,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import type { Session } from "../pool/session.js";
 
-interface Ports {
+interface ChangeRunningPorts {
   readonly poolStore: PoolStore;
   /** The browser's node ends Chromium and starts it again within. */
   readonly restartLimitMs: Millis;
@@ -33,7 +33,7 @@ export const refusedProfile = (
  * cannot be known, and this process may end meanwhile.
  */
 export async function changeRunning(
-  ports: Ports,
+  ports: ChangeRunningPorts,
   browser: LeasedBrowser,
   change: RunningChange,
 ): Promise<Refusal | undefined> {

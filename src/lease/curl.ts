@@ -7,7 +7,7 @@ import type { ProjectStore } from "../pool/ports/project-store.js";
 import type { CurlBody } from "../spec/curl.js";
 import type { AskCurl } from "../pool/ports/messages.js";
 
-interface Ports {
+interface CurlPorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly askCurl: AskCurl;
@@ -18,7 +18,7 @@ interface Ports {
  * counts.
  */
 export const makeCurl =
-  (ports: Ports) =>
+  (ports: CurlPorts) =>
   async (ref: string, body: CurlBody, caller: Caller): Promise<Done<Readable> | Refusal> => {
     const found = await findSession(ports, ref);
     if (!found) return refusal("browser_not_found");

@@ -13,7 +13,7 @@ interface CutPorts {
   readonly sendDirectly: SendDirectly;
 }
 
-interface Watched extends LeaseCut {
+interface WatchedCut extends LeaseCut {
   readonly at: Millis;
 }
 
@@ -28,7 +28,7 @@ const sendLimitMs: Millis = 3000;
  * and each is one short command per pool.
  */
 export class PendingCuts {
-  #watched: Watched[] = [];
+  #watched: WatchedCut[] = [];
   readonly #sending = new Set<BrowserId>();
   readonly #stop: () => void;
 
@@ -57,13 +57,13 @@ export class PendingCuts {
     );
   }
 
-  async #lookAt(partition: Partition, cuts: readonly Watched[]): Promise<void> {
+  async #lookAt(partition: Partition, cuts: readonly WatchedCut[]): Promise<void> {
     const unfinished = new Set(await this.#unfinished(partition, cuts));
     for (const cut of cuts.filter(({ message }) => unfinished.has(message.browser))) void this.#send(cut);
   }
 
   /** Where Redis cannot be asked, all of them count as unfinished. */
-  async #unfinished(partition: Partition, cuts: readonly Watched[]): Promise<readonly BrowserId[]> {
+  async #unfinished(partition: Partition, cuts: readonly WatchedCut[]): Promise<readonly BrowserId[]> {
     const ids = cuts.map(({ message }) => message.browser);
     return await this.ports.poolStore.unfinished(partition, ids).catch((error: unknown) => {
       this.ports.log.debug({ partition, error: textOf(error) }, "ends of leases could not be looked after");
@@ -72,7 +72,7 @@ export class PendingCuts {
   }
 
   /** Only one cut at a time is sent for a browser; another waits for the next look. */
-  async #send(cut: Watched): Promise<void> {
+  async #send(cut: WatchedCut): Promise<void> {
     const { node, message } = cut;
     if (this.#sending.has(message.browser)) return void this.#watched.push(cut);
     this.#sending.add(message.browser);

@@ -7,7 +7,7 @@ import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import { fillOwner, type PageFillOutcome, pageFillOutcomeParser } from "../spec/page-fill.js";
 
-interface Ports {
+interface FillPagePorts {
   readonly poolStore: Pick<PoolStore, "touch">;
   /** Whoever can put messages into Redis has nothing filled by that. */
   readonly seal: Pick<Seal, "close">;
@@ -33,7 +33,7 @@ const passkeyLimitMs: Millis = 20_000;
  * each field is unknown.
  */
 export const makeFillPage =
-  (ports: Ports): FillPage =>
+  (ports: FillPagePorts): FillPage =>
   async (question) => {
     const limitMs = question.timeoutMs + besidesMs;
     const reply = await askNodeOf(ports, question, { kind: "fill", limitMs });
@@ -53,7 +53,7 @@ export type ChangePasskey = (question: PasskeyQuestion) => Promise<Done<null> | 
 
 /** Has the browser's node give it a passkey, or take it away. */
 export const makeChangePasskey =
-  (ports: Ports): ChangePasskey =>
+  (ports: FillPagePorts): ChangePasskey =>
   async (question) => {
     const reply = await askNodeOf(ports, question, { kind: "passkey", limitMs: passkeyLimitMs });
     switch (reply.kind) {
@@ -72,7 +72,7 @@ export const makeChangePasskey =
  * where no client has ever come.
  */
 async function askNodeOf(
-  { poolStore, seal, askNode }: Ports,
+  { poolStore, seal, askNode }: FillPagePorts,
   { browser, lease, order }: PasskeyQuestion,
   { kind, limitMs }: { readonly kind: "fill" | "passkey"; readonly limitMs: Millis },
 ): Promise<Exclude<NodeReply, { kind: "failed" }> | Refusal> {

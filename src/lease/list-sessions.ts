@@ -18,7 +18,7 @@ import type { ProfileRefs } from "../registry/profiles/selectors.js";
 import { loadedProfileParser } from "../pool/session-profile.js";
 import { guardedBy, tagsParser, type Tombstone } from "../pool/session.js";
 
-interface Ports {
+interface RowPorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly sessionReader: SessionReader;
@@ -26,14 +26,14 @@ interface Ports {
   readonly region: string;
 }
 
-type Row = { readonly browser: LeasedBrowser; readonly at: number } | Tombstone;
+type ListRow = { readonly browser: LeasedBrowser; readonly at: number } | Tombstone;
 
 /** Rows in the order of the list, read as far as somebody asks for them. */
-interface Source {
+interface RowSource {
   /** Passes over that many; gives how many there were. */
   skip(count: number): Promise<number>;
   /** The next of them, at most `count`; none at the end. */
-  next(count: number): Promise<readonly Row[]>;
+  next(count: number): Promise<readonly ListRow[]>;
 }
 
 /** A search reads what it searches, in pieces that keep nobody waiting. */
@@ -45,7 +45,7 @@ const skippedAtOnce = 1000;
  * over, the last ended first.
  */
 export const makeListSessions =
-  (ports: Ports) =>
+  (ports: RowPorts) =>
   async (query: SessionListQuery): Promise<Page<SessionOrTombstone>> => {
     const { limit, offset } = query;
     if (query.region !== undefined && query.region !== ports.region)
@@ -60,20 +60,20 @@ export const makeListSessions =
     };
   };
 
-async function sourcesOf(ports: Ports, { status }: SessionListQuery): Promise<readonly Source[]> {
+async function sourcesOf(ports: RowPorts, { status }: SessionListQuery): Promise<readonly RowSource[]> {
   const live = status === "deleted" ? [] : [new LiveRows(ports.poolStore, await ports.projects.partitions())];
   return status === "active" ? live : [...live, new OverRows(ports.projects)];
 }
 
-type Matches = ((rows: readonly Row[]) => Promise<readonly Row[]>) | undefined;
+type Matches = ((rows: readonly ListRow[]) => Promise<readonly ListRow[]>) | undefined;
 
 /** The rows of the page and one more, which tells that there are more. */
 async function rowsOf(
-  sources: readonly Source[],
+  sources: readonly RowSource[],
   { limit, offset }: SessionListQuery,
   matches: Matches,
-): Promise<readonly Row[]> {
-  const found: Row[] = [];
+): Promise<readonly ListRow[]> {
+  const found: ListRow[] = [];
   let left = offset;
   for (const source of sources) {
     if (!matches) left -= await source.skip(left);
@@ -102,7 +102,7 @@ const isBefore = (one: ListedSession, other: ListedSession): boolean =>
  * The leased browsers of all partitions: of each only its first few, and their ids only, until it is known
  * which come first.
  */
-class LiveRows implements Source {
+class LiveRows implements RowSource {
   readonly #streams: readonly Stream[];
   readonly #seen = new Set<BrowserId>();
 
@@ -117,7 +117,7 @@ class LiveRows implements Source {
     return (await this.#take(count)).length;
   }
 
-  async next(count: number): Promise<readonly Row[]> {
+  async next(count: number): Promise<readonly ListRow[]> {
     const ids = await this.#take(count);
     const read = await Promise.all(
       [...groupBy(ids, partitionOf)].map(async ([partition, own]) => {
@@ -172,7 +172,7 @@ function isAhead({ heads: [one] }: Stream, first: Stream | undefined): boolean {
   return one !== undefined && (other === undefined || isBefore(one, other));
 }
 
-class OverRows implements Source {
+class OverRows implements RowSource {
   #from = 0;
 
   constructor(private readonly projects: ProjectStore) {}
@@ -183,20 +183,20 @@ class OverRows implements Source {
     return skipped;
   }
 
-  async next(count: number): Promise<readonly Row[]> {
+  async next(count: number): Promise<readonly ListRow[]> {
     const read = await this.projects.tombstones(this.#from, count);
     this.#from += count;
     return read;
   }
 }
 
-async function viewOf({ sessionReader }: Ports, row: Row): Promise<SessionOrTombstone | undefined> {
+async function viewOf({ sessionReader }: RowPorts, row: ListRow): Promise<SessionOrTombstone | undefined> {
   if (!("browser" in row)) return { kind: "deleted", tombstone: row };
   const session = await sessionReader.findSession(row.browser, row.at);
   return session && { kind: "session", session };
 }
 
-function makeMatches(ports: Ports, query: SessionListQuery): Matches {
+function makeMatches(ports: RowPorts, query: SessionListQuery): Matches {
   const found = makeFinds(ports, query);
   const { sees } = query;
   if (sees === undefined) return found;
@@ -209,8 +209,8 @@ function makeMatches(ports: Ports, query: SessionListQuery): Matches {
 
 /** Judges a session by the profile and the vaults it has now, as a read of it does. */
 async function isSeen(
-  { sessionReader }: Ports,
-  row: Row,
+  { sessionReader }: RowPorts,
+  row: ListRow,
   sees: NonNullable<SessionListQuery["sees"]>,
 ): Promise<boolean> {
   if (!("browser" in row)) return sees(guardedBy(row));
@@ -221,7 +221,7 @@ async function isSeen(
 }
 
 /** An empty search finds all, as in the other lists. */
-function makeFinds(ports: Ports, query: SessionListQuery): Matches {
+function makeFinds(ports: RowPorts, query: SessionListQuery): Matches {
   const wanted = query.query === "" ? undefined : query.query;
   if (wanted === undefined && Object.keys(query.tags ?? {}).length === 0) return undefined;
   const names = new Map<ProfileId, string | undefined>();
@@ -243,19 +243,23 @@ function makeFinds(ports: Ports, query: SessionListQuery): Matches {
 }
 
 /** By the proxy that is in force: a pool's or a session's may change while its browsers run. */
-async function usesProxy({ sessionReader }: Ports, row: Row, proxy: ProxyId | undefined): Promise<boolean> {
+async function usesProxy(
+  { sessionReader }: RowPorts,
+  row: ListRow,
+  proxy: ProxyId | undefined,
+): Promise<boolean> {
   if (proxy === undefined || !("browser" in row)) return false;
   return (await sessionReader.findSession(row.browser, row.at))?.launch.proxy_id === proxy;
 }
 
-function hasTags(row: Row, { tags }: SessionListQuery): boolean {
+function hasTags(row: ListRow, { tags }: SessionListQuery): boolean {
   const text = "browser" in row ? row.browser.lease.tags : row.tags;
   const own = text === undefined ? {} : tagsParser.json(text);
   return Object.entries(tags ?? {}).every(([key, value]) => own[key] === value);
 }
 
 /** The profile that a PATCH has attached to the lease, else the one its browser was launched from. */
-function profileIdOf(row: Row): ProfileId | undefined {
+function profileIdOf(row: ListRow): ProfileId | undefined {
   if (!("browser" in row)) return row.profileId;
   const { lease } = row.browser;
   return lease.profile === undefined
@@ -271,7 +275,7 @@ interface Searchable {
   readonly profileId?: ProfileId | undefined;
 }
 
-function searchable(row: Row): Searchable {
+function searchable(row: ListRow): Searchable {
   const profileId = profileIdOf(row);
   if (!("browser" in row))
     return { id: row.id, name: row.name, pool: row.pool?.name, poolId: row.pool?.id, profileId };

@@ -69,7 +69,7 @@ function beginCall(
   });
 }
 
-interface Call {
+interface TracedCall {
   readonly names: Names;
   /** The caller's span. */
   readonly from: TraceContext;
@@ -81,7 +81,7 @@ interface Call {
   readonly isLost: boolean;
 }
 
-function spansOf({ timing }: Granted, call: Call, wall: (at: Millis) => Millis): readonly Span[] {
+function spansOf({ timing }: Granted, call: TracedCall, wall: (at: Millis) => Millis): readonly Span[] {
   const { names, from, own, request, begunAt, endedAt, isLost } = call;
   const failure = isLost ? "the caller had gone" : undefined;
   const [startedAt, end] = [wall(begunAt), wall(endedAt)];

@@ -37,7 +37,7 @@ import {
 import { changeTelemetry } from "./telemetry/change-telemetry.js";
 import { changeRunning, refusedProfile } from "./change-running.js";
 
-interface Ports extends References {
+interface UpdateSessionPorts extends References {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly sessionReader: SessionReader;
@@ -50,7 +50,7 @@ interface Ports extends References {
 
 /** GET /browsers/{id_or_name}: leased browsers; what is kept of those that are over only where asked for. */
 export const makeGetSession =
-  (ports: Ports) =>
+  (ports: UpdateSessionPorts) =>
   async (ref: string, options: { includeDeleted: boolean }): Promise<Done<SessionOrTombstone> | Refusal> => {
     const found = await findSession(ports, ref);
     const session = found && (await ports.sessionReader.findSession(found.browser, found.at));
@@ -64,7 +64,7 @@ export const makeGetSession =
  * may reach and through which proxy.
  */
 export const makeUpdateSession =
-  (ports: Ports) =>
+  (ports: UpdateSessionPorts) =>
   async (ref: string, body: SessionPatch, caller: Caller): Promise<Done<Session> | Refusal> => {
     const { proxy_id, profile } = body;
     const {
@@ -125,7 +125,7 @@ function refusedHosts({ browser, launch }: Session, patch: SessionPatch): Refusa
 /**
  * A new name is reserved first, and given back where the change is refused; the old one goes with the change.
  */
-async function withName(ports: Ports, change: SessionChange): Promise<Done<Session> | Refusal> {
+async function withName(ports: UpdateSessionPorts, change: SessionChange): Promise<Done<Session> | Refusal> {
   const {
     session: {
       browser: { id, lease },
@@ -159,7 +159,10 @@ async function withName(ports: Ports, change: SessionChange): Promise<Done<Sessi
  * since only its dispatch is waited for. Where nothing but the network is to change, the node refuses it when
  * the record asks for it.
  */
-async function changeBrowser(ports: Ports, change: SessionChange): Promise<Done<Session> | Refusal> {
+async function changeBrowser(
+  ports: UpdateSessionPorts,
+  change: SessionChange,
+): Promise<Done<Session> | Refusal> {
   const {
     session: { browser, profile },
     patch,
@@ -190,7 +193,7 @@ async function changeBrowser(ports: Ports, change: SessionChange): Promise<Done<
  * taken by then is noted first, since it is so.
  */
 async function askTelemetry(
-  ports: Ports,
+  ports: UpdateSessionPorts,
   { session, patch: { viewport, telemetry } }: SessionChange,
   attached: LoadedProfile | undefined,
 ): Promise<Refusal | undefined> {
@@ -218,7 +221,7 @@ interface Recorded {
 }
 
 async function changeRecord(
-  ports: Ports,
+  ports: UpdateSessionPorts,
   { session, patch, caller }: SessionChange,
   { attached, network }: Recorded,
 ): Promise<Done<Session> | Refusal> {
@@ -242,7 +245,7 @@ async function changeRecord(
 }
 
 async function shown(
-  { sessionReader }: Ports,
+  { sessionReader }: UpdateSessionPorts,
   found: { readonly browser: LeasedBrowser; readonly at: Millis } | undefined,
 ): Promise<Done<Session> | Refusal> {
   const session = found && (await sessionReader.findSession(found.browser, found.at));

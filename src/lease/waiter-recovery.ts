@@ -29,7 +29,7 @@ interface WaiterRecoveryPorts {
   undo(partition: Partition, lease: LeaseId): void;
 }
 
-interface Failed {
+interface FailedLaunch {
   readonly one: QueuedRequest;
   readonly failure: LaunchFailure;
 }
@@ -125,7 +125,10 @@ export class WaiterRecovery {
   }
 
   /** The failures of launches on demand that are followed by no other launch. */
-  async #findFailed(partition: Partition, waiting: readonly QueuedRequest[]): Promise<readonly Failed[]> {
+  async #findFailed(
+    partition: Partition,
+    waiting: readonly QueuedRequest[],
+  ): Promise<readonly FailedLaunch[]> {
     if (waiting.length === 0 || !isOnDemand(partition)) return [];
     const failures = await this.ports.poolStore.failedAmong(
       partition,
@@ -138,7 +141,7 @@ export class WaiterRecovery {
   }
 
   /** Delivers those that are still the last word on their waiters; whoever has heard one passes over it. */
-  async #deliverFailures(partition: Partition, failed: readonly Failed[]): Promise<void> {
+  async #deliverFailures(partition: Partition, failed: readonly FailedLaunch[]): Promise<void> {
     const seen = new Set(failed.map(({ failure }) => failure.browser));
     const again = await this.#findFailed(
       partition,

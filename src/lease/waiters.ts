@@ -20,7 +20,7 @@ export interface WaitHandle {
 }
 
 /** The messages that have come for one place. One waiter at a time takes them. */
-class Ends {
+class WaitResults {
   readonly #come: WaitResult[] = [];
   #wake: ((end: WaitResult) => void) | undefined;
 
@@ -39,27 +39,27 @@ class Ends {
 
 /** The requests of this control that wait; a message is for one of them, or for nobody. */
 export class Waiters {
-  readonly #places = new Map<RequestId, Ends>();
+  readonly #places = new Map<RequestId, WaitResults>();
   #isClosed = false;
 
   constructor(private readonly clock: Clock) {}
 
   /** Has to be called before the script runs, since its message may come before its reply. */
   open(connection: RequestId): WaitHandle {
-    const ends = new Ends();
+    const results = new WaitResults();
     const takenAt = this.clock.monotonic();
-    this.#places.set(connection, ends);
+    this.#places.set(connection, results);
     return {
       close: () => void this.#places.delete(connection),
       wait: async (limitMs, gone) => {
-        if (this.#isClosed) ends.put({ kind: "stopping" });
-        const onGone = (): void => ends.put({ kind: "gone" });
+        if (this.#isClosed) results.put({ kind: "stopping" });
+        const onGone = (): void => results.put({ kind: "gone" });
         const leftMs = Math.max(0, takenAt + limitMs - this.clock.monotonic());
-        const cancel = this.clock.after(leftMs, () => ends.put({ kind: "timeout" }));
+        const cancel = this.clock.after(leftMs, () => results.put({ kind: "timeout" }));
         gone.addEventListener("abort", onGone);
         if (gone.aborted) onGone();
         try {
-          return await ends.next();
+          return await results.next();
         } finally {
           cancel();
           gone.removeEventListener("abort", onGone);
@@ -78,6 +78,6 @@ export class Waiters {
   /** A stopping control answers its waiting acquires at once. */
   close(): void {
     this.#isClosed = true;
-    for (const ends of this.#places.values()) ends.put({ kind: "stopping" });
+    for (const results of this.#places.values()) results.put({ kind: "stopping" });
   }
 }

@@ -5,7 +5,7 @@ import type { NodeId, RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import type { BeatResult, NodeFacts, NodeStore } from "../pool/ports/node-store.js";
 
-interface TenurePorts {
+interface NameOwnershipPorts {
   readonly node: NodeId;
   /** The run that the facts of this daemon's beats name. */
   readonly run: RequestId;
@@ -25,7 +25,7 @@ export class NameOwnership {
   #isOver = false;
   #countedAt: Millis;
 
-  constructor(private readonly ports: TenurePorts) {
+  constructor(private readonly ports: NameOwnershipPorts) {
     this.#countedAt = ports.clock.monotonic();
   }
 

@@ -44,11 +44,11 @@ interface SyncRequest {
 interface Changing {
   readonly networkWanted: NetworkChange;
   readonly request: SyncRequest;
-  readonly closing: Closing;
+  readonly closing: EgressClosing;
 }
 
 /** Closes the way out of a browser that waits for a change. */
-interface Closing {
+interface EgressClosing {
   /** Has to be called when a change is known. */
   arm(): void;
   /** Has to be called when it is in force, whatever is still to be done. */
@@ -138,7 +138,7 @@ export class NetworkSync {
     slot.network = undefined;
   }
 
-  async #sync(slot: Slot, request: SyncRequest, closing: Closing): Promise<boolean> {
+  async #sync(slot: Slot, request: SyncRequest, closing: EgressClosing): Promise<boolean> {
     const read = await this.#read(slot, request);
     if (read === undefined) return await this.#putUnread(slot, request);
     const { revision } = request;

@@ -61,17 +61,17 @@ async function fillPage(slot: Slot, fill: PageFill, signal: AbortSignal): Promis
 }
 
 /** What a fill is given, and what is to be called when it is over. */
-interface Around extends Omit<FillContext, "signal"> {
+interface FillHooks extends Omit<FillContext, "signal"> {
   end?(): void;
 }
 
-const holding = ({ bridge }: Slot): Around => ({ hold: (targets) => bridge.holds.hold(targets) });
+const holding = ({ bridge }: Slot): FillHooks => ({ hold: (targets) => bridge.holds.hold(targets) });
 
 /**
  * The page is protected before the first write, until it shows another document. The watch for that begins
  * before anything of it is looked at: what is filled is the document that is watched.
  */
-function protecting({ bridge, chromium, activity }: Slot): Around {
+function protecting({ bridge, chromium, activity }: Slot): FillHooks {
   const fill = {};
   let hasLeft = false;
   return {

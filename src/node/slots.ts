@@ -33,7 +33,7 @@ export interface SlotPorts extends LauncherPorts, RecordingPorts {
   readonly health: Pick<LaunchHealth, "failed" | "launched">;
 }
 
-interface Pending {
+interface PendingLaunch {
   readonly abort: AbortController;
   readonly done: Promise<void>;
 }
@@ -41,7 +41,7 @@ interface Pending {
 /** The browsers of this node: launched, watched and ended here, and nowhere else decided. */
 export class Slots {
   readonly #slots = new Map<BrowserId, Slot>();
-  readonly #pending = new Map<BrowserId, Pending>();
+  readonly #pending = new Map<BrowserId, PendingLaunch>();
   readonly #endReports: EndReports;
   readonly #admission: LaunchAdmission;
   readonly #launching: Launcher;

@@ -9,7 +9,7 @@ const chromium = "chromium";
 
 type Phase = "running" | "gave_up";
 
-interface Crashed extends Pick<Watched, "telemetry"> {
+interface Crashed extends Pick<KillableBrowser, "telemetry"> {
   readonly chromium: Pick<Chromium, "pid">;
 }
 
@@ -31,14 +31,14 @@ interface Killed {
 }
 
 /** Tells the holder that memory has run out. */
-export function tellOutOfMemory({ telemetry }: Pick<Watched, "telemetry">, killed: Killed): void {
+export function tellOutOfMemory({ telemetry }: Pick<KillableBrowser, "telemetry">, killed: Killed): void {
   const data = { process_name: chromium, constraint: "memcg", ...killed };
   const source = { kind: "local_process" } as const;
   telemetry.capture?.sink.emit({ type: "system_oom_kill", category: "system", source, data });
 }
 
 /** A browser whose processes the kernel may kill. */
-interface Watched {
+interface KillableBrowser {
   readonly telemetry: Pick<BrowserTelemetry, "capture">;
   readonly chromium: Pick<Chromium, "pid">;
   /** How many of those killed were told, or are told to nobody. */
@@ -52,7 +52,7 @@ const mostTold = 20;
 
 /** Tells the holder of what the kernel has killed since the last look: of all, or of the first `kills`. */
 export function tellOomKills(
-  slot: Watched,
+  slot: KillableBrowser,
   memory: MemoryUse | undefined,
   kills = memory?.outOfMemoryKills ?? slot.oomKills,
 ): void {
@@ -74,7 +74,7 @@ export function tellOomKills(
  * How many may be told at a look. Linux counts a process before it writes the line of it into its log (6.18,
  * `__oom_kill_process` in mm/oom_kill.c), so what the log lacks is left to the next look, once.
  */
-function tellable(slot: Watched, memory: MemoryUse): number {
+function tellable(slot: KillableBrowser, memory: MemoryUse): number {
   const { outOfMemoryKills: kills = slot.oomKills, killed = [], knowable = 0 } = memory;
   const settled = Math.max(slot.oomKills, killed.length, slot.awaitedOomKills);
   // Nobody is told later of what was killed before they wanted to know.
@@ -92,19 +92,21 @@ const wordsOf = ({ pid, name, residentBytes, constraint }: KilledProcess): Kille
 
 /** A cgroup counts kills and names none. What was killed had no more than the browser has less since. */
 function guess(
-  { chromium: { pid } }: Watched,
+  { chromium: { pid } }: KillableBrowser,
   { bytes = 0, peakBytes = bytes }: Partial<MemoryUse> = {},
 ): Killed {
   return { pid, rss_kb: Math.max(0, Math.round((peakBytes - bytes) / 1024)) };
 }
 
-type Counted = Watched & { readonly chromium: Pick<Chromium, "pid" | "memory" | "outOfMemoryKills"> };
+type CountedBrowser = KillableBrowser & {
+  readonly chromium: Pick<Chromium, "pid" | "memory" | "outOfMemoryKills">;
+};
 
 /**
  * Looks for what the kernel has killed in every browser, also where nobody wants to know: a holder who asks
  * later is told of none that was killed before, and of all since.
  */
-export async function lookForOomKills(slots: readonly Counted[]): Promise<void> {
+export async function lookForOomKills(slots: readonly CountedBrowser[]): Promise<void> {
   for (const slot of slots) {
     const memory = await memoryAfterKills(slot);
     if (memory) tellOomKills(slot, memory, tellable(slot, memory));
@@ -116,13 +118,13 @@ export async function lookForOomKills(slots: readonly Counted[]): Promise<void> 
  * The same in one browser, whose lease ends: what was killed by now is told to its holder, and not to the
  * next. The kernel counts a process before it ends it, so that who has seen a page crash finds it counted.
  */
-export async function lookForLastOomKills(slot: Counted): Promise<void> {
+export async function lookForLastOomKills(slot: CountedBrowser): Promise<void> {
   const memory = await memoryAfterKills(slot);
   if (memory) tellOomKills(slot, memory);
 }
 
 /** Undefined where nothing was killed since the last look, or another Chromium runs by now. */
-async function memoryAfterKills(slot: Counted): Promise<MemoryUse | undefined> {
+async function memoryAfterKills(slot: CountedBrowser): Promise<MemoryUse | undefined> {
   const { chromium: running } = slot;
   // Nearly always nothing was killed, and the rest of what is counted is not read.
   if ((running.outOfMemoryKills() ?? 0) <= slot.oomKills) return undefined;
@@ -131,6 +133,6 @@ async function memoryAfterKills(slot: Counted): Promise<MemoryUse | undefined> {
 }
 
 /** A lease begins: what was killed before that is told to nobody. */
-export function passOverOomKills(slot: Counted): void {
+export function passOverOomKills(slot: CountedBrowser): void {
   slot.oomKills = Math.max(slot.oomKills, slot.chromium.outOfMemoryKills() ?? 0);
 }

@@ -16,14 +16,14 @@ export const droppedLines: Readonly<Record<DropReason, number>> = dropped;
 export const countDropped = (reason: DropReason, lines = 1): void => void (dropped[reason] += lines);
 
 /** What is said to a stream that nobody reads. */
-interface Waiting {
+interface WaitingLine {
   readonly line: string;
   readonly bytes: number;
 }
 
 /** Hands lines to a stream in pieces, never waits for it, and holds at most so many bytes for it. */
 export class LogWriter {
-  #waiting: Waiting[] = [];
+  #waiting: WaitingLine[] = [];
   #bytes = 0;
   #isWriting = false;
   #isBroken = false;

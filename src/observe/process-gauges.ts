@@ -2,13 +2,13 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Gauge } from "prom-client";
 import { droppedLines } from "./log-writer.js";
 
-interface Described {
+interface GaugeOptions {
   readonly name: string;
   readonly help: string;
   readonly labelNames?: string[];
 }
 
-const gaugeOf = (described: Described, collect: (gauge: Gauge) => void): Gauge =>
+const gaugeOf = (described: GaugeOptions, collect: (gauge: Gauge) => void): Gauge =>
   new Gauge({
     ...described,
     registers: [],

@@ -25,7 +25,7 @@ interface KeySetParts extends KeySetSettings {
   readonly log: Log;
 }
 
-type Known = { readonly find: ReturnType<typeof createLocalJWKSet>; readonly at: Millis };
+type FetchedKeys = { readonly find: ReturnType<typeof createLocalJWKSet>; readonly at: Millis };
 
 /** Documents with hundreds of keys are smaller. */
 const maxBytes = 256 * 1024;
@@ -35,7 +35,7 @@ const maxBytes = 256 * 1024;
  * cooldown, and who comes with a key that is known never waits for a fetch.
  */
 export class KeySet {
-  #known: Known | undefined;
+  #known: FetchedKeys | undefined;
   #triedAt: Millis | undefined;
   #fetching: Promise<void> | undefined;
 
@@ -55,7 +55,7 @@ export class KeySet {
     }
   };
 
-  async #usable(): Promise<Known> {
+  async #usable(): Promise<FetchedKeys> {
     const { keysRefreshMs, keysKeepMs } = this.parts;
     if (this.#ageMs() > keysRefreshMs) {
       const fetching = this.#fetchAgain();

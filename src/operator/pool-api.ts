@@ -81,7 +81,7 @@ const scalingParser = parserOf(
   }),
 );
 
-function remotePool({ text }: Answer): RemotePool {
+function remotePool({ text }: ApiReply): RemotePool {
   const pool = read(poolParser, text);
   const { acquired_count: leased, available_count: idle, launching_count: launching, fill } = pool;
   return {
@@ -116,7 +116,7 @@ interface Request {
   readonly key?: string;
 }
 
-interface Answer {
+interface ApiReply {
   readonly status: number;
   readonly text: string;
 }
@@ -152,7 +152,7 @@ export class PoolApi {
     return await this.#ask({ method: "GET", path: "/scaling" }, leasesByNode);
   }
 
-  async #ask<Told>(request: Request, told: (answer: Answer) => Told): Promise<Told> {
+  async #ask<Told>(request: Request, told: (answer: ApiReply) => Told): Promise<Told> {
     const { clock, limitMs, stopping } = this.options;
     const late = new AbortController();
     const cancel = clock.after(limitMs, () =>
@@ -169,7 +169,7 @@ export class PoolApi {
     }
   }
 
-  async #send({ method, path, body, key }: Request, signal: AbortSignal): Promise<Answer> {
+  async #send({ method, path, body, key }: Request, signal: AbortSignal): Promise<ApiReply> {
     const response = await fetch(new URL(path, this.options.url), {
       method,
       redirect: "error",
@@ -199,11 +199,11 @@ async function ifThere<Told>(asking: Promise<Told>): Promise<Told | undefined> {
   }
 }
 
-function removed({ status }: Answer): void {
+function removed({ status }: ApiReply): void {
   if (status !== 204) throw new Error(`the API answered ${status} to a deletion`);
 }
 
-function leasesByNode({ text }: Answer): ReadonlyMap<string, NodeLeases> {
+function leasesByNode({ text }: ApiReply): ReadonlyMap<string, NodeLeases> {
   const { by_node: nodes } = read(scalingParser, text);
   return new Map(
     nodes.map(({ id, leased, outlasts_drain: outlastsDrain = false }) => [id, { leased, outlastsDrain }]),

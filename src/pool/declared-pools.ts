@@ -111,7 +111,7 @@ function asIfResolved(body: PoolCreate): PoolCreate & Resolved {
   };
 }
 
-interface Ports extends References {
+interface DeclaredPoolsPorts extends References {
   readonly pools: PoolOperations;
   readonly log: Log;
   readonly defaults: SpecDefaults;
@@ -125,14 +125,14 @@ interface Ports extends References {
  * difference logged. One that names what is not registered, or for which what the API made leaves no room,
  * waits for a later start.
  */
-export async function declarePools(declared: readonly unknown[], ports: Ports): Promise<void> {
+export async function declarePools(declared: readonly unknown[], ports: DeclaredPoolsPorts): Promise<void> {
   for (const body of declared) {
     // Any other was refused with the configuration.
     if (check.Check(body) && body.name !== undefined) await declare(ports, body, body.name);
   }
 }
 
-async function declare(ports: Ports, body: PoolCreate, name: string): Promise<void> {
+async function declare(ports: DeclaredPoolsPorts, body: PoolCreate, name: string): Promise<void> {
   const { pools, log, defaults, principal, request } = ports;
   const [present, resolved] = [await pools.get(name), await resolveReferences(ports, body)];
   const missing = resolved.faults.map(({ message }) => message);

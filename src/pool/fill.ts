@@ -8,7 +8,7 @@ import { type NodeCapacities, makeReadCapacities, Placement } from "./placement.
 import type { NodeStore } from "./ports/node-store.js";
 import type { LaunchCandidate, PoolStore, Job, Jobs, LaunchDemand } from "./ports/pool-store.js";
 
-interface FillPorts {
+interface PoolFillPorts {
   readonly poolStore: PoolStore;
   readonly nodes: NodeStore;
   readonly jobs: Jobs;
@@ -31,7 +31,7 @@ export type FillPool = (partition: Partition, fleet?: () => Promise<NodeCapaciti
  * Launches what the pool lacks and may have now. Idempotent; may overlap with itself. `fleet`: shared with
  * other pools, or read anew.
  */
-export const makeFill = (ports: FillPorts): FillPool => {
+export const makeFill = (ports: PoolFillPorts): FillPool => {
   const templates = new LaunchTemplates(ports.poolStore);
   const readCapacities = makeReadCapacities(ports.nodes);
   return async (partition, read = readCapacities) => {
@@ -46,14 +46,17 @@ export const makeFill = (ports: FillPorts): FillPool => {
   };
 };
 
-interface Filling {
+interface PartitionFill {
   readonly partition: Partition;
   readonly templates: LaunchTemplates;
   readonly fleet: () => Promise<NodeCapacities>;
 }
 
 /** How many launches it has claimed. */
-async function fillOnce(ports: FillPorts, { partition, templates, fleet }: Filling): Promise<number> {
+async function fillOnce(
+  ports: PoolFillPorts,
+  { partition, templates, fleet }: PartitionFill,
+): Promise<number> {
   const wanted = await ports.poolStore.wanted(partition, mostAtOnce);
   if (wanted.count === 0) return 0;
   const pool = await ports.poolStore.findTerms(partition);
@@ -110,7 +113,7 @@ export const launchJob = ({ node, id: browser, claim }: LaunchingBrowser): Job =
 });
 
 async function candidatesFor(
-  ports: FillPorts,
+  ports: PoolFillPorts,
   ask: { pool: PoolId; launch: LaunchTemplate; wanted: LaunchDemand; capacities: NodeCapacities },
 ): Promise<{ candidates: readonly LaunchCandidate[]; obstacle: string }> {
   const { pool: poolId, launch, wanted, capacities } = ask;
@@ -147,7 +150,7 @@ function obstacleOf(capacities: NodeCapacities, launch: LaunchTemplate): string 
   return `no node that launches has the labels ${labels.join(", ")}`.slice(0, 500);
 }
 
-function ageLimit({ recycle, random }: FillPorts, at: Millis): { recycleAt?: Millis } {
+function ageLimit({ recycle, random }: PoolFillPorts, at: Millis): { recycleAt?: Millis } {
   if (recycle.maxAgeMs === null) return {};
   return { recycleAt: Math.round(at + recycle.maxAgeMs * (1 - recycle.jitterRatio * random())) };
 }

@@ -15,13 +15,13 @@ import type { PoolStore } from "./ports/pool-store.js";
 import type { ProjectStore } from "./ports/project-store.js";
 import type { Tombstone } from "./session.js";
 
-interface Ports {
+interface LookUpPorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
 }
 
 /** Ids win over names in `{id_or_name}` (docs/api.md#names-and-ids). */
-export async function findPool({ poolStore, projects }: Ports, ref: string): Promise<Pool | undefined> {
+export async function findPool({ poolStore, projects }: LookUpPorts, ref: string): Promise<Pool | undefined> {
   const id = findPoolIdIn(projects.project, ref);
   const byId = id && (await poolStore.findPool(partitionOf(id)));
   if (byId && byId.id === id) return byId;
@@ -70,7 +70,7 @@ export class PoolNameCache {
 
 /** A browser by its id, or by the name of its lease. Only a leased one is a session. */
 export async function findSession(
-  { poolStore, projects }: Ports,
+  { poolStore, projects }: LookUpPorts,
   ref: string,
 ): Promise<{ browser: LeasedBrowser; at: number } | undefined> {
   const id = findBrowserIdIn(projects.project, ref);
@@ -82,7 +82,7 @@ export async function findSession(
 }
 
 /** The browser id that a reference means, live or not. */
-export async function findSessionId(ports: Ports, ref: string): Promise<BrowserId | undefined> {
+export async function findSessionId(ports: LookUpPorts, ref: string): Promise<BrowserId | undefined> {
   const found = await findSession(ports, ref);
   return found?.browser.id ?? findBrowserIdIn(ports.projects.project, ref);
 }

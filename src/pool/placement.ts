@@ -1,11 +1,11 @@
 import type { Clock, Millis } from "../base/clock.js";
 import type { BrowserId, NodeId } from "../base/ids.js";
 import { memoryBytes, memoryClasses } from "../spec/bodies.js";
-import type { LivingNode, NodeFacts, NodeStore } from "./ports/node-store.js";
+import type { LivingNode, NodeFacts, NodeStore, Occupancy } from "./ports/node-store.js";
 
 const leastBytes = Math.min(...memoryClasses.map(memoryBytes));
 
-interface Loaded {
+interface CandidateNode {
   readonly facts: LivingNode;
   readonly held: { readonly bytes: number; readonly browsers: number };
   /** What stands by there and would go. Where there is a choice it may stay. */
@@ -14,7 +14,7 @@ interface Loaded {
   readonly refusedBytes: number;
 }
 
-const freeBytes = ({ facts, held, standbyBytes = 0 }: Loaded): number =>
+const freeBytes = ({ facts, held, standbyBytes = 0 }: CandidateNode): number =>
   facts.memoryBytes - held.bytes - standbyBytes;
 
 /**
@@ -24,7 +24,7 @@ const freeBytes = ({ facts, held, standbyBytes = 0 }: Loaded): number =>
  */
 export const byPreference =
   (ofPool: ReadonlyMap<NodeId, number>, ofZone: (zone: string | undefined) => number = () => 0) =>
-  (one: Loaded, other: Loaded): number =>
+  (one: CandidateNode, other: CandidateNode): number =>
     ofZone(one.facts.zone) - ofZone(other.facts.zone) ||
     (ofPool.get(one.facts.id) ?? 0) - (ofPool.get(other.facts.id) ?? 0) ||
     freeBytes(other) - freeBytes(one) ||
@@ -38,9 +38,7 @@ const obstacleOf = ({ id, obstacle, failing }: NodeFacts): readonly string[] => 
   ...(failing ? [`${id}: ${failing.error}`] : []),
 ];
 
-type Occupancy = Awaited<ReturnType<NodeStore["occupancy"]>>;
-
-function loadedWith(facts: LivingNode, { standby, ...held }: Occupancy, standsBy: boolean): Loaded {
+function loadedWith(facts: LivingNode, { standby, ...held }: Occupancy, standsBy: boolean): CandidateNode {
   const { browsers, bytes } = standby ?? { browsers: 0, bytes: 0 };
   return standsBy
     ? {
@@ -57,12 +55,12 @@ function loadedWith(facts: LivingNode, { standby, ...held }: Occupancy, standsBy
  */
 export class NodeCapacities {
   readonly #standsBy: boolean;
-  readonly #loaded: Map<NodeId, Loaded>;
+  readonly #loaded: Map<NodeId, CandidateNode>;
 
   private constructor(
     private readonly nodes: NodeStore,
     private readonly living: readonly LivingNode[],
-    { loaded, standsBy }: { readonly loaded: readonly Loaded[]; readonly standsBy: boolean },
+    { loaded, standsBy }: { readonly loaded: readonly CandidateNode[]; readonly standsBy: boolean },
   ) {
     this.#standsBy = standsBy;
     this.#loaded = new Map(loaded.map((node) => [node.facts.id, node]));
@@ -93,7 +91,7 @@ export class NodeCapacities {
   /** The best of the named nodes that may have room. */
   best(ids: ReadonlySet<NodeId>, ofPool: ReadonlyMap<NodeId, number>, bytes: number): LivingNode | undefined {
     const prefer = byPreference(ofPool, this.#countByZone(ofPool));
-    let best: Loaded | undefined;
+    let best: CandidateNode | undefined;
     // Nobody needs the order of the others, and a large fleet has a thousand of them.
     for (const node of this.#loaded.values()) {
       const { facts, held, refusedBytes } = node;

@@ -27,8 +27,8 @@ const partitionsAtOnce = 32;
 /** A node that has answered is not asked again within this time because of a lease that nobody used. */
 const trustedMs: Millis = 250;
 
-type Address = Pick<LivingNode, "host" | "port">;
-const placeOf = ({ host, port }: Address): string => `${host} ${port}`;
+type HostAndPort = Pick<LivingNode, "host" | "port">;
+const placeOf = ({ host, port }: HostAndPort): string => `${host} ${port}`;
 
 /**
  * Finds nodes that do not answer, whose browsers are lent to nobody until they do. A node is suspected where
@@ -63,7 +63,7 @@ export class SilentNodes {
   }
 
   /** A client could not be sent on to whoever has this address. */
-  suspect(address: Address): void {
+  suspect(address: HostAndPort): void {
     this.#suspect(placeOf(address));
   }
 

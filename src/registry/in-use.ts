@@ -5,7 +5,7 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { ProjectStore } from "../pool/ports/project-store.js";
 import { namedBy } from "./references.js";
 
-interface Ports {
+interface InUsePorts {
   readonly poolStore: Pick<PoolStore, "findPool" | "findTerms">;
   readonly projects: Pick<ProjectStore, "pools">;
 }
@@ -15,7 +15,7 @@ interface Ports {
  * does.
  */
 export async function refuseInUse(
-  { poolStore, projects }: Ports,
+  { poolStore, projects }: InUsePorts,
   message: string,
   id: string,
 ): Promise<Refusal | undefined> {
@@ -36,7 +36,7 @@ export async function refuseInUse(
  * noted of it.
  */
 async function findUser(
-  poolStore: Ports["poolStore"],
+  poolStore: InUsePorts["poolStore"],
   partition: Partition,
   id: string,
 ): Promise<PoolSummary | undefined> {

@@ -34,7 +34,7 @@ const begunParser = parserOf(
 );
 const claimParser = parserOf("a claim", ClaimId);
 
-interface Batch<Item, Answer> {
+interface ReportBatch<Item, Answer> {
   readonly items: Item[];
   readonly answers: Promise<readonly Answer[]>;
 }
@@ -44,7 +44,7 @@ interface Batch<Item, Answer> {
  * the items.
  */
 class Batcher<Item, Answer> {
-  readonly #open = new Map<Partition, Batch<Item, Answer>>();
+  readonly #open = new Map<Partition, ReportBatch<Item, Answer>>();
 
   constructor(
     private readonly ask: (partition: Partition, items: readonly Item[]) => Promise<readonly Answer[]>,
@@ -56,7 +56,7 @@ class Batcher<Item, Answer> {
     return (await answers)[place];
   }
 
-  #begin(partition: Partition): Batch<Item, Answer> {
+  #begin(partition: Partition): ReportBatch<Item, Answer> {
     const items: Item[] = [];
     const turn = new Promise<void>((resolve) => void setImmediate(resolve));
     const answers = turn.then(() => {

@@ -26,7 +26,7 @@ import type { PartitionScripts } from "./partition-scripts.js";
 /** Stands for the stamp of a node that has none. */
 const noStamp = "none";
 
-interface Kept {
+interface KeptBrowsers {
   readonly stamp: string;
   readonly browsers: readonly Browser[];
   /** Redis's time at the reading, and ours (monotonic). */
@@ -62,14 +62,14 @@ const countsOf = (counted: readonly (readonly [string, number])[]): ReadonlyMap<
 
 const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
 
-function parseOwn(text: string): Pick<Kept, "stamp" | "browsers"> {
+function parseOwn(text: string): Pick<KeptBrowsers, "stamp" | "browsers"> {
   const [stamp = "", ...browsers] = linesOf(text);
   return { stamp, browsers: browsers.map(browserParser.json) };
 }
 
 /** Readers that go by the index of a partition. */
 export class RedisPartitionOverview implements PartitionOverview {
-  readonly #own = new LRUCache<string, Kept>({ max: 2000 });
+  readonly #own = new LRUCache<string, KeptBrowsers>({ max: 2000 });
 
   constructor(private readonly scripts: PartitionScripts) {}
 

@@ -32,7 +32,7 @@ const reasons = {
   cut: "context_cancelled",
 } as const;
 
-interface Counts {
+interface ConnectionCounts {
   messages: number;
   dropped: number;
   excluded: number;
@@ -55,7 +55,7 @@ const sources: Readonly<Record<Client["protocol"], EventSource>> = {
 export class Connections {
   #capture: Capture | undefined;
   /** What a client did while nobody listened is not counted. */
-  readonly #counts = new WeakMap<Client, Counts>();
+  readonly #counts = new WeakMap<Client, ConnectionCounts>();
 
   constructor(private readonly clock: Pick<Clock, "now" | "monotonic">) {}
 
@@ -140,7 +140,7 @@ export class Connections {
     return this.#capture?.lease === lease ? this.#capture : undefined;
   }
 
-  #countsOf(client: Client): Counts {
+  #countsOf(client: Client): ConnectionCounts {
     const known = this.#counts.get(client);
     if (known) return known;
     const counts = { messages: 0, dropped: 0, excluded: 0, lostBefore: this.#lostInStore(client.lease) };

@@ -92,9 +92,9 @@ const openForm = ({ ports, vault, item, link }: FoundForm): Promise<OpenForm> =>
     expiresAt: link.expiresAt,
   }));
 
-type Opened = Pick<FoundForm, "ports" | "vault" | "item"> & { readonly dataKey: DataKey };
+type OpenedForm = Pick<FoundForm, "ports" | "vault" | "item"> & { readonly dataKey: DataKey };
 
-function formField({ ports, vault, item, dataKey }: Opened, field: FieldDefinition): FormField {
+function formField({ ports, vault, item, dataKey }: OpenedForm, field: FieldDefinition): FormField {
   const { name, type, required, sensitive, label = null } = field;
   const stored = item.values.get(name);
   const shown =
@@ -154,7 +154,7 @@ const ends = {
 
 /** Every fault of a submission, or what it writes. A field that no form shows is at fault. */
 async function readSubmitted(
-  { ports, vault, item, dataKey, digest }: Opened & Pick<FoundForm, "digest">,
+  { ports, vault, item, dataKey, digest }: OpenedForm & Pick<FoundForm, "digest">,
   { values }: Submission,
 ): Promise<{ readonly faults: readonly FieldFault[]; readonly read: ReadValues }> {
   const decrypt = await openDecrypter({ project: ports.project, dataKey }, vault);

@@ -6,13 +6,13 @@ import type { ItemCreate, ItemOperation, ItemPatch } from "./item-bodies.js";
 import type { ItemEvent } from "./item.js";
 import type { ShownItem } from "./shown-item.js";
 
-interface Waiting {
+interface WaitOptions {
   /** How long the answer may wait; 0 without it. */
   readonly waitMs?: Millis;
   /** Aborts when nobody waits for the answer any more. */
   readonly gone?: AbortSignal;
 }
-interface Sent<Body> {
+interface SentBody<Body> {
   readonly body: Body;
   readonly request: RequestId;
 }
@@ -25,15 +25,15 @@ export type Operated =
  * nothing.
  */
 export interface ItemOperations {
-  put(vault: string, key: string, sent: Sent<ItemCreate>): Promise<Done<ShownItem> | Refusal>;
+  put(vault: string, key: string, sent: SentBody<ItemCreate>): Promise<Done<ShownItem> | Refusal>;
   list(vault: string): Promise<Done<readonly ShownItem[]> | Refusal>;
   /** Waits for the item to be ready. `expand`: what no item has that is built. */
   get(
     vault: string,
     key: string,
-    asked: Waiting & { readonly expand?: boolean },
+    asked: WaitOptions & { readonly expand?: boolean },
   ): Promise<Done<ShownItem> | Refusal>;
-  update(vault: string, key: string, sent: Sent<ItemPatch>): Promise<Done<ShownItem> | Refusal>;
+  update(vault: string, key: string, sent: SentBody<ItemPatch>): Promise<Done<ShownItem> | Refusal>;
   /** What the key stands for now: the id of its item. It renews no link. */
   identify(vault: string, key: string): Promise<Done<VaultItemId> | Refusal>;
   /** `expected`: the id of the item that is meant; `item_mismatch` where the key has another. */
@@ -42,11 +42,11 @@ export interface ItemOperations {
   events(
     vault: string,
     key: string,
-    asked: Waiting & { readonly after?: string },
+    asked: WaitOptions & { readonly after?: string },
   ): Promise<Done<readonly ItemEvent[]> | Refusal>;
   operate(
     vault: string,
     key: string,
-    sent: Sent<ItemOperation> & Pick<Waiting, "gone">,
+    sent: SentBody<ItemOperation> & Pick<WaitOptions, "gone">,
   ): Promise<Done<Operated> | Refusal>;
 }

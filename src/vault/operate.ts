@@ -14,7 +14,7 @@ import { getVault } from "./vault-operations.js";
 import type { Vault } from "./vault.js";
 import { findOperation } from "./wire-names.js";
 
-interface Asked {
+interface OperateRequest {
   readonly vault: Vault;
   readonly item: VaultItem;
   readonly body: ItemOperation;
@@ -48,7 +48,7 @@ function keyFaults(body: object, known: readonly string[]): FieldFaults {
 
 interface Operate {
   readonly keys: readonly string[];
-  readonly run: (ports: VaultPorts, asked: Asked) => Promise<Done<Operated> | Refusal>;
+  readonly run: (ports: VaultPorts, asked: OperateRequest) => Promise<Done<Operated> | Refusal>;
 }
 
 const operations: Readonly<Partial<Record<OperationType, Operate>>> = {
@@ -65,7 +65,7 @@ const operations: Readonly<Partial<Record<OperationType, Operate>>> = {
   fill: { keys: ["browser_id", "fields", "page_url", "timeout_ms"], run: fill },
 };
 
-async function fill(ports: VaultPorts, asked: Asked): Promise<Done<Operated> | Refusal> {
+async function fill(ports: VaultPorts, asked: OperateRequest): Promise<Done<Operated> | Refusal> {
   const { vault, item, body } = asked;
   const faults = fillFaults(body);
   const { browser_id: id, fields } = body;
@@ -99,7 +99,7 @@ const usualTimeoutMs = 10_000;
 /** That it was begun is on record before anything is written. */
 async function fillNoted(
   ports: VaultPorts,
-  { vault, item, gone }: Asked,
+  { vault, item, gone }: OperateRequest,
   order: FillOrder,
 ): Promise<Done<Operated> | Refusal> {
   const about = { browserId: order.browser };

@@ -16,7 +16,7 @@ import type { Vault } from "./vault.js";
 import { findProvider } from "./wire-names.js";
 import { linkFor, refuseFull, showWritten } from "./written-item.js";
 
-interface Asked {
+interface PutRequest {
   readonly vault: Vault;
   readonly key: string;
   readonly plan: CredentialPlan;
@@ -46,7 +46,7 @@ export const makePut =
   };
 
 /** Undefined where an item has come or gone since it was looked for. */
-async function putOnce(ports: VaultPorts, asked: Asked): Promise<Done<ShownItem> | Refusal | undefined> {
+async function putOnce(ports: VaultPorts, asked: PutRequest): Promise<Done<ShownItem> | Refusal | undefined> {
   const { vault, key, createdAs } = asked;
   const item = await ports.store.findItem(vault.id, key);
   if (!item) return await withDataKey(ports, vault, (dataKey) => add(ports, asked, dataKey));
@@ -60,7 +60,7 @@ const isSame = (item: VaultItem, createdAs: string): boolean =>
 
 async function add(
   ports: VaultPorts,
-  { vault, key, plan, createdAs, request }: Asked,
+  { vault, key, plan, createdAs, request }: PutRequest,
   dataKey: DataKey,
 ): Promise<Done<ShownItem> | Refusal | undefined> {
   const reading = { project: ports.project, vault, dataKey };

@@ -7,25 +7,29 @@ import type { VaultPorts } from "./ports.js";
 import { mayCollect, type ShownItem, showItem } from "./shown-item.js";
 import type { OfferedLink, Vault } from "./vault.js";
 
-interface Opened {
+interface VaultWithKey {
   readonly vault: Vault;
   readonly dataKey: DataKey;
 }
 /** A link for an item that waits for a form. */
 export function linkFor(
   ports: VaultPorts,
-  { vault, dataKey }: Opened,
+  { vault, dataKey }: VaultWithKey,
   item: Pick<VaultItem, "id" | "version" | "spec" | "values">,
 ): OfferedLink | undefined {
   if (!mayCollect(ports, item.spec) || statusOf(item.spec, item.values) === "ready") return undefined;
   return offerLink({ project: ports.project, vault: vault.id, item, dataKey }, item.version);
 }
 
-type Written = Pick<VaultItem, "id" | "key" | "version" | "spec" | "createdAs" | "values"> &
+type WrittenFields = Pick<VaultItem, "id" | "key" | "version" | "spec" | "createdAs" | "values"> &
   Partial<Pick<VaultItem, "createdAt">>;
 
 /** As it was written, so that what somebody else has changed since is not told as the answer to this. */
-export async function showWritten(ports: VaultPorts, reading: Opened, write: Written): Promise<ShownItem> {
+export async function showWritten(
+  ports: VaultPorts,
+  reading: VaultWithKey,
+  write: WrittenFields,
+): Promise<ShownItem> {
   const now = await ports.store.findItem(reading.vault.id, write.key);
   const isOwn = now?.id === write.id && now.version === write.version;
   if (isOwn) return showItem(ports, reading, { item: now, link: now.link });

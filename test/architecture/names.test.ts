@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { plainWords } from "./plain-words.js";
 import { root, sources } from "./sources.js";
 
-const exported = /^export (?:abstract |async )?(?:const|function|class|interface|type) (\w+)/gm;
+const exported = /^export (?:abstract |async )?(?:const|function\*?|class|interface|type) (\w+)/gm;
 const namesOf = (code: string): ReadonlySet<string> =>
   new Set([...code.matchAll(exported)].map(([, name]) => name ?? ""));
 
@@ -17,6 +17,7 @@ test("no exported name stands for two things", () => {
 });
 
 const namedType = /^export (?:abstract )?(?:class|interface|type) (\w+)/gm;
+const anyType = /^(?:export )?(?:abstract )?(?:class|interface|type) (\w+)/gm;
 const declaredType = /^(?:abstract )?(?:class|interface|type) (\w+)/gm;
 
 test("no file calls a type of its own as another file's exported one", () => {
@@ -34,7 +35,21 @@ test("no file calls a type of its own as another file's exported one", () => {
   expect(borrowed).toEqual([]);
 });
 
-const exportedValue = /^export (?:abstract |async )?(?:const|function|class) (\w+)/gm;
+/** Each file of routes has one, as docs/glossary.md says of deps. */
+const sharedTypes: ReadonlySet<string> = new Set(["Deps"]);
+
+test("no type of one file is called as another file's", () => {
+  const places = new Map<string, readonly string[]>();
+  for (const { path, code } of sources) {
+    const names = new Set([...code.matchAll(anyType)].map(([, name = ""]) => name));
+    for (const name of names) places.set(name, [...(places.get(name) ?? []), path]);
+  }
+  const shared = [...places].filter(([, paths]) => paths.length > 1);
+  expect(shared.filter(([name]) => !sharedTypes.has(name))).toEqual([]);
+  expect(shared.map(([name]) => name)).toEqual([...sharedTypes]);
+});
+
+const exportedValue = /^export (?:abstract |async )?(?:const|function\*?|class) (\w+)/gm;
 const wordsOf = (code: string): readonly string[] => code.match(/\w+/g) ?? [];
 const wordsIn = (folder: string): ReadonlySet<string> =>
   new Set(

@@ -8,12 +8,12 @@ const english = `
   attach attachments attempt attested available bad bare base bound bounds budget builder builtin by call
   candidate capacities category ceiling chain check choice class classic clear code collect concurrently
   connect contents contradictions copy count counters create creation damaged deadline declared decrypt default
-  delivery denied deps depth detail dialogs direct directly discovery display domain done downloads dropped edits encryption
+  delivery denied depth detail dialogs direct directly discovery display domain done downloads dropped edits encryption
   entitlements environment exceeded exchange exclusive exit facts failure fault filter find finished
   first foreign forget formats forward given head hierarchy hold identity in incoming info input
   install installable interaction internal invalid is isolation issue join judgement killed kind known large
   leftover level list listen living load local location long look lookup loss machine made main major maker
-  managed measure member memory mend merge narrow nested new not note observe observer of offer onward
+  managed measure member memory mend merge narrow nested new not note observe observer occupancy of offer onward
   operate options or origin out outcome pace pack page pattern peer place plan platform preparation
   prepared probe process program progress put query quotas ranges raw reach reader readiness reason
   receive refused rejected rejoin remote remuda repeatable reply resolve resource response

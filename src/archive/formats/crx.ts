@@ -26,13 +26,13 @@ export function readCrx(head: Buffer): Crx {
   return { kind: "crx", ...parts };
 }
 
-interface Parts {
+interface CrxParts {
   readonly zipStart: number;
   readonly extension: string;
 }
 
 /** Magic, version, lengths of key and signature, both, zip. An extension is called by the hash of its key. */
-function partsOf2(head: Buffer): Parts | undefined {
+function partsOf2(head: Buffer): CrxParts | undefined {
   const keyEnd = 16 + head.readUInt32LE(8);
   const zipStart = keyEnd + head.readUInt32LE(12);
   if (keyEnd === 16 || zipStart > head.length) return undefined;
@@ -43,7 +43,7 @@ function partsOf2(head: Buffer): Parts | undefined {
 }
 
 /** Magic, version, length of a CrxFileHeader, that, zip (Chromium, components/crx_file/crx3.proto). */
-function partsOf3(head: Buffer): Parts | undefined {
+function partsOf3(head: Buffer): CrxParts | undefined {
   const zipStart = 12 + head.readUInt32LE(8);
   if (zipStart > head.length) return undefined;
   const signed = findBytes(head.subarray(12, zipStart), signedHeaderField);

@@ -84,7 +84,7 @@ async function openZip(file: FileHandle, limits: ZipLimits & Beginning): Promise
   };
 }
 
-interface Opened {
+interface OpenedZip {
   readonly zip: yauzl.ZipFile;
   readonly file: FileHandle;
   readonly begins: number;
@@ -157,7 +157,7 @@ function packingFaults(raw: yauzl.Entry): readonly string[] {
 /** Smaller files are read at once: a stream for each takes milliseconds. */
 const streamedBytes = 256 * 1024;
 
-async function* readEntry({ zip, file, begins }: Opened, { raw, name }: OwnEntry): AsyncGenerator<Buffer> {
+async function* readEntry({ zip, file, begins }: OpenedZip, { raw, name }: OwnEntry): AsyncGenerator<Buffer> {
   let sum = 0;
   const local = await blamed(zip.readLocalFileHeaderPromise(raw));
   // Another reader would unpack it under that name.

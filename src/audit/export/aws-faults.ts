@@ -21,11 +21,11 @@ export const isRefused = (error: unknown): boolean => {
   return status === 403 && name.startsWith("AccessDenied");
 };
 
-interface Known {
+interface KnownFault {
   readonly form: RegExp;
   readonly why: string;
 }
-const assumeFaults: readonly Known[] = [
+const assumeFaults: readonly KnownFault[] = [
   {
     form: /^RegionDisabled/,
     why: "The role could not be assumed: the region is not enabled for its account",
@@ -57,7 +57,7 @@ function usualAssumeFault(isRefusal: boolean, status: number): string {
 /** Whether the other side has answered that the request is at fault. */
 const isAnswered = (status: number): boolean => status >= 400 && status < 500;
 
-const putFaults: readonly Known[] = [
+const putFaults: readonly KnownFault[] = [
   { form: /^NoSuchBucket$/, why: "There is no such bucket" },
   { form: /^(PermanentRedirect|AuthorizationHeaderMalformed)$/, why: "The bucket is in another region" },
   { form: /^KMS/i, why: "The KMS key could not be used for the object" },

@@ -38,7 +38,7 @@ export const isDue = (
   (nextAttemptAt <= now || nextAttemptAt > now + longestRetryMs) &&
   cursor < deliverableThrough(now, windows);
 
-interface Row {
+interface LogRow {
   readonly position: Position;
   readonly receivedAt: Millis;
   readonly line: string;
@@ -52,7 +52,7 @@ export interface ChunkBounds {
 
 /** Entries of one window that follow one another, as many as are held in memory at once. */
 export class Chunk {
-  readonly #rows: Row[] = [];
+  readonly #rows: LogRow[] = [];
   #bytes = 0;
 
   constructor(
@@ -93,7 +93,7 @@ export class Chunk {
     }));
   }
 
-  #nameOf(hour: Millis, rows: readonly Row[]): string {
+  #nameOf(hour: Millis, rows: readonly LogRow[]): string {
     const [first, last] = [rows[0]?.position, rows.at(-1)?.position];
     const window = basicOf(first === undefined ? hour : this.#windowOf(first));
     return `${hourFolder(hour)}/${window}-${first}_${last}.jsonl.gz`;

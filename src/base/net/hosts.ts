@@ -111,20 +111,20 @@ function parseBare(text: string, port?: number): ParsedPattern {
 }
 
 /** `prefix` of an IPv4-mapped base counts the 96 bits before the IPv4 address. */
-function parseRange({ written, address }: Address, prefix: number): ParsedPattern {
+function parseRange({ written, address }: WrittenAddress, prefix: number): ParsedPattern {
   const bits = isIPv4(address) ? 32 : 128;
   const own = isIPv6(written) && bits === 32 ? prefix - 96 : prefix;
   if (own < 0 || own > bits) return faulty("must have a prefix that its address has bits for");
   return { kind: "pattern", pattern: { kind: "range", address, prefix: own }, text: `${address}/${own}` };
 }
 
-interface Address {
+interface WrittenAddress {
   readonly written: string;
   readonly address: string;
 }
 
 /** Standard notation only: four decimal numbers without leading zeros, or IPv6 with or without brackets. */
-function findAddress(text: string): Address | undefined {
+function findAddress(text: string): WrittenAddress | undefined {
   const written = isIPv4(text.replace(/\.$/, ""))
     ? text.replace(/\.$/, "")
     : text.replace(/^\[(.*:.*)\]$/, "$1");

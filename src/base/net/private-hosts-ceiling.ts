@@ -1,9 +1,9 @@
 import { type HostPattern, matchesHost, parseHostPattern } from "./hosts.js";
 import { isMetadata } from "./metadata-addresses.js";
 
-type Named = HostPattern & { readonly kind: "name" };
-type Address = HostPattern & { readonly kind: "address" };
-type Range = HostPattern & { readonly kind: "range" };
+type NamePattern = HostPattern & { readonly kind: "name" };
+type AddressPattern = HostPattern & { readonly kind: "address" };
+type RangePattern = HostPattern & { readonly kind: "range" };
 
 /**
  * Whether all that `entry` opens is opened by one entry of the ceiling. Two that cover it only together do
@@ -44,10 +44,10 @@ function holds(bound: HostPattern, entry: HostPattern): boolean {
   }
 }
 
-const fitsPort = (bound: Named | Address, entry: Named | Address): boolean =>
+const fitsPort = (bound: NamePattern | AddressPattern, entry: NamePattern | AddressPattern): boolean =>
   bound.port === undefined || bound.port === entry.port;
 
-function holdsName(bound: Named, entry: Named): boolean {
+function holdsName(bound: NamePattern, entry: NamePattern): boolean {
   if (bound.name === entry.name) return bound.isWild === entry.isWild;
   return bound.isWild && entry.name.endsWith(`.${bound.name}`);
 }
@@ -56,7 +56,7 @@ function holdsName(bound: Named, entry: Named): boolean {
  * An exact address opens a cloud's metadata, which a range never does: so the ceiling has to name it exactly
  * as well.
  */
-function holdsAddress(bound: HostPattern, entry: Address): boolean {
+function holdsAddress(bound: HostPattern, entry: AddressPattern): boolean {
   if (bound.kind === "address") return bound.address === entry.address && fitsPort(bound, entry);
   return (
     bound.kind === "range" &&
@@ -66,7 +66,7 @@ function holdsAddress(bound: HostPattern, entry: Address): boolean {
 }
 
 /** A range opens every port of its addresses. */
-function holdsRange(bound: HostPattern, { address, prefix }: Range): boolean {
+function holdsRange(bound: HostPattern, { address, prefix }: RangePattern): boolean {
   if (bound.kind === "address")
     return bound.port === undefined && bound.address === address && prefix === bitsOf(address);
   return bound.kind === "range" && bound.prefix <= prefix && matchesHost(bound, { host: address, port: 0 });

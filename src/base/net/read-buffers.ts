@@ -10,9 +10,9 @@ const mostLent = 128;
 const mostKept = 32;
 
 /** Called once, with an error where the bytes were not written. */
-type Written = (error?: Error | null) => void;
+type WrittenCallback = (error?: Error | null) => void;
 /** Takes what was read. The bytes are there until `written` is called, and another's afterwards. */
-type Taker = (chunk: Buffer, written?: Written) => void;
+type Taker = (chunk: Buffer, written?: WrittenCallback) => void;
 
 /**
  * All sockets read into this one but those that hand much on: each read is copied out of it before there is

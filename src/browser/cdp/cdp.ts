@@ -9,9 +9,9 @@ import type { Pipe } from "./pipe.js";
 import { findTarget, longestEventBytes, paramsOf } from "./target-event.js";
 
 declare const session: CDPSession;
-type Method = Parameters<CDPSession["send"]>[0];
-export type CdpParams<M extends Method> = NonNullable<Parameters<typeof session.send<M>>[1]>;
-type Reply<M extends Method> = Awaited<ReturnType<typeof session.send<M>>>;
+export type CdpMethod = Parameters<CDPSession["send"]>[0];
+export type CdpParams<M extends CdpMethod> = NonNullable<Parameters<typeof session.send<M>>[1]>;
+type Reply<M extends CdpMethod> = Awaited<ReturnType<typeof session.send<M>>>;
 
 /** Chromium's own refusal of a command. */
 export class CdpRefused extends Error {
@@ -37,19 +37,19 @@ export class PipeClosed extends Error {
   }
 }
 
-interface Pending {
+interface PendingCommand {
   readonly method: string;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
 /** The part of an answer that is read. */
-interface Answer {
+interface CommandAnswer {
   readonly result?: unknown;
   readonly error?: { readonly message: string };
 }
 
-type Listener = (params: Readonly<Record<string, unknown>>) => void;
+type CdpListener = (params: Readonly<Record<string, unknown>>) => void;
 
 const defaultLimitMs = 10_000;
 /**
@@ -65,8 +65,8 @@ const listDepth = 3;
  * never parsed here.
  */
 export class Cdp {
-  readonly #pending = new Map<number, Pending>();
-  readonly #listeners = new Map<string, Listener>();
+  readonly #pending = new Map<number, PendingCommand>();
+  readonly #listeners = new Map<string, CdpListener>();
   /** Reading long answers takes this turn of the event loop. */
   readonly #turn = turns.open();
   #lastId = 0;
@@ -81,7 +81,7 @@ export class Cdp {
   }
 
   /** Throws `CdpRefused`, `PipeClosed`, or `TimeLimitReached` after `limitMs` (10 s). */
-  send<M extends Method>(
+  send<M extends CdpMethod>(
     method: M,
     params: CdpParams<M>,
     to: { session?: string; limitMs?: Millis } = {},
@@ -108,7 +108,7 @@ export class Cdp {
    * which is given nothing but the target, or the document that is navigated to, where the event is too long
    * to parse. The returned function stops listening.
    */
-  on(event: string, listener: Listener, from?: string): () => void {
+  on(event: string, listener: CdpListener, from?: string): () => void {
     const key = keyOf(event, from);
     this.#listeners.set(key, listener);
     return () => this.#listeners.delete(key);
@@ -131,7 +131,7 @@ export class Cdp {
     listener?.(readParams(frame));
   }
 
-  #takeLong(pending: Pending, frame: Frame): void {
+  #takeLong(pending: PendingCommand, frame: Frame): void {
     if (bytesOf(frame) > longestReplyBytes)
       return settle(pending, { error: { message: `the answer is longer than ${longestReplyBytes} bytes` } });
     readLists({ depth: listDepth, parts: [frame].flat() }, this.#turn).then(
@@ -185,7 +185,7 @@ function findNavigation(frame: Frame): Readonly<Record<string, unknown>> {
 const withoutAbsent = (groups: Readonly<Record<string, string | undefined>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(groups).filter(([, value]) => value !== undefined));
 
-function answerOf(message: unknown): Answer {
+function answerOf(message: unknown): CommandAnswer {
   if (!isRecord(message)) return { error: { message: "the answer is no object" } };
   const { result, error } = message;
   return error === undefined
@@ -193,7 +193,7 @@ function answerOf(message: unknown): Answer {
     : { error: { message: isRecord(error) ? String(error["message"]) : "refused" } };
 }
 
-function settle({ method, resolve, reject }: Pending, { result, error }: Answer): void {
+function settle({ method, resolve, reject }: PendingCommand, { result, error }: CommandAnswer): void {
   if (error) reject(new CdpRefused(method, error.message));
   else resolve(result);
 }

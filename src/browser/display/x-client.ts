@@ -71,7 +71,7 @@ function rootIn(setup: Buffer): number {
   return setup.readUInt32LE(40 + 4 * Math.ceil(vendorBytes / 4) + 8 * formats);
 }
 
-async function replyFrom(read: Reader): Promise<Buffer> {
+async function replyFrom(read: MessageReader): Promise<Buffer> {
   for (;;) {
     const message = await read(
       messageBytes,
@@ -84,9 +84,9 @@ async function replyFrom(read: Reader): Promise<Buffer> {
 }
 
 /** Reads one message: its head says how long it is. */
-type Reader = (headBytes: number, wholeBytes: (head: Buffer) => number) => Promise<Buffer>;
+type MessageReader = (headBytes: number, wholeBytes: (head: Buffer) => number) => Promise<Buffer>;
 
-function makeReader(socket: Socket): Reader {
+function makeReader(socket: Socket): MessageReader {
   const chunks = (socket as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let held: Buffer = Buffer.alloc(0);
   const fill = async (bytes: number): Promise<void> => {

@@ -18,7 +18,7 @@ const sticky = 0o1777;
  */
 const makeRulesDirectory = (extension: string): Promise<void> => chmod(extension, sticky);
 
-interface Loaded extends ExtensionDirectory {
+interface LoadedExtension extends ExtensionDirectory {
   readonly id: string;
 }
 
@@ -29,7 +29,7 @@ type Failure = Exclude<LoadResult, { kind: "loaded" }>;
  * key.
  */
 export class BrowserExtensions {
-  #loaded: readonly Loaded[] = [];
+  #loaded: readonly LoadedExtension[] = [];
   #turn: Promise<unknown> = Promise.resolve();
 
   /**
@@ -114,8 +114,8 @@ export class BrowserExtensions {
     extensions: readonly ExtensionDirectory[],
     before: InstalledExtensions,
     deadline: Millis,
-  ): Promise<readonly Loaded[] | Failure> {
-    const added: Loaded[] = [];
+  ): Promise<readonly LoadedExtension[] | Failure> {
+    const added: LoadedExtension[] = [];
     const leftMs = (): Millis => Math.max(1, deadline - this.clock.monotonic());
     for (const extension of extensions) {
       const id = await findUnpackedId(extension);
@@ -164,7 +164,7 @@ export class BrowserExtensions {
 
   /** An extension that the browser still has from its last start is not loaded a second time. */
   async #loadOne(
-    { path, id, name }: Loaded,
+    { path, id, name }: LoadedExtension,
     before: InstalledExtensions,
     limitMs: Millis,
   ): Promise<Failure | undefined> {

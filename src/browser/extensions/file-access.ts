@@ -101,8 +101,8 @@ export async function closeFiles(
   return ids;
 }
 
-type Values = Record<string, unknown>;
-const valuesOf = (value: unknown): Values => (isRecord(value) ? value : {});
+type PreferenceTree = Record<string, unknown>;
+const valuesOf = (value: unknown): PreferenceTree => (isRecord(value) ? value : {});
 
 /** Chromium's own file is far smaller. Where it cannot be read Chromium replaces it anyway, so ours may. */
 const mostPreferencesBytes = 2 ** 25;
@@ -132,7 +132,7 @@ async function closeIn(
   await rename(beside, path);
 }
 
-function parsed(text: string | undefined): Values {
+function parsed(text: string | undefined): PreferenceTree {
   try {
     const values: unknown = JSON.parse(text ?? "{}");
     return isTooDeep(values) ? {} : valuesOf(values);

@@ -6,7 +6,7 @@ import type { ForcedExtension } from "./forced-extensions.js";
 
 const pauseMs: Millis = 25;
 
-interface Within {
+interface InstallWait {
   readonly cdp: Cdp;
   readonly clock: Clock;
   readonly profile: string;
@@ -21,7 +21,7 @@ interface Within {
  */
 export async function isInstalled(
   forced: ForcedExtension,
-  { cdp, clock, profile, limitMs }: Within,
+  { cdp, clock, profile, limitMs }: InstallWait,
 ): Promise<boolean> {
   const deadline = clock.monotonic() + limitMs;
   const shows = (): Promise<boolean> =>

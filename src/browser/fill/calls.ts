@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { TimeLimitReached } from "../../base/deadline.js";
 import type { FillErrorCode, FillRefusal } from "../../spec/page-fill.js";
-import { type Cdp, type CdpParams, CdpRefused } from "../cdp/cdp.js";
+import { type Cdp, type CdpMethod, type CdpParams, CdpRefused } from "../cdp/cdp.js";
 
 /** A fill ends here, with what the field that it was at is given as its code. */
 export class FillStopped extends Error {
@@ -37,8 +37,6 @@ export function codeOf(error: unknown): FillErrorCode {
 const isOfGoneTarget = (error: CdpRefused): boolean =>
   hasNotBegun(error) || /destroyed|navigated|closed|detached|not attached/i.test(error.reason);
 
-type Method = Parameters<Cdp["send"]>[0];
-
 /** A function that has run in a page. */
 interface CallAnswer {
   readonly result: { readonly value?: unknown; readonly objectId?: string | undefined };
@@ -69,7 +67,7 @@ export class FillCalls {
     return Math.max(0, this.#endsAt - this.clock.monotonic());
   }
 
-  async send<M extends Method>(method: M, params: CdpParams<M>, session?: string) {
+  async send<M extends CdpMethod>(method: M, params: CdpParams<M>, session?: string) {
     const limitMs = this.leftMs;
     if (limitMs === 0) throw new FillStopped("timeout");
     return await this.untilCut(

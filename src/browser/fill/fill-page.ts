@@ -43,7 +43,7 @@ export async function fillPage(fill: PageFill, parts: FillParts): Promise<PageFi
   const frames = new PageFrames(calls);
   const states = new FieldStates(fill.fields.length);
   try {
-    await new Filling(fill, { calls, frames, states, parts }).run();
+    await new PageFilling(fill, { calls, frames, states, parts }).run();
   } catch (error) {
     if (error instanceof FillRefused) return { kind: "refused", why: error.why };
     states.stop(codeOf(error));
@@ -67,7 +67,7 @@ interface DueWrite {
   readonly value: FillValue;
 }
 
-class Filling {
+class PageFilling {
   constructor(
     private readonly fill: PageFill,
     private readonly having: FillingParts,

@@ -24,7 +24,7 @@ export interface PasskeyEvents {
   usedUp?(): void;
 }
 
-interface AuthenticatorParts extends PasskeyEvents {
+interface PageAuthenticatorParts extends PasskeyEvents {
   readonly cdp: Cdp;
   readonly clock: Clock;
   readonly log: Log;
@@ -76,7 +76,7 @@ export class PageAuthenticators {
   #firstCount: number;
   #isChecking = false;
 
-  constructor(private readonly parts: AuthenticatorParts) {
+  constructor(private readonly parts: PageAuthenticatorParts) {
     this.#credential = parts.credential;
     this.#signCount = this.#firstCount = parts.credential?.signCount ?? 0;
   }

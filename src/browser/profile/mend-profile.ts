@@ -38,10 +38,10 @@ const isDirectory = (path: string): Promise<boolean> =>
     () => false,
   );
 
-type Values = Record<string, unknown>;
+type ProfileValues = Record<string, unknown>;
 
 /** Gives the object at the end of a path, and puts an empty one there where there is none. */
-function within(values: Values, ...path: readonly string[]): Values {
+function within(values: ProfileValues, ...path: readonly string[]): ProfileValues {
   return path.reduce((at, name) => {
     const inner = at[name];
     const next = isRecord(inner) ? inner : {};
@@ -50,7 +50,7 @@ function within(values: Values, ...path: readonly string[]): Values {
   }, values);
 }
 
-function mendLocalState(all: Values): void {
+function mendLocalState(all: ProfileValues): void {
   within(all, "user_experience_metrics", "stability")["exited_cleanly"] = true;
   // Chromium's settings pages can make another profile and choose it.
   within(all, "profile")["last_used"] = "Default";
@@ -62,7 +62,7 @@ function mendLocalState(all: Values): void {
  */
 const givenAnew: readonly unknown[] = [4, 8, 7];
 
-function mendPreferences(all: Values, kept: readonly ExtensionDirectory[]): void {
+function mendPreferences(all: ProfileValues, kept: readonly ExtensionDirectory[]): void {
   Object.assign(within(all, "profile"), { exit_type: "Normal", exited_cleanly: true });
   const paths = new Set(kept.map(({ path }) => path));
   const settings = within(all, "extensions", "settings");
@@ -74,7 +74,11 @@ function mendPreferences(all: Values, kept: readonly ExtensionDirectory[]): void
 }
 
 /** Chromium writes a new file itself where ours is none that it can read. */
-async function rewrite(path: string, uid: number | null, change: (values: Values) => void): Promise<void> {
+async function rewrite(
+  path: string,
+  uid: number | null,
+  change: (values: ProfileValues) => void,
+): Promise<void> {
   const values = await findValues(path);
   if (values === undefined) return;
   change(values);
@@ -83,7 +87,7 @@ async function rewrite(path: string, uid: number | null, change: (values: Values
   await rename(beside, path);
 }
 
-async function findValues(path: string): Promise<Values | undefined> {
+async function findValues(path: string): Promise<ProfileValues | undefined> {
   const text = await findForeignText(path, mostBytes);
   try {
     const values: unknown = JSON.parse(text ?? "null");

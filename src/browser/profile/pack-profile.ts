@@ -43,7 +43,7 @@ function fileCounter(maxFiles: number): () => void {
   };
 }
 
-interface Found {
+interface FoundFile {
   readonly path: string;
   /** The path within the profile. */
   readonly name: string;
@@ -53,7 +53,7 @@ interface Found {
   readonly count: () => void;
 }
 
-async function packDirectory(tar: Pack, { path, name, depth, ...all }: Found): Promise<void> {
+async function packDirectory(tar: Pack, { path, name, depth, ...all }: FoundFile): Promise<void> {
   const found = await lstat(path);
   if (!found.isDirectory() || found.uid !== all.owner || depth >= mostParts) return;
   const entries = await readdir(path, { withFileTypes: true });
@@ -64,7 +64,7 @@ async function packDirectory(tar: Pack, { path, name, depth, ...all }: Found): P
   }
 }
 
-async function packFile(tar: Pack, { path, name, owner, count }: Found): Promise<void> {
+async function packFile(tar: Pack, { path, name, owner, count }: FoundFile): Promise<void> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = await file.stat();
@@ -77,13 +77,13 @@ async function packFile(tar: Pack, { path, name, owner, count }: Found): Promise
   }
 }
 
-interface Source {
+interface OpenFile {
   readonly file: FileHandle;
   readonly name: string;
   readonly size: number;
 }
 
-function copyInto(tar: Pack, { file, name, size }: Source): Promise<void> {
+function copyInto(tar: Pack, { file, name, size }: OpenFile): Promise<void> {
   return new Promise((resolve, reject) => {
     const entry = tar.entry({ name, size, mode: 0o600, mtime: new Date(0) }, (error) =>
       error ? reject(error) : resolve(),
@@ -93,9 +93,9 @@ function copyInto(tar: Pack, { file, name, size }: Source): Promise<void> {
   });
 }
 
-type Sink = ReturnType<Pack["entry"]>;
+type PackEntry = ReturnType<Pack["entry"]>;
 
-async function pump(file: FileHandle, size: number, entry: Sink): Promise<void> {
+async function pump(file: FileHandle, size: number, entry: PackEntry): Promise<void> {
   for (let at = 0; at < size;) {
     const { bytesRead, buffer } = await file.read(
       Buffer.allocUnsafe(Math.min(chunkBytes, size - at)),

@@ -47,7 +47,7 @@ export interface LimitsInForce {
   readonly scratch: "mount" | "watch";
 }
 
-interface Means {
+interface LimitTools {
   readonly cgroups?: DaemonCgroup;
   readonly prlimit?: Prlimit;
   readonly sizedScratch?: SizedScratch;
@@ -59,7 +59,13 @@ interface Means {
   readonly countsAlone: boolean;
 }
 
-export function limitsInForce({ cgroups, prlimit, sizedScratch, countsAlone, limits }: Means): LimitsInForce {
+export function limitsInForce({
+  cgroups,
+  prlimit,
+  sizedScratch,
+  countsAlone,
+  limits,
+}: LimitTools): LimitsInForce {
   const { memory = "none", pids = "none", cpu = "none" } = cgroups?.holds ?? {};
   return {
     memory: memory === "none" ? "watch" : memory,
@@ -103,7 +109,7 @@ export function parseHardLimits(text: string): Prlimit["hard"] {
  */
 const untouchedBytes = 2 ** 29;
 
-interface Inside extends Omit<Means, "sizedScratch" | "limits"> {
+interface LimitedCommand extends Omit<LimitTools, "sizedScratch" | "limits"> {
   readonly limits: BrowserLimits;
   /** The memory of the browser's class. */
   readonly memoryBytes: number;
@@ -122,7 +128,7 @@ export function limitsInside({
   limits,
   memoryBytes,
   countsAlone,
-}: Inside): readonly string[] {
+}: LimitedCommand): readonly string[] {
   if (prlimit === undefined) return [];
   const { hard } = prlimit;
   const hasMemoryCap = cgroups !== undefined && cgroups.holds.memory !== "none";

@@ -6,7 +6,7 @@ import { findFirstInside, isLiving, killAll, killProcess } from "./processes.js"
 const limitMs = 10_000;
 const lookAgainMs = 10;
 
-interface Spawned {
+interface SpawnedTree {
   readonly pid: number | undefined;
   readonly exited: Promise<unknown>;
 }
@@ -16,7 +16,7 @@ interface Spawned {
  * root a process group. Resolves when the spawned process has ended, which in a namespace is the last to go.
  * A bwrap that was stopped by a signal cannot end by itself.
  */
-export async function endProcessTree({ pid, exited }: Spawned, clock: Clock): Promise<void> {
+export async function endProcessTree({ pid, exited }: SpawnedTree, clock: Clock): Promise<void> {
   if (pid === undefined) return;
   const deadline = clock.monotonic() + limitMs;
   const hasEnded = exited.then(() => true);

@@ -17,11 +17,11 @@ export interface StartedBrowser {
 /** What each descriptor of the process is to be, from 0 on; a number is a descriptor of ours. */
 type Descriptors = readonly ("ignore" | "pipe" | number)[];
 
-type Call = (...args: readonly unknown[]) => number;
+type LibraryCall = (...args: readonly unknown[]) => number;
 
 /** Calls of the C library (posix_spawn(3), glibc 2.29), and the number of its last failure. */
 interface Library {
-  readonly call: Readonly<Record<"pair" | "spawn" | "wait" | keyof typeof preparing, Call>>;
+  readonly call: Readonly<Record<"pair" | "spawn" | "wait" | keyof typeof preparing, LibraryCall>>;
   errno(): number;
 }
 
@@ -44,7 +44,8 @@ const library: Library | undefined =
     ? await import("koffi")
         .then(({ default: koffi }): Library => {
           const loaded = koffi.load(null);
-          const func = (declaration: string): Call => loaded.func(declaration) as unknown as Call;
+          const func = (declaration: string): LibraryCall =>
+            loaded.func(declaration) as unknown as LibraryCall;
           const prepared = Object.entries(preparing).map(([name, declaration]) => [name, func(declaration)]);
           const others = {
             pair: func("int socketpair(int domain, int type, int protocol, _Out_ int *ends)"),
@@ -71,7 +72,7 @@ const flags = 0x80 | 0x04 | 0x08;
 const [actionBytes, attributeBytes, signalBytes] = [256, 1024, 128];
 
 /** A process whose end this module waits for. */
-class Spawned extends EventEmitter implements StartedBrowser {
+class SpawnedProcess extends EventEmitter implements StartedBrowser {
   constructor(
     readonly pid: number,
     readonly stdio: readonly (Socket | null)[],
@@ -92,7 +93,7 @@ class Spawned extends EventEmitter implements StartedBrowser {
   }
 }
 
-const running = new Set<Spawned>();
+const running = new Set<SpawnedProcess>();
 
 /** Looks at each, since signals of several that end at once come as one. */
 function reap(): void {
@@ -105,7 +106,7 @@ function reap(): void {
   }
 }
 
-interface Surrounding {
+interface ProcessOptions {
   readonly descriptors: Descriptors;
   readonly env: Readonly<Record<string, string>>;
 }
@@ -118,7 +119,7 @@ interface Surrounding {
  */
 export function startProcess(
   [program = "", ...args]: readonly string[],
-  { descriptors, env }: Surrounding,
+  { descriptors, env }: ProcessOptions,
 ): StartedBrowser | undefined {
   // A name without a directory would have to be looked for in PATH, as Node.js does.
   if (library === undefined || !program.startsWith("/")) return undefined;
@@ -167,11 +168,11 @@ function watched(
   pid: number,
   descriptors: Descriptors,
   pairs: readonly { readonly at: number; readonly ours: number }[],
-): Spawned {
+): SpawnedProcess {
   const sockets = new Map(
     pairs.map(({ at, ours }) => [at, new Socket({ fd: ours, readable: true, writable: true })]),
   );
-  const child = new Spawned(
+  const child = new SpawnedProcess(
     pid,
     descriptors.map((_, at) => sockets.get(at) ?? null),
   );

@@ -10,10 +10,10 @@ import type { Hierarchy } from "./cgroup-hierarchy.js";
 export type YieldKind = "idle" | "weight" | "none";
 
 type Version = Hierarchy["version"];
-type Written = readonly [file: string, value: string];
+type FileWrite = readonly [file: string, value: string];
 interface YieldWrites {
-  readonly behind: Written;
-  readonly back: Written;
+  readonly behind: FileWrite;
+  readonly back: FileWrite;
 }
 
 /** An idle cgroup has no weight of its own; it has its usual one again when it comes back. */
@@ -87,7 +87,7 @@ interface ProcessorReading {
   readonly usedMs: Millis;
   readonly at: Millis;
 }
-interface Counted {
+interface CountedCgroup {
   readonly account: ProcessorAccount;
   /** Absent until it was looked at. */
   readonly last?: ProcessorReading;
@@ -100,7 +100,7 @@ interface Counted {
  * they share equally.
  */
 export class Yielding {
-  readonly #counted = new Map<string, Counted>();
+  readonly #counted = new Map<string, CountedCgroup>();
   #all: ProcessorReading | undefined;
 
   constructor(
@@ -145,7 +145,7 @@ export class Yielding {
     return [...this.#counted.values()].every(({ use }) => !use.isBehind);
   }
 
-  #judge({ account, last, use: earlier }: Counted, now: Millis, most: number): void {
+  #judge({ account, last, use: earlier }: CountedCgroup, now: Millis, most: number): void {
     const usedMs = usedMsAt(account.counted, this.parts.version);
     if (usedMs === undefined) return;
     const use = nextUse(earlier, last ? percentOf(usedMs - last.usedMs, now - last.at) : 0, most);

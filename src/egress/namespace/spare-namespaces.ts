@@ -14,7 +14,7 @@ export interface NamespaceListener extends ProxyListener {
   readonly userNamespace?: string;
 }
 
-interface StockParts {
+interface SpareNamespacesParts {
   /** Makes one; calls do not overlap. */
   make(): Promise<NamespaceListener>;
   /** Ends whatever makes them; the next `make` starts it again. */
@@ -43,7 +43,7 @@ export class SpareNamespaces {
   #cancelRest = (): void => {};
   #isClosed = false;
 
-  constructor(private readonly parts: StockParts) {
+  constructor(private readonly parts: SpareNamespacesParts) {
     this.#fill();
   }
 

@@ -64,10 +64,10 @@ const promptAnswers: readonly unknown[] = [
 ];
 const promptKinds = ["alert", "beforeUnload", "confirm", "default", "file", "prompt"];
 
-type Check = (value: unknown) => boolean;
-const isBoolean: Check = (value) => typeof value === "boolean";
-const isText: Check = (value) => typeof value === "string";
-const isPromptChoice: Check = (value) =>
+type ValueCheck = (value: unknown) => boolean;
+const isBoolean: ValueCheck = (value) => typeof value === "boolean";
+const isText: ValueCheck = (value) => typeof value === "string";
+const isPromptChoice: ValueCheck = (value) =>
   isRecord(value)
     ? Object.entries(value).every(
         ([kind, answer]) => promptKinds.includes(kind) && promptAnswers.includes(answer),
@@ -75,7 +75,7 @@ const isPromptChoice: Check = (value) =>
     : promptAnswers.includes(value);
 
 /** What a value has to be, of the capabilities that are looked at (WebDriver 2, 7.1; BiDi, 7.1.1.1). */
-const checks: readonly (readonly [name: string, check: Check, fault: string])[] = [
+const checks: readonly (readonly [name: string, check: ValueCheck, fault: string])[] = [
   ["acceptInsecureCerts", isBoolean, "is no boolean"],
   ["webSocketUrl", isBoolean, "is no boolean"],
   ["browserName", isText, "is no text"],

@@ -184,12 +184,12 @@ function whyRefused({ method, params }: BidiCommand): string | undefined {
     : undefined;
 }
 
-interface Fault {
+interface MalformedCommand {
   readonly fault: string;
   readonly id: number | null;
 }
 
-function parse(text: Buffer): BidiCommand | Fault {
+function parse(text: Buffer): BidiCommand | MalformedCommand {
   let message: unknown;
   try {
     message = JSON.parse(text.toString());

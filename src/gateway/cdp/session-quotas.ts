@@ -13,7 +13,7 @@ const mostCalls = 10_000;
 const attaching: ReadonlySet<string> = new Set(["Target.attachToTarget", "Target.attachToBrowserTarget"]);
 
 /** Counts by owner. */
-class Counts<Owner> {
+class OwnerCounts<Owner> {
   readonly #counts = new Map<Owner, number>();
 
   of(owner: Owner): number {
@@ -37,9 +37,9 @@ class Counts<Owner> {
 
 /** What each client of a browser has asked for without an answer, and what it may. */
 export class SessionQuotas<Owner> {
-  readonly #calls = new Counts<Owner>();
+  readonly #calls = new OwnerCounts<Owner>();
   /** Sessions that were asked for. */
-  readonly #coming = new Counts<Owner>();
+  readonly #coming = new OwnerCounts<Owner>();
 
   constructor(
     private readonly sessions: Pick<CdpSessions<Owner>, "countOf" | "count">,

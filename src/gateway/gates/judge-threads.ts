@@ -24,7 +24,7 @@ interface MessageToJudge extends Task {
   spent(tookMs: Millis): void;
 }
 
-interface Waiting {
+interface WaitingTask {
   readonly task: Task;
   readonly spent: MessageToJudge["spent"];
   readonly resolve: (judged: JudgedMessage | undefined) => void;
@@ -57,7 +57,7 @@ const heapMebibytesFor = (longestBytes: number): number =>
 export class JudgeThreads {
   readonly #idle: Worker[] = [];
   readonly #workers = new Set<Worker>();
-  readonly #waiting = new Map<BrowserId, Waiting[]>();
+  readonly #waiting = new Map<BrowserId, WaitingTask[]>();
   #isClosed = false;
   #restsUntil: Millis = -Infinity;
 
@@ -77,7 +77,7 @@ export class JudgeThreads {
   judge({ browser, gone, spent, ...task }: MessageToJudge): Promise<JudgedMessage | undefined> {
     if (this.#isClosed || gone.aborted) return Promise.resolve(undefined);
     return new Promise((settle) => {
-      const resolve: Waiting["resolve"] = (judged) => {
+      const resolve: WaitingTask["resolve"] = (judged) => {
         gone.removeEventListener("abort", drop);
         settle(judged);
       };
@@ -92,7 +92,7 @@ export class JudgeThreads {
   }
 
   /** One that a thread has already stays there. */
-  #dropMessage(browser: BrowserId, dropped: Waiting): void {
+  #dropMessage(browser: BrowserId, dropped: WaitingTask): void {
     const waiting = this.#waiting.get(browser) ?? [];
     const place = waiting.indexOf(dropped);
     if (place === -1) return;
@@ -165,7 +165,7 @@ export class JudgeThreads {
     if (place !== -1) this.#idle.splice(place, 1);
   }
 
-  #give(worker: Worker, { task, spent, resolve }: Waiting): void {
+  #give(worker: Worker, { task, spent, resolve }: WaitingTask): void {
     const { clock } = this.parts;
     const startedAt = clock.monotonic();
     const settle = (judged: JudgedMessage | undefined): void => {

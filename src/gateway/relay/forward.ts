@@ -92,7 +92,7 @@ export function forwardUpgrade(
 
 const mostSilentLooks = 3;
 
-interface Watched {
+interface WatchedRelay {
   readonly node: Socket;
   readonly client: Pick<Duplex, "writableNeedDrain">;
   end(): void;
@@ -104,7 +104,7 @@ interface Watched {
  * read because the client reads nothing. Where this process stood still, what has come meanwhile is read
  * before the next look.
  */
-function watchNode({ node, client, end }: Watched, clock: Clock, pingMs: Millis): () => void {
+function watchNode({ node, client, end }: WatchedRelay, clock: Clock, pingMs: Millis): () => void {
   let [bytesBefore, silentLooks] = [node.bytesRead, 0];
   return clock.every(pingMs, () => {
     const isSilent = node.bytesRead === bytesBefore && !client.writableNeedDrain;

@@ -25,7 +25,7 @@ const freshMs: Millis = 2 * lookMs;
 const leastSentBytes = 64 * 1024;
 
 /** What the system has taken of a connection's last answer, and may keep for a reader who does not read. */
-interface Sent {
+interface SentAnswer {
   readonly principal: Principal;
   /** What the connection had received by then: more is another request, perhaps of somebody else. */
   readonly bytesRead: number;
@@ -99,7 +99,7 @@ export class OpenRequest {
 export class OpenRequests {
   readonly #open = new Places<OpenRequest>();
   /** Linux takes up to 4 MiB of an answer (tcp(7), tcp_wmem), which is over for Node.js then. */
-  readonly #sent = new Map<Socket, Sent>();
+  readonly #sent = new Map<Socket, SentAnswer>();
   #stop: (() => void) | undefined;
   #isLooking = false;
 

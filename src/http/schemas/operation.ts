@@ -22,7 +22,7 @@ export interface Operation {
   readonly takesParts?: boolean;
 }
 
-interface Described {
+interface OperationSchema {
   readonly operationId: string;
   readonly summary: string;
   readonly tags: string[];
@@ -46,12 +46,12 @@ export const noContent = (description: string): readonly Success[] => [{ status:
  */
 export const describeOperations = <Id extends string>(
   operations: Record<Id, Operation>,
-): Record<Id, Described> =>
+): Record<Id, OperationSchema> =>
   Object.fromEntries(
     Object.entries<Operation>(operations).map(([id, operation]) => [id, describe(id, operation)]),
-  ) as Record<Id, Described>;
+  ) as Record<Id, OperationSchema>;
 
-const describe = (operationId: string, operation: Operation): Described => ({
+const describe = (operationId: string, operation: Operation): OperationSchema => ({
   operationId,
   summary: operation.summary,
   tags: [operation.tag],

@@ -10,10 +10,10 @@ import { bounds } from "../../spec/bodies.js";
  * - `consecutive`: `extensions.name` beside its `extensions.zip_file`, whichever comes first (Go's).
  * - `listed`: JSON `extensions`, whose n-th entry names the n-th `extensions.items.zip_file`.
  */
-type Naming = "indexed" | "repeated" | "consecutive" | "listed";
+type PartNaming = "indexed" | "repeated" | "consecutive" | "listed";
 
 export interface PartPosition {
-  readonly naming: Naming;
+  readonly naming: PartNaming;
   /** `list`: names as JSON. */
   readonly role: "name" | "file" | "list";
   readonly index?: number;
@@ -93,7 +93,7 @@ interface PartGroup<File> {
 }
 
 const slotsOf: Readonly<
-  Record<Naming, <File>(arrived: readonly ReceivedPart<File>[]) => readonly PartGroup<File>[]>
+  Record<PartNaming, <File>(arrived: readonly ReceivedPart<File>[]) => readonly PartGroup<File>[]>
 > = {
   indexed(arrived) {
     const indexes = [...new Set(arrived.map(({ place }) => place.index ?? 0))].toSorted(

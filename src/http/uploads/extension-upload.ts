@@ -13,10 +13,10 @@ interface ExtensionUpload {
   name(): Promise<string | undefined>;
 }
 
-type Parts = AsyncGenerator<Part, void>;
+type UploadParts = AsyncGenerator<Part, void>;
 
 /** Reads as far as the file. Throws `InvalidInput` where none comes. */
-export async function openUpload(parts: Parts): Promise<ExtensionUpload> {
+export async function openUpload(parts: UploadParts): Promise<ExtensionUpload> {
   const names: string[] = [];
   for (let next = await parts.next(); !next.done; next = await parts.next()) {
     const part = next.value;
@@ -27,7 +27,7 @@ export async function openUpload(parts: Parts): Promise<ExtensionUpload> {
   throw InvalidInput.of("file", "is required, as a file");
 }
 
-async function readName(parts: Parts, names: readonly string[]): Promise<string | undefined> {
+async function readName(parts: UploadParts, names: readonly string[]): Promise<string | undefined> {
   const all = [...names];
   for await (const part of parts) {
     if (part.kind === "file" && part.name === "file") throw InvalidInput.of("file", "must be sent once");

@@ -8,7 +8,7 @@ import type { Session } from "../../pool/session.js";
 import type { SessionPatch } from "../../spec/bodies.js";
 import { lastingTelemetry, mergeTelemetry } from "../../spec/telemetry.js";
 
-interface Ports {
+interface ChangeTelemetryPorts {
   readonly poolStore: PoolStore;
   readonly sessionReader: SessionReader;
   askNode(browser: LeasedBrowser, what: NodeRequest): Promise<NodeReply>;
@@ -22,7 +22,7 @@ const mostMerges = 5;
  * there. It is in force when the node says so.
  */
 export async function changeTelemetry(
-  ports: Ports,
+  ports: ChangeTelemetryPorts,
   session: Session,
   patch: SessionPatch["telemetry"],
 ): Promise<Refusal | undefined> {
@@ -53,14 +53,17 @@ const mergedInto = (
 });
 
 async function again(
-  { poolStore, sessionReader }: Ports,
+  { poolStore, sessionReader }: ChangeTelemetryPorts,
   { id, lease }: LeasedBrowser,
 ): Promise<Session | undefined> {
   const held = await poolStore.findHeld(partitionOf(id), lease.id);
   return held && (await sessionReader.findSession(held.browser, held.at));
 }
 
-async function askTelemetry(ports: Ports, browser: LeasedBrowser): Promise<Refusal | undefined> {
+async function askTelemetry(
+  ports: ChangeTelemetryPorts,
+  browser: LeasedBrowser,
+): Promise<Refusal | undefined> {
   const { telemetry = "{}", telemetryRevision: revision = 0 } = browser.lease;
   const answer = await ports.askNode(browser, { kind: "telemetry", revision, telemetry });
   if (answer.kind === "done") return undefined;

@@ -5,7 +5,7 @@ import type { PoolStore } from "../../pool/ports/pool-store.js";
 import type { ProjectStore } from "../../pool/ports/project-store.js";
 import { exportedTo, telemetryOf } from "../../spec/telemetry.js";
 
-interface Ports {
+interface ExportingSessionsPorts {
   readonly poolStore: Pick<PoolStore, "leased" | "records">;
   readonly projects: Pick<ProjectStore, "partitions">;
   readonly sessionReader: Pick<SessionReader, "find">;
@@ -15,7 +15,7 @@ const readAtOnce = 200;
 
 /** The sessions of the project whose telemetry goes to a destination now. */
 export const makeExportingSessions =
-  (ports: Ports) =>
+  (ports: ExportingSessionsPorts) =>
   async (destination: OtlpDestinationId): Promise<readonly BrowserId[]> => {
     const found: BrowserId[] = [];
     for (const partition of await ports.projects.partitions())
@@ -24,7 +24,7 @@ export const makeExportingSessions =
   };
 
 async function exportingIn(
-  { poolStore, sessionReader }: Ports,
+  { poolStore, sessionReader }: ExportingSessionsPorts,
   partition: Partition,
   destination: OtlpDestinationId,
 ): Promise<readonly BrowserId[]> {
@@ -44,7 +44,7 @@ async function exportingIn(
 }
 
 async function isExporting(
-  sessionReader: Ports["sessionReader"],
+  sessionReader: ExportingSessionsPorts["sessionReader"],
   browser: Browser,
   destination: OtlpDestinationId,
 ): Promise<boolean> {

@@ -8,12 +8,12 @@ import type { ProjectStore } from "../../pool/ports/project-store.js";
 import { type FlightRecording, flightRecordingParser } from "../../spec/flight-recording.js";
 import type { Caller } from "../../spec/caller.js";
 
-interface Ports {
+interface FlightRecordingsPorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
 }
 
-interface AskingPorts extends Ports {
+interface AskingPorts extends FlightRecordingsPorts {
   askNode(browser: LeasedBrowser, what: NodeRequest): Promise<NodeReply>;
 }
 
@@ -40,7 +40,7 @@ export const makeReadRecording =
  * holder.
  */
 async function findKept(
-  { projects }: Ports,
+  { projects }: FlightRecordingsPorts,
   ref: string,
   caller: Pick<Caller, "lease">,
 ): Promise<Done<FlightRecording> | Refusal> {
@@ -56,7 +56,7 @@ async function findKept(
 
 /** GET /browser_pools/{id_or_name}/flight_recordings: the newest of a pool's browsers, newest first. */
 export const makePoolRecordings =
-  (ports: Ports) =>
+  (ports: FlightRecordingsPorts) =>
   async (ref: string): Promise<Done<readonly FlightRecording[]> | Refusal> => {
     const pool = await findPool(ports, ref);
     if (!pool) return refusal("pool_not_found");

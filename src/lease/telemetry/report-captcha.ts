@@ -8,7 +8,7 @@ import type { CaptchaResult } from "../../spec/captcha-result.js";
 import type { Caller } from "../../spec/caller.js";
 import type { TellHolder } from "../../telemetry/tell-holder.js";
 
-interface Ports {
+interface ReportCaptchaPorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly sessionReader: SessionReader;
@@ -17,7 +17,7 @@ interface Ports {
 
 /** POST /browsers/{id}/telemetry/captcha_solve_results: a solver outside says what came of a captcha. */
 export const makeReportCaptcha =
-  (ports: Ports) =>
+  (ports: ReportCaptchaPorts) =>
   async (ref: string, result: CaptchaResult, caller: Caller): Promise<Done<null> | Refusal> => {
     const found = await findSession(ports, ref);
     const session = found && (await ports.sessionReader.findSession(found.browser, found.at));

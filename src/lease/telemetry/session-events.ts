@@ -9,7 +9,7 @@ import type { EventStore } from "../../telemetry/ports.js";
 import { type EventOperations, followStream, readHistory } from "../../telemetry/read-events.js";
 import type { ReaderSeats } from "../../telemetry/reader-seats.js";
 
-interface Ports {
+interface SessionEventsPorts {
   readonly poolStore: PoolStore;
   readonly projects: ProjectStore;
   readonly events: EventStore;
@@ -24,7 +24,7 @@ interface Ports {
 }
 
 /** The events of a session; the lease that a caller names may be over, if they are to be read as history. */
-export const makeEventOperations = (ports: Ports): EventOperations => ({
+export const makeEventOperations = (ports: SessionEventsPorts): EventOperations => ({
   async history(ref, query, caller) {
     const found = await findStored(ports, ref, caller.lease);
     if (found.kind === "refused") return found;
@@ -75,7 +75,7 @@ async function* seated<Item>(items: AsyncGenerator<Item, void>, end: () => void)
   }
 }
 
-interface Found {
+interface FoundLease {
   readonly browser: BrowserId;
   /** Absent where it has stored nothing. */
   readonly lease: LeaseId | undefined;
@@ -86,10 +86,10 @@ interface Found {
  * names its own, earlier lease reads that one's, also while others have the browser.
  */
 async function findStored(
-  ports: Ports,
+  ports: SessionEventsPorts,
   ref: string,
   named: LeaseId | undefined,
-): Promise<ReturnType<typeof done<Found>> | Refusal> {
+): Promise<ReturnType<typeof done<FoundLease>> | Refusal> {
   const { events, projects } = ports;
   const session = await findSession(ports, ref);
   const tombstone = session ? undefined : await findTombstone(projects, ref);

@@ -33,7 +33,7 @@ const partitionsAtOnce = 32;
 type Cleared = [which: "idle" | "all" | "lost", why: RetireReason, only?: readonly Partition[]];
 
 /** Instants are those of the monotonic clock. */
-interface Time {
+interface DrainTimes {
   readonly from: Millis;
   readonly until: Millis;
 }
@@ -72,14 +72,14 @@ export class Drain {
   }
 
   /** Where Redis cannot be asked, the leases live on, and so does the drain. */
-  #mayEnd(time: Time): Promise<boolean> {
+  #mayEnd(time: DrainTimes): Promise<boolean> {
     return this.#look(time).catch((error: unknown) => {
       this.ports.log.warn({ error: textOf(error) }, "drain could not be looked after");
       return false;
     });
   }
 
-  async #look(time: Time): Promise<boolean> {
+  async #look(time: DrainTimes): Promise<boolean> {
     const own = await this.#own();
     await this.#closedPools.set(own, time.until);
     const idle = partitionsWith(own, ({ state }) => state === "idle");
@@ -108,7 +108,7 @@ export class Drain {
    * What was free when it was read may have been lent since, where nothing else exists. So before the end
    * nothing is lent here any more, and only then it is read what is.
    */
-  async #endsWith(mayGo: (own: BrowsersByPartition) => boolean, { until }: Time): Promise<boolean> {
+  async #endsWith(mayGo: (own: BrowsersByPartition) => boolean, { until }: DrainTimes): Promise<boolean> {
     this.#foundIn = undefined;
     const own = await this.#own();
     await this.#closedPools.set(own, Math.min(until, this.ports.clock.monotonic()));
@@ -208,7 +208,7 @@ export class Drain {
 /** A beat comes a little earlier or later than the one before. */
 const sameMs: Millis = 5000;
 
-interface UnderWay {
+interface RunningDrain {
   readonly end: AbortController;
   readonly until: Millis;
   readonly drain: Drain;
@@ -219,7 +219,7 @@ interface UnderWay {
 
 /** The drain of a node that goes on running, as Redis asks for it by the answers to beats. */
 export class RequestedDrain {
-  #under: UnderWay | undefined;
+  #under: RunningDrain | undefined;
   /** Settles when nothing of the drains before comes any more, which would undo marks of the next one. */
   #before: Promise<void> = Promise.resolve();
 
@@ -231,7 +231,7 @@ export class RequestedDrain {
     const now = this.ports.clock.monotonic();
     const until = now + drainMs;
     // One with another end is another drain.
-    const isSame = (under: UnderWay): boolean =>
+    const isSame = (under: RunningDrain): boolean =>
       drainMs === 0 && under.until <= now ? this.#isEmpty() : Math.abs(under.until - until) < sameMs;
     if (this.#under && !this.#under.hasFailed && isSame(this.#under)) return;
     const [end, drain] = [new AbortController(), new Drain(this.ports)];

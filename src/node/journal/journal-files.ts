@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Seal } from "../../base/crypto/seal.js";
 import type { Log } from "../../base/log.js";
 
-interface FileParts {
+interface JournalFilesParts {
   readonly directory: string;
   /** What a file holds is read by nobody who has not the deployment's key, and a torn one does not open. */
   readonly seal: Seal;
@@ -19,13 +19,13 @@ export class JournalFiles {
   readonly #bytes: Map<string, number>;
 
   private constructor(
-    private readonly parts: FileParts,
+    private readonly parts: JournalFilesParts,
     bytes: ReadonlyMap<string, number>,
   ) {
     this.#bytes = new Map(bytes);
   }
 
-  static async open(parts: FileParts): Promise<JournalFiles> {
+  static async open(parts: JournalFilesParts): Promise<JournalFiles> {
     const { directory } = parts;
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await chmod(directory, 0o700);

@@ -36,7 +36,7 @@ interface ResourceWatchPorts {
 }
 
 /** What earlier looks have left. */
-interface Seen {
+interface EarlierLooks {
   /** The browsers whose files could not be counted the last time. */
   readonly uncounted: WeakSet<Slot>;
   /**
@@ -49,7 +49,7 @@ interface Seen {
 /** Retires the browsers that have more than they may, where nothing else holds them to it. */
 export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } {
   const { clock, memoryPeriodMs, storagePeriodMs } = ports;
-  const seen: Seen = { uncounted: new WeakSet(), fullness: 0 };
+  const seen: EarlierLooks = { uncounted: new WeakSet(), fullness: 0 };
   const stops = [
     clock.every(
       memoryPeriodMs,
@@ -119,7 +119,7 @@ async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
   );
 }
 
-async function watchStorage(ports: ResourceWatchPorts, { uncounted }: Seen): Promise<void> {
+async function watchStorage(ports: ResourceWatchPorts, { uncounted }: EarlierLooks): Promise<void> {
   const watched = running(ports).filter((slot) => !hasMount(slot));
   const stored = await ports.usage.stored(watched.map(rootOf));
   await Promise.all(
@@ -149,7 +149,7 @@ const muchBytes = 128 * 2 ** 20;
 const fullnessStep = 0.01;
 
 /** Retires the browser that stores most; one at a time, for its end makes room. */
-async function watchFullness(ports: ResourceWatchPorts, seen: Seen): Promise<void> {
+async function watchFullness(ports: ResourceWatchPorts, seen: EarlierLooks): Promise<void> {
   const all = running(ports);
   const inMounts = await measureMounts(ports, all.filter(hasMount));
   const fullness = await ports.usage.fullness([...inMounts.values()]);

@@ -15,7 +15,7 @@ export interface PoolTrafficMeter {
 const isAllowed = (outcome: RequestOutcome): outcome is "direct" | "upstream" =>
   outcome === "direct" || outcome === "upstream";
 
-class Counts<Kind extends string> {
+class KindCounts<Kind extends string> {
   readonly #counts = new Map<Kind, number>();
 
   add(kind: Kind, count: number): void {
@@ -28,8 +28,8 @@ class Counts<Kind extends string> {
 }
 
 interface Share {
-  readonly outcomes: Counts<RequestOutcome>;
-  readonly bytes: Counts<Direction>;
+  readonly outcomes: KindCounts<RequestOutcome>;
+  readonly bytes: KindCounts<Direction>;
 }
 
 /**
@@ -68,8 +68,8 @@ export class TrafficCounters implements Meter {
 
   #of(partition: Partition): Share {
     const share = this.#shares.get(partition) ?? {
-      outcomes: new Counts<RequestOutcome>(),
-      bytes: new Counts<Direction>(),
+      outcomes: new KindCounts<RequestOutcome>(),
+      bytes: new KindCounts<Direction>(),
     };
     this.#shares.set(partition, share);
     return share;

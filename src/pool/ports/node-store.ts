@@ -59,13 +59,13 @@ export type BeatResult =
   | { readonly kind: "lost" }
   | { readonly kind: "taken"; readonly by: NodeFacts };
 
-interface Held {
+interface HeldRoom {
   readonly browsers: number;
   readonly bytes: number;
 }
 /** What a node holds. `standby`, where there is any: what gives way to whatever is to be launched there. */
-interface Occupancy extends Held {
-  readonly standby?: Held;
+export interface Occupancy extends HeldRoom {
+  readonly standby?: HeldRoom;
 }
 
 export interface NodeStore {

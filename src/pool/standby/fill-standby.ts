@@ -19,7 +19,7 @@ import type { Jobs } from "../ports/pool-store.js";
 import type { Standby, StandbyStore } from "../ports/standby-store.js";
 import type { StandbyShape } from "./shapes.js";
 
-interface FillPorts {
+interface StandbyFillPorts {
   readonly standby: StandbyStore;
   readonly nodes: NodeStore;
   readonly jobs: Jobs;
@@ -38,7 +38,7 @@ const launchingAtOnce = 2;
  * there is room: retires what is old or not wanted, and launches what is missing, few at a time. Idempotent;
  * may overlap with itself.
  */
-export const makeFillStandby = (ports: FillPorts) => {
+export const makeFillStandby = (ports: StandbyFillPorts) => {
   const { standby, shapes, nodes, jobs } = ports;
   return async (partition: Partition): Promise<void> => {
     const found = await standby.find(partition);
@@ -86,7 +86,7 @@ interface Launching {
 
 /** How many launches it has claimed. */
 async function launch(
-  { standby, nodes, jobs }: Pick<FillPorts, "standby" | "nodes" | "jobs">,
+  { standby, nodes, jobs }: Pick<StandbyFillPorts, "standby" | "nodes" | "jobs">,
   partition: Partition,
   { shape: { key, template, count }, most, kept, found: { resting } }: Launching,
 ): Promise<number> {

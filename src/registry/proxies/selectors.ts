@@ -19,7 +19,7 @@ export interface ProxyRefs {
 }
 
 /** The fields of a body that name proxies. */
-interface Naming {
+interface ProxyNaming {
   readonly proxy_id?: string | undefined;
   readonly proxy?: ProxyChoice | undefined;
   readonly network?: Network | undefined;
@@ -29,7 +29,7 @@ interface Naming {
  * `body` with each proxy named by its id, and a fault for each that is not there or not one. What has not
  * exactly one of id and name is left as it is: that is a fault of the body, told with its others.
  */
-export async function resolveProxies<Body extends Naming>(
+export async function resolveProxies<Body extends ProxyNaming>(
   refs: ProxyRefs,
   body: Body,
 ): Promise<{ body: Body; faults: FieldFaults }> {
@@ -80,10 +80,10 @@ export function withFaults<Value>(
   return refusal("bad_request", { details: [...own, ...faults] });
 }
 
-type Named = Pick<LaunchTemplate, "proxy_id" | "network">;
+type ResolvedProxies = Pick<LaunchTemplate, "proxy_id" | "network">;
 
 /** Ids of all proxies that a configuration names, its proxies being resolved. */
-export const namedProxies = ({ proxy_id, network }: Named): readonly string[] => [
+export const namedProxies = ({ proxy_id, network }: ResolvedProxies): readonly string[] => [
   ...(proxy_id === undefined ? [] : [proxy_id]),
   ...(network?.proxy_routes ?? []).flatMap(({ proxy }) => proxy.id ?? []),
 ];

@@ -5,20 +5,22 @@ import { barringValues, managedPolicies, urlPolicies } from "./managed-policies.
 import { policyNames } from "./policy-table.js";
 
 type EnterprisePolicy = Readonly<Record<string, unknown>>;
-type Kind = keyof typeof policyNames;
+type PolicyKind = keyof typeof policyNames;
 
-const kindsOf = (kinds: typeof policyNames): ReadonlyMap<string, Kind> =>
-  new Map((Object.keys(kinds) as Kind[]).flatMap((kind) => kinds[kind].map((name) => [name, kind] as const)));
+const kindsOf = (kinds: typeof policyNames): ReadonlyMap<string, PolicyKind> =>
+  new Map(
+    (Object.keys(kinds) as PolicyKind[]).flatMap((kind) => kinds[kind].map((name) => [name, kind] as const)),
+  );
 const kindOf = kindsOf(policyNames);
 
-const isOfKind: Record<Kind, (value: unknown) => boolean> = {
+const isOfKind: Record<PolicyKind, (value: unknown) => boolean> = {
   boolean: (value) => typeof value === "boolean",
   integer: (value) => Number.isInteger(value) && Math.abs(Number(value)) < 2 ** 31,
   string: (value) => typeof value === "string",
   list: (value) => Array.isArray(value),
   dictionary: isRecord,
 };
-const spoken: Record<Kind, string> = {
+const spoken: Record<PolicyKind, string> = {
   boolean: "a boolean",
   integer: "an integer of 32 bits",
   string: "a string",

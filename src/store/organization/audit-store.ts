@@ -159,19 +159,19 @@ const rowOf = (facts: RequestFacts & { readonly durationMs: Millis }): string =>
     Math.round(facts.durationMs),
     facts.clientIp,
     facts.userAgent,
-  ] satisfies Row);
-type Row = [string, string, string, number, string, string, string, string, number, string, string];
+  ] satisfies EntryRow);
+type EntryRow = [string, string, string, number, string, string, string, string, number, string, string];
 
 /**
  * What stands for a row of another form, so that it is in the log and holds up nothing that comes after it.
  */
-const unreadable: Row = ["", "", "", 0, "", "(written by another version)", "", "", 0, "", ""];
-const isRow = (row: unknown): row is Row =>
+const unreadable: EntryRow = ["", "", "", 0, "", "(written by another version)", "", "", 0, "", ""];
+const isRow = (row: unknown): row is EntryRow =>
   Array.isArray(row) &&
   row.length === unreadable.length &&
   row.every((value, place) => typeof value === typeof unreadable[place]);
 
-function rowIn(text: string): Row {
+function rowIn(text: string): EntryRow {
   try {
     const row: unknown = JSON.parse(text);
     return isRow(row) ? row : unreadable;

@@ -10,7 +10,7 @@ import { toldRate } from "./caller-store.js";
 type LookUpResult = Awaited<ReturnType<ApiKeyStore["admit"]>>;
 
 /** What Redis says of all requests that came with one key in one turn. */
-type Found =
+type JudgedLookUp =
   | Extract<LookUpResult, { kind: "unknown" }>
   | { readonly kind: "expired"; readonly key: ApiKey }
   | { readonly kind: "judged"; readonly key: ApiKey; readonly words: readonly string[] };
@@ -18,7 +18,7 @@ type Found =
 interface Turn {
   /** The project that each request names, in their order. */
   readonly projects: string[];
-  readonly found: Promise<Found>;
+  readonly found: Promise<JudgedLookUp>;
 }
 
 /** What is known here of a key that came before; it decides nothing. */
@@ -65,7 +65,7 @@ export class KeyLookUps {
 
   #openTurn(digest: string): Turn {
     const projects: string[] = [];
-    const found = new Promise<Found>((resolve) => {
+    const found = new Promise<JudgedLookUp>((resolve) => {
       this.store.atTurnEnd(() => {
         this.#turns.delete(digest);
         resolve(this.#lookUp(digest, projects, this.requestsPerMinute));
@@ -76,7 +76,11 @@ export class KeyLookUps {
     return turn;
   }
 
-  async #lookUp(digest: string, projects: readonly string[], perMinute: number | null): Promise<Found> {
+  async #lookUp(
+    digest: string,
+    projects: readonly string[],
+    perMinute: number | null,
+  ): Promise<JudgedLookUp> {
     const known = this.#remembered.get(digest);
     const at = this.store.clock.monotonic();
     const isNoteDue = known === undefined || at - known.notedAt >= noteMs;
@@ -107,7 +111,7 @@ export class KeyLookUps {
     return made;
   }
 
-  #resultAt(found: Found, place: number): LookUpResult {
+  #resultAt(found: JudgedLookUp, place: number): LookUpResult {
     if (found.kind !== "judged") return found;
     const { key, words } = found;
     const [word = "", told = ""] = (words[place] ?? "").split(":");

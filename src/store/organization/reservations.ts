@@ -16,8 +16,8 @@ import { graceMs, type ProjectScripts, sweepRound } from "../project/project-scr
 import { organizationKey } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 
-type Kind = "pool" | "session";
-interface Held {
+type ReservedKind = "pool" | "session";
+interface HeldReservation {
   readonly owner: string;
   readonly kind: string;
   readonly project: string;
@@ -29,12 +29,12 @@ interface Held {
 /** All reservations of the organization, as they were at one moment. */
 export interface ReservationAccount {
   readonly at: Millis;
-  readonly projects: ReadonlyMap<string, readonly Held[]>;
+  readonly projects: ReadonlyMap<string, readonly HeldReservation[]>;
 }
 
 export async function readAccount(store: Pick<ScriptStore, "ask" | "now">): Promise<ReservationAccount> {
   const texts = await store.ask((redis) => redis.hgetall(organizationKey("reservations")));
-  const projects = new Map<string, Held[]>();
+  const projects = new Map<string, HeldReservation[]>();
   for (const [owner, text] of Object.entries(texts)) {
     const held = parseHeld(owner, text);
     const ofProject = projects.get(held.project);
@@ -51,7 +51,7 @@ const lookMs: Millis = 1000;
 
 const waiterParser = parserOf("a waiter", Type.Object({ lease: LeaseId }));
 
-function parseHeld(owner: string, text: string): Held {
+function parseHeld(owner: string, text: string): HeldReservation {
   const [kind = "", project = "", size, deadline] = text.split(" ");
   return { owner, kind, project, size: Number(size ?? 0), deadline: Number(deadline ?? 0), text };
 }
@@ -139,7 +139,7 @@ export class RedisReservations {
     await this.#sweepSessions(held, at);
   }
 
-  async #sweepPools(pools: readonly PoolId[], held: readonly Held[], now: Millis): Promise<void> {
+  async #sweepPools(pools: readonly PoolId[], held: readonly HeldReservation[], now: Millis): Promise<void> {
     const byOwner = new Map(held.map((one) => [one.owner, one]));
     const due = held.filter(({ kind, deadline }) => kind === "pool" && !isPending(deadline, now, graceMs));
     const unreserved = pools.filter((pool) => !byOwner.has(pool));
@@ -149,7 +149,7 @@ export class RedisReservations {
     if (failures.length > 0) throw failures[0];
   }
 
-  async #settlePool({ owner, size, text }: Held): Promise<void> {
+  async #settlePool({ owner, size, text }: HeldReservation): Promise<void> {
     const pool = findPoolId(owner);
     const actual = pool ? await this.#sizeOf(pool) : 0;
     if (actual !== size) await this.#settle("pool", { owner, text, size: actual });
@@ -160,13 +160,13 @@ export class RedisReservations {
     return Number((await this.scripts.poolRecord(partitionOf(pool))).size ?? 0);
   }
 
-  async #findHeld(pool: PoolId): Promise<Held | undefined> {
+  async #findHeld(pool: PoolId): Promise<HeldReservation | undefined> {
     const text = await this.scripts.ask((redis) => redis.hget(organizationKey("reservations"), pool));
     return text === null ? undefined : parseHeld(pool, text);
   }
 
   /** A session is borne out by its lease, or by the waiter that will have that. */
-  async #sweepSessions(held: readonly Held[], now: Millis): Promise<void> {
+  async #sweepSessions(held: readonly HeldReservation[], now: Millis): Promise<void> {
     const { scripts } = this;
     const sessions = held.filter(({ kind }) => kind === "session");
     const isLimited = await this.#areSessionsLimited();
@@ -178,7 +178,7 @@ export class RedisReservations {
       redis.hkeys(scripts.partitionKey(onDemandIn(scripts.project), "leases")),
     );
     const borne = new Set<string>([...waiting.map((text) => waiterParser.json(text).lease), ...leases]);
-    const isDue = ({ deadline }: Held): boolean => !isPending(deadline, now, sessionGraceMs);
+    const isDue = ({ deadline }: HeldReservation): boolean => !isPending(deadline, now, sessionGraceMs);
     const over = sessions.filter((one) => isDue(one) && !borne.has(one.owner));
     const reserved = new Set(sessions.map(({ owner }) => owner));
     const unreserved = isLimited ? [...borne].filter((owner) => !reserved.has(owner)) : [];
@@ -195,7 +195,7 @@ export class RedisReservations {
 
   async #reserve(
     owner: string,
-    args: { kind: Kind; size: number; graceMs: Millis; pooled: number | ""; mostPools: number },
+    args: { kind: ReservedKind; size: number; graceMs: Millis; pooled: number | ""; mostPools: number },
   ): Promise<SizeReservation> {
     const { project } = this.scripts;
     const concurrent = this.limits.concurrentSessions ?? "";
@@ -211,8 +211,13 @@ export class RedisReservations {
   }
 
   async #settle(
-    kind: Kind,
-    { owner, text, size, deadline = "" }: Pick<Held, "owner" | "text" | "size"> & { deadline?: Millis | "" },
+    kind: ReservedKind,
+    {
+      owner,
+      text,
+      size,
+      deadline = "",
+    }: Pick<HeldReservation, "owner" | "text" | "size"> & { deadline?: Millis | "" },
   ): Promise<void> {
     const { project } = this.scripts;
     const args = { owner, project, kind, before: text, size, deadline };

@@ -59,13 +59,13 @@ async function writePid(handle: FileHandle, taken: Taken): Promise<void> {
   }
 }
 
-interface Attempt {
+interface LockAttempt {
   readonly taken: Taken;
   readonly isOurs: boolean;
   readonly pid: number | null;
 }
 
-async function take(clock: Clock, handle: FileHandle): Promise<Attempt> {
+async function take(clock: Clock, handle: FileHandle): Promise<LockAttempt> {
   const taken = await flock(clock, handle.fd);
   const pid = await readPid(handle);
   // macOS has no flock(1): there the process that wrote its id decides, and two starts in the same instant

@@ -23,7 +23,7 @@ const fields = [
   "lastErrorAt",
   "lastError",
 ] as const;
-type Texts = readonly (string | null | undefined)[];
+type DestinationFields = readonly (string | null | undefined)[];
 
 /** The OTLP destinations of one project: an index, newest last, who has which name, and a hash for each. */
 export class RedisOtlpDestinationStore implements OtlpDestinationStore {
@@ -97,7 +97,7 @@ const argsOf = ({ name, record, sealed = "" }: KeptDestination): ScriptArgs => (
 
 function parse(
   id: OtlpDestinationId,
-  [record, name, revision, createdAt, updatedAt, ...health]: Texts,
+  [record, name, revision, createdAt, updatedAt, ...health]: DestinationFields,
 ): OtlpDestination | undefined {
   if (!record) return undefined;
   return {
@@ -111,7 +111,7 @@ function parse(
   };
 }
 
-const healthOf = ([failures, lastExportAt, lastErrorAt, lastError]: Texts): DeliveryHealth => ({
+const healthOf = ([failures, lastExportAt, lastErrorAt, lastError]: DestinationFields): DeliveryHealth => ({
   failures: Number(failures ?? 0),
   ...(lastExportAt && { lastExportAt: Number(lastExportAt) }),
   ...(lastErrorAt && { lastErrorAt: Number(lastErrorAt) }),

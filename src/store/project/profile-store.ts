@@ -11,7 +11,7 @@ const fields = ["createdAt", "name", "updatedAt", "lastUsedAt", "digest", "sizeB
  * So many are read at once, because the answers to thousands in one go would keep everything else waiting.
  */
 const batch = 500;
-type Texts = readonly (string | null | undefined)[];
+type ProfileFields = readonly (string | null | undefined)[];
 
 /** The profiles of one project: an index, newest last, who has which name, and a hash for each. */
 export class RedisProfileStore implements ProfileStore {
@@ -106,7 +106,7 @@ export class RedisProfileStore implements ProfileStore {
 
 function parseProfile(
   id: ProfileId,
-  [createdAt, name, updatedAt, lastUsedAt, ...saved]: Texts,
+  [createdAt, name, updatedAt, lastUsedAt, ...saved]: ProfileFields,
 ): Profile | undefined {
   if (!createdAt) return undefined;
   return {
@@ -119,7 +119,7 @@ function parseProfile(
   };
 }
 
-function archiveOf([text, sizeBytes, savedAt]: Texts): Pick<Profile, "archive"> {
+function archiveOf([text, sizeBytes, savedAt]: ProfileFields): Pick<Profile, "archive"> {
   const digest = findDigest(text ?? "");
   return digest ? { archive: { digest, sizeBytes: Number(sizeBytes), savedAt: Number(savedAt) } } : {};
 }

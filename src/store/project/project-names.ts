@@ -11,20 +11,20 @@ import { isPending } from "../pending.js";
 import { graceMs, type ProjectScripts, sweepRound } from "./project-scripts.js";
 
 type NameKind = "pool" | "session";
-const Held = Type.Object({
+const KeptName = Type.Object({
   owner: Type.String(),
   partition: Partition,
   deadline: Type.Number(),
   key: Type.Optional(Type.String()),
 });
-type Held = Readonly<Static<typeof Held>>;
-const heldParser = parserOf("a reservation of a name", Held);
+type KeptName = Readonly<Static<typeof KeptName>>;
+const heldParser = parserOf("a reservation of a name", KeptName);
 const waiterParser = parserOf(
   "a waiter",
   Type.Object({ lease: LeaseId, name: Type.Optional(Type.String()) }),
 );
 
-interface HeldName extends Held {
+interface HeldName extends KeptName {
   readonly field: string;
 }
 
@@ -122,7 +122,7 @@ export class RedisProjectNames {
   }
 
   /** The name of a session lives with its lease, or with the waiter that will have that lease. */
-  async #borneBySessions(partition: Partition, held: readonly Held[]): Promise<readonly string[]> {
+  async #borneBySessions(partition: Partition, held: readonly KeptName[]): Promise<readonly string[]> {
     // The waiter first: it becomes a lease, never the other way round.
     const waiting = await this.scripts.ask((redis) =>
       redis.hvals(this.scripts.partitionKey(partition, "waiterRecords")),

@@ -7,7 +7,7 @@ import { RemudaError } from "../../base/errors.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { ScriptStore } from "./redis.js";
 
-interface FileParts {
+interface AppendOnlyFileParts {
   readonly store: Pick<ScriptStore, "ask">;
   /** The `dir` of the server, which has to be on this machine. */
   readonly directory: string;
@@ -35,7 +35,7 @@ export class AppendOnlyFile {
   #newest: { readonly path: string; readonly handle: FileHandle } | undefined;
   #isBroken = false;
 
-  constructor(private readonly parts: FileParts) {}
+  constructor(private readonly parts: AppendOnlyFileParts) {}
 
   /** Resolves once everything that Redis has answered by now is on disk; throws `store_unavailable`. */
   async sync(): Promise<void> {

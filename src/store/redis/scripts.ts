@@ -58,9 +58,9 @@ function withoutUnreached(text: string): string {
   return text.replaceAll(topLevelFunction, (body, name: string) => (reached.has(name) ? body : ""));
 }
 
-type Source = Pick<Script, "name" | "path" | "keys" | "args"> & { readonly whole: string };
+type ScriptSource = Pick<Script, "name" | "path" | "keys" | "args"> & { readonly whole: string };
 
-function compiled({ whole, ...about }: Source): Script {
+function compiled({ whole, ...about }: ScriptSource): Script {
   const text = bound(withoutUnreached(whole.replaceAll(/^ *--.*\n/gm, "")), about);
   const sha = createHash("sha1").update(text).digest("hex");
   return { ...about, text, sha, head: headOf(about, "EVALSHA", sha) };

@@ -9,7 +9,7 @@ import { resourceFor } from "./resources.js";
 
 /** The maintained serializer says what a span is. */
 type SpanRecord = Parameters<(typeof ProtobufTraceSerializer)["serializeRequest"]>[0][number];
-type Time = SpanRecord["startTime"];
+type SpanTime = SpanRecord["startTime"];
 
 // One object for all spans: the serializer groups them by it.
 const scope = { name: "remuda.traces" };
@@ -55,7 +55,7 @@ export async function spanRecordOf({ text, of }: Exported): Promise<SpanRecord> 
 }
 
 /** Seconds and nanoseconds. */
-function timeOf(ms: Millis): Time {
+function timeOf(ms: Millis): SpanTime {
   const micros = Math.round(ms * 1000);
   return [Math.floor(micros / 1_000_000), (micros % 1_000_000) * 1000];
 }

@@ -28,7 +28,7 @@ interface ConnectionParts {
   onClosed(): void;
 }
 
-interface Pending {
+interface PendingCall {
   readonly method: string;
   readonly resolve: (result: ProtocolRecord) => void;
   readonly reject: (error: Error) => void;
@@ -57,7 +57,7 @@ function nextId(): number {
 
 /** The monitor's own sessions in a browser, beside those of clients and of the daemon. */
 export class MonitorConnection {
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new Map<number, PendingCall>();
   readonly #stops: (() => void)[];
   #root: string | undefined;
   #isClosed = false;
@@ -154,7 +154,7 @@ export class MonitorConnection {
   }
 }
 
-function settle({ method, resolve, reject }: Pending, frame: Frame): void {
+function settle({ method, resolve, reject }: PendingCall, frame: Frame): void {
   if (bytesOf(frame) > longestReplyBytes) return reject(new AnswerTooLong(method));
   const reply: unknown = JSON.parse(wholeOf(frame).toString());
   const { result, error } = isRecord(reply) ? reply : {};

@@ -28,7 +28,7 @@ export interface WatchSink extends EventSink {
 }
 
 /** What is watched, for whom. */
-interface Watched {
+interface WatchedLease {
   readonly pipe: Pipe;
   readonly lease: LeaseId;
   readonly sink: WatchSink;
@@ -42,7 +42,7 @@ interface Watched {
  */
 export class Monitor {
   #watch: BrowserWatch | undefined;
-  #watched: Watched | undefined;
+  #watched: WatchedLease | undefined;
   /** When a Chromium went that is being replaced, and whose events end there. */
   #lost: { readonly at: Millis; readonly lease: LeaseId } | undefined;
   #work: Promise<void> = Promise.resolve();
@@ -53,7 +53,7 @@ export class Monitor {
    * Resolves when the categories are in force on every page that answers within a second, or after
    * `inForceLimitMs`. To be called again for another Chromium that has taken the place of the first.
    */
-  start(watched: Watched): Promise<void> {
+  start(watched: WatchedLease): Promise<void> {
     return this.#soon(async () => {
       await this.#close();
       const lost = this.#lost?.lease === watched.lease ? this.#lost : undefined;

@@ -7,7 +7,7 @@ import { flagIn, recordIn, type ProtocolRecord, textIn } from "./protocol-record
 import type { WatchedTarget } from "./watched-target.js";
 import type { EventCategory } from "../event.js";
 
-interface Reader {
+interface EventReader {
   /** The category whose allowance it takes from. */
   readonly kind: EventCategory;
   /** Longer ones are left out; 256 KiB where it says nothing. */
@@ -68,7 +68,7 @@ const loadSteps: Readonly<Record<string, LoadStep>> = {
 };
 
 /** What is read of a browser's messages; all others are passed over by their name. */
-export const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+export const readers: ReadonlyMap<string, EventReader> = new Map<string, EventReader>([
   [
     "Runtime.consoleAPICalled",
     { kind: "console", read: (target, params, event) => target.tell(consoleCall(params), event) },

@@ -13,7 +13,7 @@ interface TracedClient {
   readonly trace?: TraceContext | undefined;
 }
 
-type Sink = Pick<LeaseSink, "span" | "trace" | "wants">;
+type SpanSink = Pick<LeaseSink, "span" | "trace" | "wants">;
 
 /** A connection whose first command is still to come. */
 export interface OpenedSpan {
@@ -29,7 +29,7 @@ export interface OpenedSpan {
  */
 export function tellConnected(
   { id, protocol, arrivedAt, trace }: TracedClient,
-  sink: Sink,
+  sink: SpanSink,
   clock: Pick<Clock, "now" | "monotonic">,
 ): OpenedSpan | undefined {
   if (trace?.isSampled === false) return undefined;
@@ -58,7 +58,7 @@ export function tellConnected(
 export function tellFirstCommand(
   { context, id, acceptedAt, wall }: OpenedSpan,
   method: string,
-  { sink, clock }: { readonly sink: Sink; readonly clock: Pick<Clock, "monotonic"> },
+  { sink, clock }: { readonly sink: SpanSink; readonly clock: Pick<Clock, "monotonic"> },
 ): void {
   sink.span({
     name: "first command",
