@@ -1,6 +1,6 @@
 import type { Millis } from "../base/clock.js";
 import { type Entry, searchedTexts } from "./entry.js";
-import { type Grams, mayHold } from "./grams.js";
+import { type NgramFilter, mayHold } from "./ngram-filter.js";
 import type { Segment } from "./segment.js";
 
 /** Which entries are asked for. */
@@ -64,7 +64,7 @@ export const isSearch = ({ search, searchUserIds = [] }: AuditFilter): boolean =
   search !== undefined || searchUserIds.length > 0;
 
 /** False where a segment's summary tells that a search finds nothing in it. */
-export const mayBeFound = ({ search, searchUserIds = [] }: AuditFilter, grams: Grams): boolean =>
+export const mayBeFound = ({ search, searchUserIds = [] }: AuditFilter, grams: NgramFilter): boolean =>
   [...(search === undefined ? [] : [search]), ...searchUserIds].some((text) =>
     mayHold(grams, text.toLowerCase()),
   );

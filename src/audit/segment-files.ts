@@ -8,7 +8,7 @@ import { TimeLimitReached, within } from "../base/deadline.js";
 import { RemudaError } from "../base/errors.js";
 import type { Digest } from "../base/ids.js";
 import type { Entry } from "./entry.js";
-import type { Grams } from "./grams.js";
+import type { NgramFilter } from "./ngram-filter.js";
 import { packRows, type Segment, SegmentRows } from "./segment.js";
 
 interface SegmentFilesParts {
@@ -45,7 +45,7 @@ const keptWithin = <Value extends object>(
 /** Segments in the archives. */
 export class SegmentFiles {
   readonly #rows = keptWithin<SegmentRows>(rowsBytes, ({ sizeBytes }) => sizeBytes);
-  readonly #grams = keptWithin<Grams>(gramsBytes, ({ length }) => length);
+  readonly #grams = keptWithin<NgramFilter>(gramsBytes, ({ length }) => length);
   readonly #reads = new PQueue({ concurrency: readsAtOnce });
 
   constructor(private readonly parts: SegmentFilesParts) {}
@@ -63,7 +63,7 @@ export class SegmentFiles {
     );
   }
 
-  grams({ grams }: Pick<Segment, "grams">): Promise<Grams> {
+  grams({ grams }: Pick<Segment, "grams">): Promise<NgramFilter> {
     return this.#once(this.#grams, grams, () => this.#read(grams, longestGramsBytes));
   }
 

@@ -13,7 +13,7 @@ import {
   PositionText,
   searchedTexts,
 } from "./entry.js";
-import { GramsBuilder } from "./grams.js";
+import { NgramFilterBuilder } from "./ngram-filter.js";
 import { yieldTurn } from "../base/yield-turn.js";
 
 const pack = promisify(gzip);
@@ -57,7 +57,7 @@ const rowsAtOnce = 1000;
 /** A segment's archives: its entries as gzipped lines, oldest first, and its summary. */
 export async function packRows(entries: readonly Entry[]): Promise<{ rows: Buffer; grams: Buffer }> {
   const lines: string[] = [];
-  const builder = new GramsBuilder();
+  const builder = new NgramFilterBuilder();
   for (const [index, entry] of entries.entries()) {
     lines.push(lineOf(entry));
     for (const text of searchedTexts(entry)) builder.add(text);

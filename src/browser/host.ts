@@ -133,7 +133,7 @@ async function examine(
     await rememberTops(settings.scratchDirectory, cgroups.tops);
   }
   const limits = settings.limits ?? usualLimits;
-  if (cgroups) stops.add("yielding", startYielding(cgroups, limits, { clock, log }));
+  if (cgroups) stops.add("cpu priority", startCpuPriority(cgroups, limits, { clock, log }));
   const sizedScratch =
     settings.usesMounts === false ? undefined : await findSizedScratch(settings.scratchDirectory, limits);
   const configuration = systemDirectoryOf(installed.executables.chromium ?? "");
@@ -189,16 +189,16 @@ function openCopies(
 }
 
 /** The time between two looks at who is busy. */
-const yieldPeriodMs: Millis = 200;
+const priorityPeriodMs: Millis = 200;
 
-function startYielding(
-  { yielding }: DaemonCgroup,
+function startCpuPriority(
+  { cpuPriority }: DaemonCgroup,
   { busyCpuPercent }: BrowserLimits,
   { clock, log }: HostContext,
 ): () => void {
   if (busyCpuPercent === null) return () => {};
-  if (yielding)
-    return clock.every(yieldPeriodMs, () => void yielding.look(clock.monotonic(), busyCpuPercent));
+  if (cpuPriority)
+    return clock.every(priorityPeriodMs, () => void cpuPriority.look(clock.monotonic(), busyCpuPercent));
   log.warn({}, "busy browsers are not put behind others: the kernel does not let them");
   return () => {};
 }

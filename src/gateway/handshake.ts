@@ -219,8 +219,8 @@ export class Handshake implements Visitor {
       parts: { mapperScript: script, log, clock, limits, shared },
     } = this;
     const setup = { session: { ...session, ...chromium.version }, ...(options && { options }) };
-    return (ends) =>
-      new RunningMapper({ browser: id, script, setup, chromium, log, clock, limits, shared }, ends);
+    return (callbacks) =>
+      new RunningMapper({ browser: id, script, setup, chromium, log, clock, limits, shared }, callbacks);
   }
 
   async #accept(client: CdpClient, bridgeConnection: BridgeConnection): Promise<void> {

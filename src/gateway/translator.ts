@@ -1,7 +1,7 @@
 import type { Frame } from "../browser/cdp/frame.js";
 
 /** What a translator is between. */
-export interface TranslatorEnds {
+export interface TranslatorCallbacks {
   toClient(message: Frame): void;
   toBrowser(command: Buffer): void;
   /** The client has to go. */
@@ -23,4 +23,4 @@ export interface Translator {
   close(): void;
 }
 
-export type OpenTranslator = (ends: TranslatorEnds) => Translator;
+export type OpenTranslator = (callbacks: TranslatorCallbacks) => Translator;

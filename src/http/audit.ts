@@ -6,7 +6,7 @@ import type { AuditRecorder } from "../audit/writer.js";
 import type { Clock, Millis } from "../base/clock.js";
 import { withoutKeys } from "../base/crypto/key-text.js";
 import { newRequestId } from "../base/ids.js";
-import { Places } from "../base/places.js";
+import { FreeList } from "../base/free-list.js";
 import { errors, RemudaError, type Refusal } from "../base/errors.js";
 import type { App } from "./bare-app.js";
 import { refusalOfError, showRefusal } from "./errors.js";
@@ -79,7 +79,7 @@ const longAnswerMs: Millis = 1_800_000;
 
 /** Leaves one entry in the audit log for each request that is made to the API. */
 export class AuditTrail {
-  readonly #open = new Places<PendingEntry>();
+  readonly #open = new FreeList<PendingEntry>();
 
   constructor(
     private readonly recorder: AuditRecorder,

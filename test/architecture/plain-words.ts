@@ -9,10 +9,10 @@ const english = `
   candidate capacities category ceiling chain check choice class classic clear code collect concurrently
   connect contents contradictions copy count counters create creation damaged deadline declared decrypt default
   delivery denied depth detail dialogs direct directly discovery display domain done downloads dropped edits encryption
-  entitlements environment exceeded exchange exclusive exit facts failure fault filter find finished
-  first foreign forget formats forward given head hierarchy hold identity in incoming info input
+  entitlements environment exceeded exchange exclusive exit facts failure fault find finished
+  first foreign forget formats forward free given head hierarchy hold identity in incoming info input
   install installable interaction internal invalid is isolation issue join judgement killed kind known large
-  leftover level list listen living load local location long look lookup loss machine made main major maker
+  leftover level list listen living load local location long look lookup loss low machine made main major maker
   managed measure member memory mend merge narrow nested new not note observe observer occupancy of offer onward
   operate options or origin out outcome pace pack page pattern peer place plan platform preparation
   prepared probe process program progress put query quotas ranges raw reach reader readiness reason
@@ -24,11 +24,11 @@ const english = `
   wanted weights whole withdraw work written wrong`;
 
 const programming = `
-  app args arguments assembler backend backpressure batch boot buffer byte cache chunk compile compression
+  app args arguments assembler backend backpressure batch boot buffer byte cache callbacks chunk compile compression
   connector controller crypto digest error executable exporters gauge hmac id interceptor json labels leaf limiter
   listener lock log metadata meter method metrics millis mutable parameter params parsed parser patch pump
-  queue ref references registry schedule server signature slice subscription truncate unpack unseal unzip
-  validate verifier verify worker zip`;
+  queue ref references registry schedule server signature slice subscription truncate truncation unpack unseal unzip
+  validate verifier verify worker yield zip`;
 
 const network = `
   auth authorization authorize bearer body curl dial docs header http inbox multipart navigation net oidc

@@ -13,7 +13,7 @@ import {
 import { CgroupMemory, type MemoryUse } from "./cgroup-memory.js";
 import { moveDaemon } from "./cgroup-weights.js";
 import { KernelLog, type KilledIn } from "./kernel-log.js";
-import { type ProcessorAccount, findYieldKind, usedMsAt, Yielding } from "./yielding.js";
+import { type ProcessorAccount, findLowPriorityKind, usedMsAt, CpuPriority } from "./cpu-priority.js";
 
 /** One browser's cgroup in every hierarchy: what bounds it, and the list of its processes. */
 export interface Cgroup {
@@ -51,7 +51,7 @@ export interface DaemonCgroup {
   /** The directories that hold all of them, of this daemon alone: one in each hierarchy. */
   readonly tops: readonly string[];
   /** Puts busy browsers behind the others; absent where the kernel offers no way. */
-  readonly yielding?: Yielding;
+  readonly cpuPriority?: CpuPriority;
   make(name: string, wanted: CgroupWanted): Promise<Cgroup>;
   close(): Promise<void>;
 }
@@ -124,14 +124,14 @@ async function onTrial<Found>(top: string, use: (path: string) => Promise<Found>
  * In version 2 processor time is counted where it is shared out; in version 1 the counting may have a
  * hierarchy of its own.
  */
-async function findYielding(
+async function findCpuPriority(
   weighed: Member | undefined,
   counted: Member | undefined,
-): Promise<Yielding | undefined> {
+): Promise<CpuPriority | undefined> {
   if (!weighed || !counted || usedMsAt(counted.path, counted.version) === undefined) return undefined;
   const { path, version } = weighed;
-  const kind = await onTrial(path, async (trial) => findYieldKind(trial, version));
-  return kind === "none" ? undefined : new Yielding({ kind, version, top: counted.path });
+  const kind = await onTrial(path, async (trial) => findLowPriorityKind(trial, version));
+  return kind === "none" ? undefined : new CpuPriority({ kind, version, top: counted.path });
 }
 
 interface CgroupParts {
@@ -152,14 +152,14 @@ async function cgroupsUnder(
   };
   const weighed = having("cpu");
   const counted = weighed?.version === 2 ? weighed : having("cpuacct");
-  const yielding = await findYielding(weighed, counted);
+  const cpuPriority = await findCpuPriority(weighed, counted);
   return {
     holds: Object.fromEntries(controllers.map((each) => [each, held(each)])) as Record<
       Controller,
       CgroupKind
     >,
     tops: tops.map(({ path }) => path),
-    ...(yielding && { yielding }),
+    ...(cpuPriority && { cpuPriority }),
     async make(name, { uid = null, ...limits }) {
       const killedIn = { cgroup: name, uid };
       const cgroup = cgroupAt(await makeCgroup(tops, name, limits), { killedIn, kernelLog });
@@ -168,11 +168,11 @@ async function cgroupsUnder(
         weighed: join(weighed?.path ?? "", name),
         counted: join(counted?.path ?? "", name),
       };
-      yielding?.add(account);
+      cpuPriority?.add(account);
       const remove = async (): Promise<void> => {
         await cgroup.remove();
         kernelLog?.end(killedIn);
-        yielding?.delete(account);
+        cpuPriority?.delete(account);
       };
       return { ...cgroup, remove };
     },

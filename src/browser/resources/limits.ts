@@ -1,6 +1,6 @@
 import { access, constants, readFile } from "node:fs/promises";
 import type { DaemonCgroup, CgroupKind } from "./cgroup.js";
-import type { YieldKind } from "./yielding.js";
+import type { LowPriorityKind } from "./cpu-priority.js";
 import type { ScratchLimits, SizedScratch } from "./sized-scratch.js";
 
 /** What one browser may have of the machine, beside the memory of its class. */
@@ -42,7 +42,7 @@ export interface LimitsInForce {
   /** Browsers get equal shares; without a cgroup the scheduler shares among threads. */
   readonly cpu: CgroupKind;
   /** How busy browsers yield to others. */
-  readonly busy: YieldKind;
+  readonly busy: LowPriorityKind;
   /** `mount`: a file system of its own that is as large as it may be. */
   readonly scratch: "mount" | "watch";
 }
@@ -71,7 +71,7 @@ export function limitsInForce({
     memory: memory === "none" ? "watch" : memory,
     tasks: pids === "none" && prlimit !== undefined && countsAlone ? "rlimit" : pids,
     cpu,
-    busy: limits?.busyCpuPercent === null ? "none" : (cgroups?.yielding?.kind ?? "none"),
+    busy: limits?.busyCpuPercent === null ? "none" : (cgroups?.cpuPriority?.kind ?? "none"),
     scratch: sizedScratch === undefined ? "watch" : "mount",
   };
 }

@@ -10,7 +10,7 @@ import {
   type SessionFacts,
   type SessionOptions,
 } from "./capabilities.js";
-import type { BidiCommand, MapperEnds } from "./mapper.js";
+import type { BidiCommand, MapperCallbacks } from "./mapper.js";
 
 /** What a mapper process is told first. */
 export interface MapperSetup {
@@ -59,7 +59,7 @@ const mostPending = 10_000;
  * What one client says by WebDriver BiDi. Sessions are ours: the mapper knows no session's end and no id.
  * Everything else is the mapper's.
  */
-export class Conversation implements Pick<MapperEnds, "toClient"> {
+export class Conversation implements Pick<MapperCallbacks, "toClient"> {
   #state: "none" | "starting" | "started" = "none";
   /** What was sent while the session started, in its order. */
   readonly #early: BidiCommand[] = [];

@@ -12,7 +12,7 @@ export interface BidiCommand {
   readonly "goog:channel"?: string;
 }
 
-export interface MapperEnds {
+export interface MapperCallbacks {
   toClient(message: object): void;
   /** A command of CDP, as JSON. */
   toBrowser(command: string): void;
@@ -25,18 +25,18 @@ export class Mapper {
   #onCommand: Handler = () => {};
   #onFrame: (message: string) => void = () => {};
 
-  constructor(private readonly ends: MapperEnds) {}
+  constructor(private readonly callbacks: MapperCallbacks) {}
 
   /** Resolves when commands may come. */
   async start(): Promise<void> {
     const connection = new MapperCdpConnection({
       setOnMessage: (handle) => (this.#onFrame = (message) => void handle(message)),
-      sendMessage: (command) => this.ends.toBrowser(command),
+      sendMessage: (command) => this.callbacks.toBrowser(command),
       close: () => {},
     });
     const transport: BidiTransport = {
       setOnMessage: (handle) => (this.#onCommand = handle),
-      sendMessage: (message) => this.ends.toClient(message),
+      sendMessage: (message) => this.callbacks.toClient(message),
       close: () => {},
     };
     // No page of the mapper's own is to be hidden, so none is named.

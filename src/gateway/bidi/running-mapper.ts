@@ -13,7 +13,7 @@ import { Backpressure } from "../backpressure.js";
 import type { SharedParts } from "../client.js";
 import { closeCodes } from "../close-codes.js";
 import type { GatewayLimits } from "../limits.js";
-import type { Translator, TranslatorEnds } from "../translator.js";
+import type { Translator, TranslatorCallbacks } from "../translator.js";
 import type { MapperSetup } from "./conversation.js";
 import { PacketReader, writePacket } from "./packets.js";
 
@@ -75,7 +75,7 @@ export class RunningMapper implements Translator {
 
   constructor(
     private readonly parts: MapperParts,
-    private readonly ends: TranslatorEnds,
+    private readonly callbacks: TranslatorCallbacks,
   ) {
     const { browser, shared } = parts;
     const drop = (reason: string) => (): void => this.#over(closeCodes.tooSlow, reason);
@@ -85,14 +85,14 @@ export class RunningMapper implements Translator {
 
   start(): void {
     if (this.#isClosed) return;
-    this.ends.wait();
+    this.callbacks.wait();
     this.#start()
       .catch((error: unknown) => {
         // The machine lacks what another process needs, or the browser has just ended.
         this.parts.log.warn({ error: textOf(error) }, "a BiDi mapper could not be started");
         this.#gone();
       })
-      .finally(() => this.ends.proceed());
+      .finally(() => this.callbacks.proceed());
   }
 
   async #start(): Promise<void> {
@@ -102,11 +102,15 @@ export class RunningMapper implements Translator {
     this.#process = child;
     this.#client = this.#read(child.stdio[3] as Duplex, limits.cutBytes, (frame) => this.#say(frame));
     this.#browser = this.#read(child.stdio[4] as Duplex, limits.messageBytes * mostGrowth, (frame) =>
-      this.ends.toBrowser(wholeOf(frame)),
+      this.callbacks.toBrowser(wholeOf(frame)),
     );
     if (this.#isClosed) return this.#kill();
     const cut = (reason: string): void => this.#over(closeCodes.tooSlow, `the BiDi mapper is ${reason}`);
-    const held = { wait: () => this.ends.wait(), proceed: () => this.ends.proceed(), pipe: chromium.pipe };
+    const held = {
+      wait: () => this.callbacks.wait(),
+      proceed: () => this.callbacks.proceed(),
+      pipe: chromium.pipe,
+    };
     this.#flow = new Backpressure(this.#browser, held, { clock, limits, unread: this.#unread, cut });
     this.#watch(child.stdio[0] as Writable, child.stdio[1] as Readable);
     writePacket(this.#client, JSON.stringify(setup));
@@ -135,11 +139,11 @@ export class RunningMapper implements Translator {
     this.#unfinished.set(writableLength);
     if (this.#isBehind) return;
     this.#isBehind = true;
-    this.ends.wait();
+    this.callbacks.wait();
     this.#client.once("drain", () => {
       this.#isBehind = false;
       this.#unfinished.set(0);
-      this.ends.proceed();
+      this.callbacks.proceed();
     });
   }
 
@@ -187,7 +191,7 @@ export class RunningMapper implements Translator {
 
   #say(frame: Frame): void {
     const bytes = bytesOf(frame);
-    if (bytes > 0) return this.ends.toClient(bytes > longBytes ? frame : wholeOf(frame));
+    if (bytes > 0) return this.callbacks.toClient(bytes > longBytes ? frame : wholeOf(frame));
     this.#over(closeCodes.asked, "disconnected as asked");
   }
 
@@ -215,7 +219,7 @@ export class RunningMapper implements Translator {
   }
 
   #over(code: number, reason: string): void {
-    if (!this.#isClosed) this.ends.over(code, reason);
+    if (!this.#isClosed) this.callbacks.over(code, reason);
   }
 }
 

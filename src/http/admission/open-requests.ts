@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { type DeferredAdmission, keyOf, type Principal } from "../../access/principal.js";
 import type { Clock, Millis } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
-import { Places } from "../../base/places.js";
+import { FreeList } from "../../base/free-list.js";
 
 interface OpenRequestsParts {
   /** Which of these API keys let nobody in any more. */
@@ -97,7 +97,7 @@ export class OpenRequest {
  * judged when a request comes; one that ends afterwards ends what it has opened, by a look every second.
  */
 export class OpenRequests {
-  readonly #open = new Places<OpenRequest>();
+  readonly #open = new FreeList<OpenRequest>();
   /** Linux takes up to 4 MiB of an answer (tcp(7), tcp_wmem), which is over for Node.js then. */
   readonly #sent = new Map<Socket, SentAnswer>();
   #stop: (() => void) | undefined;

@@ -1,5 +1,5 @@
 import { type Frame, frameHeadOf } from "../../browser/cdp/frame.js";
-import { Cuts } from "./cuts.js";
+import { Truncation } from "./truncation.js";
 import {
   flagIn,
   numberIn,
@@ -21,34 +21,34 @@ const mostProperties = 10;
 
 /** `Runtime.consoleAPICalled`. Names and values are those of Chromium (docs/telemetry.md#console). */
 export function consoleCall(params: ProtocolRecord): Reading {
-  const cuts = new Cuts();
+  const truncation = new Truncation();
   const all = recordsIn(params, "args");
-  const texts = cuts.list(all, mostArguments).map(textOf);
+  const texts = truncation.list(all, mostArguments).map(textOf);
   const level = textIn(params, "type") ?? "log";
   const data = present({
     level,
-    text: cuts.text(texts[0] ?? "", longestTextBytes),
-    args: texts.map((text) => cuts.text(text, longestArgumentBytes)),
-    stack_trace: stackIn(params, cuts),
+    text: truncation.text(texts[0] ?? "", longestTextBytes),
+    args: texts.map((text) => truncation.text(text, longestArgumentBytes)),
+    stack_trace: stackIn(params, truncation),
   });
-  return { type: typeOf(level), category: "console", data, wasCut: cuts.wasCut };
+  return { type: typeOf(level), category: "console", data, wasCut: truncation.wasCut };
 }
 
 /** `Runtime.exceptionThrown`. */
 export function exception(params: ProtocolRecord): Reading {
-  const cuts = new Cuts();
+  const truncation = new Truncation();
   const details = recordIn(params, "exceptionDetails");
   const thrown = recordIn(details, "exception");
   const [text = "Uncaught"] = [textIn(details, "text")];
   const what = Object.keys(thrown).length === 0 ? "" : textOf(thrown);
   const data = present({
-    text: cuts.text(what === "" || text.endsWith(what) ? text : `${text} ${what}`, longestTextBytes),
+    text: truncation.text(what === "" || text.endsWith(what) ? text : `${text} ${what}`, longestTextBytes),
     line: numberIn(details, "lineNumber"),
     column: numberIn(details, "columnNumber"),
-    source_url: cuts.url(textIn(details, "url")),
-    stack_trace: stackIn(details, cuts),
+    source_url: truncation.url(textIn(details, "url")),
+    stack_trace: stackIn(details, truncation),
   });
-  return { type: "console_error", category: "console", data, wasCut: cuts.wasCut };
+  return { type: "console_error", category: "console", data, wasCut: truncation.wasCut };
 }
 
 const typeOf = (level: string): string => (level === "error" ? "console_error" : "console_log");
@@ -63,7 +63,7 @@ export function longConsoleCall(frame: Frame): Reading | undefined {
   const head = frameHeadOf(frame).toString("utf8", 0, readBytes);
   const [, level, written] = beginning.exec(head) ?? [];
   if (level === undefined || written === undefined) return undefined;
-  const text = new Cuts().text(String(JSON.parse(`"${written}"`)), longestTextBytes);
+  const text = new Truncation().text(String(JSON.parse(`"${written}"`)), longestTextBytes);
   return { type: typeOf(level), category: "console", data: { level, text, args: [text] }, wasCut: true };
 }
 
@@ -94,20 +94,20 @@ function previewOf(preview: ProtocolRecord): string {
   return isArray ? `[${inner}]` : `{${inner}}`;
 }
 
-function stackIn(params: ProtocolRecord, cuts: Cuts, parents = 0): ProtocolRecord | undefined {
+function stackIn(params: ProtocolRecord, truncation: Truncation, parents = 0): ProtocolRecord | undefined {
   const stack = recordIn(params, parents === 0 ? "stackTrace" : "parent");
   if (!Array.isArray(stack["callFrames"])) return undefined;
-  const callFrames = cuts
+  const callFrames = truncation
     .list(recordsIn(stack, "callFrames"), mostCallFrames)
     .map((frame) =>
       present({
-        functionName: cuts.optional(textIn(frame, "functionName"), 256),
+        functionName: truncation.optional(textIn(frame, "functionName"), 256),
         scriptId: textIn(frame, "scriptId"),
-        url: cuts.optional(cuts.url(textIn(frame, "url")), 1024),
+        url: truncation.optional(truncation.url(textIn(frame, "url")), 1024),
         lineNumber: numberIn(frame, "lineNumber"),
         columnNumber: numberIn(frame, "columnNumber"),
       }),
     );
-  const parent = parents < mostParents ? stackIn(stack, cuts, parents + 1) : undefined;
+  const parent = parents < mostParents ? stackIn(stack, truncation, parents + 1) : undefined;
   return present({ callFrames, description: textIn(stack, "description"), parent });
 }

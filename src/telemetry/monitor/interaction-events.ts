@@ -1,5 +1,5 @@
 import { isRecord } from "../../base/is-record.js";
-import { Cuts } from "./cuts.js";
+import { Truncation } from "./truncation.js";
 import { flagIn, numberIn, present, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import type { Scroll } from "./scrolling.js";
 import type { Reading } from "./reading.js";
@@ -19,55 +19,55 @@ export function interactionOf(params: ProtocolRecord): Interaction | undefined {
   if (payload.length > longestPayloadBytes) return undefined;
   const input = parsed(payload);
   const type = textIn(input, "type");
-  const cuts = cutsOf(flagIn(input, "isCut") === true);
+  const truncation = truncationOf(flagIn(input, "isCut") === true);
   if (type === "click")
-    return { kind: "told", told: told("interaction_click", clickFields(input, cuts), cuts) };
+    return { kind: "told", told: told("interaction_click", clickFields(input, truncation), truncation) };
   if (type === "key")
-    return { kind: "told", told: told("interaction_key", elementFields(input, cuts), cuts) };
+    return { kind: "told", told: told("interaction_key", elementFields(input, truncation), truncation) };
   if (type !== "scroll") return undefined;
   const scroll = {
     selector: textIn(input, "selector") ?? "",
     from: placeIn(input, "begin"),
     to: placeIn(input, "end"),
-    isCut: cuts.wasCut,
+    isCut: truncation.wasCut,
   };
   return { kind: "scrolled", scroll };
 }
 
 export function scrollSettled({ selector, from, to, isCut = false }: Scroll): Reading {
-  const cuts = cutsOf(isCut);
-  const target_selector = cuts.text(selector, 1024);
+  const truncation = truncationOf(isCut);
+  const target_selector = truncation.text(selector, 1024);
   const data = { from_x: from.x, from_y: from.y, to_x: to.x, to_y: to.y, target_selector };
-  return told("interaction_scroll_settled", data, cuts);
+  return told("interaction_scroll_settled", data, truncation);
 }
 
-function cutsOf(wasCut: boolean): Cuts {
-  const cuts = new Cuts();
-  if (wasCut) cuts.add();
-  return cuts;
+function truncationOf(wasCut: boolean): Truncation {
+  const truncation = new Truncation();
+  if (wasCut) truncation.add();
+  return truncation;
 }
 
-const told = (type: string, data: ProtocolRecord, { wasCut }: Cuts): Reading => ({
+const told = (type: string, data: ProtocolRecord, { wasCut }: Truncation): Reading => ({
   type,
   category: "interaction",
   data,
   wasCut,
 });
 
-const elementFields = (input: ProtocolRecord, cuts: Cuts): ProtocolRecord =>
+const elementFields = (input: ProtocolRecord, truncation: Truncation): ProtocolRecord =>
   present({
-    key: cuts.optional(textIn(input, "key"), 32),
-    selector: cuts.optional(textIn(input, "selector"), 1024),
-    tag: cuts.optional(textIn(input, "tag"), 64),
+    key: truncation.optional(textIn(input, "key"), 32),
+    selector: truncation.optional(textIn(input, "selector"), 1024),
+    tag: truncation.optional(textIn(input, "tag"), 64),
   });
 
-const clickFields = (input: ProtocolRecord, cuts: Cuts): ProtocolRecord =>
+const clickFields = (input: ProtocolRecord, truncation: Truncation): ProtocolRecord =>
   present({
-    ...elementFields(input, cuts),
+    ...elementFields(input, truncation),
     key: undefined,
     x: numberIn(input, "x"),
     y: numberIn(input, "y"),
-    text: cuts.optional(textIn(input, "text"), 400),
+    text: truncation.optional(textIn(input, "text"), 400),
   });
 
 const placeIn = (input: ProtocolRecord, key: string): { x: number; y: number } => {

@@ -1,4 +1,4 @@
-import { Cuts } from "./cuts.js";
+import { Truncation } from "./truncation.js";
 import { flagIn, numberIn, present, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import type { Reading } from "./reading.js";
 
@@ -46,15 +46,15 @@ export class NetworkRequests {
   readonly #open = new Map<string, RequestUnderWay>();
 
   sent(params: ProtocolRecord, navSeq: number): Reading {
-    const cuts = new Cuts();
+    const truncation = new Truncation();
     const request = recordIn(params, "request");
     const redirect = recordIn(params, "redirectResponse");
     const id = textIn(params, "requestId") ?? "";
-    const url = cuts.url(textIn(request, "url"));
+    const url = truncation.url(textIn(request, "url"));
     const open = {
       method: textIn(request, "method"),
       url,
-      isUrlCut: cuts.wasCut,
+      isUrlCut: truncation.wasCut,
       loader: textIn(params, "loaderId"),
       frame: textIn(params, "frameId"),
       resourceType: textIn(params, "type"),
@@ -63,14 +63,14 @@ export class NetworkRequests {
     this.#keep(id, open);
     const data = present({
       ...requestFields(id, open),
-      document_url: cuts.url(textIn(params, "documentURL")),
-      headers: headersOf(recordIn(request, "headers"), cuts),
+      document_url: truncation.url(textIn(params, "documentURL")),
+      headers: headersOf(recordIn(request, "headers"), truncation),
       initiator_type: textIn(recordIn(params, "initiator"), "type"),
-      post_data: cuts.optional(textIn(request, "postData"), longestPostDataBytes),
+      post_data: truncation.optional(textIn(request, "postData"), longestPostDataBytes),
       is_redirect: "url" in redirect ? true : undefined,
-      redirect_url: cuts.url(textIn(redirect, "url")),
+      redirect_url: truncation.url(textIn(redirect, "url")),
     });
-    return { type: "network_request", category: "network", data, wasCut: cuts.wasCut };
+    return { type: "network_request", category: "network", data, wasCut: truncation.wasCut };
   }
 
   /** Notes the head of the answer; tells where the browser's way out has answered instead of a server. */
@@ -79,16 +79,16 @@ export class NetworkRequests {
     const open = this.#open.get(id);
     const response = recordIn(params, "response");
     if (!open) return undefined;
-    const cuts = new Cuts();
+    const truncation = new Truncation();
     const headers = recordIn(response, "headers");
     const mimeType = textIn(response, "mimeType") ?? "";
     const fields = present({
       status: numberIn(response, "status"),
-      status_text: cuts.optional(textIn(response, "statusText"), 256),
-      headers: headersOf(headers, cuts),
-      mime_type: cuts.optional(mimeType, 256),
+      status_text: truncation.optional(textIn(response, "statusText"), 256),
+      headers: headersOf(headers, truncation),
+      mime_type: truncation.optional(mimeType, 256),
     });
-    open.response = { fields, mimeType, wasCut: cuts.wasCut };
+    open.response = { fields, mimeType, wasCut: truncation.wasCut };
     const code = isOfEgress(open, response) ? proxyErrorOf(headers) : undefined;
     const data = present({ ...requestFields(id, open), status: fields["status"], code });
     const { isUrlCut: wasCut } = open;
@@ -146,13 +146,13 @@ const requestFields = (id: string, open: RequestUnderWay): ProtocolRecord => ({
   nav_seq: open.navSeq,
 });
 
-function headersOf(headers: ProtocolRecord, cuts: Cuts): ProtocolRecord {
-  const told = cuts.list(Object.entries(headers), mostHeaders).map(([name, value]) => {
+function headersOf(headers: ProtocolRecord, truncation: Truncation): ProtocolRecord {
+  const told = truncation.list(Object.entries(headers), mostHeaders).map(([name, value]) => {
     const text = String(value);
     const shown = secretHeader.test(name)
       ? `[${text.length} characters]`
-      : cuts.text(text, longestHeaderBytes);
-    return [cuts.text(name, 256), shown] as const;
+      : truncation.text(text, longestHeaderBytes);
+    return [truncation.text(name, 256), shown] as const;
   });
   return Object.fromEntries(told);
 }
@@ -172,8 +172,8 @@ interface Body {
 export function bodyOf(reply: ProtocolRecord, mostBytes: number): Body {
   const body = textIn(reply, "body");
   if (body === undefined || flagIn(reply, "base64Encoded") === true) return { wasCut: false };
-  const cuts = new Cuts();
-  return { body: cuts.text(body, mostBytes), wasCut: cuts.wasCut };
+  const truncation = new Truncation();
+  return { body: truncation.text(body, mostBytes), wasCut: truncation.wasCut };
 }
 
 /**

@@ -1,32 +1,32 @@
-import { Cuts } from "./cuts.js";
+import { Truncation } from "./truncation.js";
 import { flagIn, numberIn, present, recordIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import type { Reading } from "./reading.js";
 
 /** `Page.frameNavigated`; `where` is the session and the target. It has no `nav_seq`, since it begins one. */
 export function navigation(params: ProtocolRecord, where: ProtocolRecord): Reading {
-  const cuts = new Cuts();
+  const truncation = new Truncation();
   const frame = recordIn(params, "frame");
   const data = present({
     ...where,
-    url: cuts.url(textIn(frame, "unreachableUrl") ?? textIn(frame, "url")),
+    url: truncation.url(textIn(frame, "unreachableUrl") ?? textIn(frame, "url")),
     frame_id: textIn(frame, "id"),
     parent_frame_id: textIn(frame, "parentId"),
     loader_id: textIn(frame, "loaderId"),
   });
-  return { type: "page_navigation", category: "page", data, wasCut: cuts.wasCut, saysWhere: true };
+  return { type: "page_navigation", category: "page", data, wasCut: truncation.wasCut, saysWhere: true };
 }
 
 /** `Target.attachedToTarget` of a page that was not open before. */
 export function tabOpened(target: ProtocolRecord): Reading {
-  const cuts = new Cuts();
+  const truncation = new Truncation();
   const data = present({
     target_id: textIn(target, "targetId"),
     target_type: "page",
-    url: cuts.url(textIn(target, "url")),
-    title: cuts.optional(textIn(target, "title"), 1024),
+    url: truncation.url(textIn(target, "url")),
+    title: truncation.optional(textIn(target, "title"), 1024),
     opener_id: textIn(target, "openerId"),
   });
-  return { type: "page_tab_opened", category: "page", data, wasCut: cuts.wasCut, saysWhere: true };
+  return { type: "page_tab_opened", category: "page", data, wasCut: truncation.wasCut, saysWhere: true };
 }
 
 export type LoadStep = "page_dom_content_loaded" | "page_load";
@@ -58,21 +58,21 @@ export function timelineEvent(params: ProtocolRecord): Reading | undefined {
 }
 
 function largestPaint(event: ProtocolRecord, common: ProtocolRecord): Reading {
-  const cuts = new Cuts();
+  const truncation = new Truncation();
   const paint = recordIn(event, "lcpDetails");
   const lcp_details = present({
     render_time: inMs(paint, "renderTime"),
     load_time: inMs(paint, "loadTime"),
     size: numberIn(paint, "size"),
-    element_id: cuts.optional(textIn(paint, "elementId"), 256),
-    url: cuts.url(textIn(paint, "url")),
+    element_id: truncation.optional(textIn(paint, "elementId"), 256),
+    url: truncation.url(textIn(paint, "url")),
     node_id: numberIn(paint, "nodeId"),
   });
   return {
     type: "page_lcp",
     category: "page",
     data: present({ ...common, lcp_details }),
-    wasCut: cuts.wasCut,
+    wasCut: truncation.wasCut,
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../../base/clock.js";
 import { Dialogs } from "../../browser/cdp/dialogs.js";
 import type { EventCategory } from "../event.js";
-import { type ShownAddress, shownAddress } from "./cuts.js";
+import { type ShownAddress, shownAddress } from "./truncation.js";
 import { type SendCommand, TargetDomains } from "./domains.js";
 import { scrollSettled } from "./interaction-events.js";
 import { NetworkRequests } from "./network-events.js";

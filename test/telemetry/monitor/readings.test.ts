@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { consoleCall, exception, longConsoleCall } from "../../../src/telemetry/monitor/console-events.js";
-import { Cuts } from "../../../src/telemetry/monitor/cuts.js";
+import { Truncation } from "../../../src/telemetry/monitor/truncation.js";
 import { interactionOf } from "../../../src/telemetry/monitor/interaction-events.js";
 import { bodyOf, NetworkRequests } from "../../../src/telemetry/monitor/network-events.js";
 import { type DroppedMessages, MessageRates } from "../../../src/telemetry/monitor/rates.js";
@@ -9,26 +9,26 @@ import { DrivenClock } from "../../support/driven-clock.js";
 const string = (value: string): object => ({ type: "string", value });
 
 test("texts are cut between characters", () => {
-  const cuts = new Cuts();
-  expect(cuts.text("häß", 100)).toBe("häß");
-  expect(cuts.text("ä".repeat(10), 20)).toBe("ä".repeat(10));
-  expect(cuts.wasCut).toBe(false);
-  expect(cuts.text("ä".repeat(11), 21)).toBe("äää...[truncated]");
-  expect(cuts.wasCut).toBe(true);
-  expect(new Cuts().text("a😀😀😀😀😀", 20)).toBe("a😀...[truncated]");
-  expect(new Cuts().text("x".repeat(1000), 20)).toBe("xxxxxx...[truncated]");
+  const truncation = new Truncation();
+  expect(truncation.text("häß", 100)).toBe("häß");
+  expect(truncation.text("ä".repeat(10), 20)).toBe("ä".repeat(10));
+  expect(truncation.wasCut).toBe(false);
+  expect(truncation.text("ä".repeat(11), 21)).toBe("äää...[truncated]");
+  expect(truncation.wasCut).toBe(true);
+  expect(new Truncation().text("a😀😀😀😀😀", 20)).toBe("a😀...[truncated]");
+  expect(new Truncation().text("x".repeat(1000), 20)).toBe("xxxxxx...[truncated]");
 });
 
 test.each(["ä", "€", "😀", "aä"])("whatever a text of %s is cut to, it is said that it was", (character) => {
   for (let count = 1; count < 400; count += 1) {
-    const cuts = new Cuts();
+    const truncation = new Truncation();
     const text = character.repeat(count);
-    expect([count, cuts.text(text, 256) === text]).toEqual([count, !cuts.wasCut]);
+    expect([count, truncation.text(text, 256) === text]).toEqual([count, !truncation.wasCut]);
   }
 });
 
 test("addresses lose their passwords", () => {
-  const url = (text: string): string | undefined => new Cuts().url(text);
+  const url = (text: string): string | undefined => new Truncation().url(text);
   expect(url("https://me:secret@example.org/?a=b@c")).toBe("https://example.org/?a=b@c");
   expect(url("https://example.org/me:secret@there")).toBe("https://example.org/me:secret@there");
   expect(url("view-source:https://me:secret@example.org/")).toBe("view-source:https://example.org/");

@@ -3,7 +3,7 @@
  * text one of whose parts has no bit stands nowhere in the segment. Ids have 24 random characters, so an id
  * that is not there is almost never taken for one that is (DECISIONS.md).
  */
-export type Grams = Buffer;
+export type NgramFilter = Buffer;
 
 const lengths = [3, 4] as const;
 const longest = 4;
@@ -20,7 +20,7 @@ function hashOf(text: string, from: number, length: number): number {
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
-export class GramsBuilder {
+export class NgramFilterBuilder {
   readonly #bits = new Uint32Array(mostBits / 32);
   readonly #seen = new Set<string>();
 
@@ -31,13 +31,13 @@ export class GramsBuilder {
       for (let at = 0; at + length <= text.length; at += 1) this.#set(hashOf(text, at, length) % mostBits);
   }
 
-  build(): Grams {
+  build(): NgramFilter {
     let words = this.#bits;
     while (words.length * 32 > leastBits && countOf(words) * sparse < words.length * 32)
       words = halved(words);
-    const grams = Buffer.alloc(words.length * 4);
-    for (const [index, word] of words.entries()) grams.writeUInt32LE(word, index * 4);
-    return grams;
+    const filter = Buffer.alloc(words.length * 4);
+    for (const [index, word] of words.entries()) filter.writeUInt32LE(word, index * 4);
+    return filter;
   }
 
   #set(bit: number): void {
@@ -46,14 +46,14 @@ export class GramsBuilder {
 }
 
 /** Whether a text may stand in the segment; true of one that is shorter than any part. */
-export function mayHold(grams: Grams, text: string): boolean {
+export function mayHold(filter: NgramFilter, text: string): boolean {
   // Where a text has parts of four characters, those of three tell nothing more.
   const length = Math.min(text.length, longest);
   if (length < lengths[0]) return true;
-  const bits = grams.length * 8;
+  const bits = filter.length * 8;
   for (let at = 0; at + length <= text.length; at += 1) {
     const bit = hashOf(text, at, length) % bits;
-    if (((grams[bit >> 3] ?? 0) & (1 << (bit & 7))) === 0) return false;
+    if (((filter[bit >> 3] ?? 0) & (1 << (bit & 7))) === 0) return false;
   }
   return true;
 }

@@ -3,7 +3,7 @@
  * places are used again. A Map or a Set would make new tables every few changes, and what the old ones name
  * would stay in memory until the next full garbage collection.
  */
-export class Places<Item> {
+export class FreeList<Item> {
   readonly #items: (Item | undefined)[] = [];
   readonly #free: number[] = [];
 

@@ -9,12 +9,12 @@ import { type Cgroup, type DaemonCgroup, findCgroups } from "../../../src/browse
 import { killAll } from "../../../src/browser/resources/processes.js";
 import { removeCgroup } from "../../../src/browser/resources/process-tree.js";
 import {
-  findYieldKind,
+  findLowPriorityKind,
   nextUse,
   type ProcessorUse,
   usedMsAt,
-  Yielding,
-} from "../../../src/browser/resources/yielding.js";
+  CpuPriority,
+} from "../../../src/browser/resources/cpu-priority.js";
 import { until } from "../../support/browser/chromium-until.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -24,7 +24,7 @@ const most = 25;
 const leastBusy = 5;
 let cgroups: DaemonCgroup;
 beforeAll(async () => {
-  const found = isRoot ? await findCgroups(`remuda-test-yielding-${process.pid}`) : undefined;
+  const found = isRoot ? await findCgroups(`remuda-test-cpu-priority-${process.pid}`) : undefined;
   if (found) cgroups = found;
 });
 afterAll(() => cgroups?.close());
@@ -46,7 +46,7 @@ async function start({ prefix }: Cgroup, script: string): Promise<ChildProcess> 
 }
 
 const namesBehind = (): readonly string[] =>
-  (cgroups.yielding?.look(systemClock.monotonic(), leastBusy) ?? []).map((path) =>
+  (cgroups.cpuPriority?.look(systemClock.monotonic(), leastBusy) ?? []).map((path) =>
     path.slice(path.lastIndexOf("/") + 1),
   );
 /** What the kernel says, of a cgroup beside the others. */
@@ -63,7 +63,7 @@ const isIdle = (pid: number): boolean => {
 test.runIf(isRoot)(
   "who is busy stands behind those who are not, and comes back when it is calm",
   async () => {
-    expect(cgroups.yielding?.kind).toBe("idle");
+    expect(cgroups.cpuPriority?.kind).toBe("idle");
     const busy = await start(await make("busy"), "while :; do :; done");
     const calm = await start(await make("calm"), "sleep 1000");
     // Their shells have started by then, which is work too.
@@ -105,19 +105,19 @@ function kernelWith(files: Readonly<Record<string, string>>): string {
 }
 
 test("where the kernel has no idle class for cgroups, the least weight stands in for it, and without weights nothing", () => {
-  expect(findYieldKind(kernelWith({ "cpu.idle": "0", "cpu.weight": "100" }), 2)).toBe("idle");
-  expect(findYieldKind(kernelWith({ "cpu.shares": "1024" }), 1)).toBe("weight");
-  expect(findYieldKind(kernelWith({ "cpu.weight": "100" }), 2)).toBe("weight");
-  expect(findYieldKind(kernelWith({}), 2)).toBe("none");
+  expect(findLowPriorityKind(kernelWith({ "cpu.idle": "0", "cpu.weight": "100" }), 2)).toBe("idle");
+  expect(findLowPriorityKind(kernelWith({ "cpu.shares": "1024" }), 1)).toBe("weight");
+  expect(findLowPriorityKind(kernelWith({ "cpu.weight": "100" }), 2)).toBe("weight");
+  expect(findLowPriorityKind(kernelWith({}), 2)).toBe("none");
 });
 
 test("by weight it goes behind and comes back as well", () => {
   const path = kernelWith({ "cpu.weight": "100", "cpu.stat": "usage_usec 0\nuser_usec 0\n" });
-  const yielding = new Yielding({ kind: "weight", version: 2, top: path });
-  yielding.add({ weighed: path, counted: path });
+  const cpuPriority = new CpuPriority({ kind: "weight", version: 2, top: path });
+  cpuPriority.add({ weighed: path, counted: path });
   const areBehind = (usedMs: number, now: number): number => {
     writeFileSync(join(path, "cpu.stat"), `usage_usec ${usedMs * 1000}\n`);
-    return yielding.look(now, most).length;
+    return cpuPriority.look(now, most).length;
   };
   expect([areBehind(0, 200), areBehind(200, 400), areBehind(200, 600), areBehind(200, 800)]).toEqual([
     0, 1, 1, 0,

@@ -1,7 +1,7 @@
 import { cutText } from "../truncate.js";
 
 /** Shortens what goes into one event, and remembers whether something was left out. */
-export class Cuts {
+export class Truncation {
   #wasCut = false;
 
   get wasCut(): boolean {
@@ -44,9 +44,9 @@ export interface ShownAddress {
 }
 
 export function shownAddress(address: string | undefined): ShownAddress {
-  const cuts = new Cuts();
-  const url = cuts.url(address) ?? "";
-  return { url, wasCut: cuts.wasCut };
+  const truncation = new Truncation();
+  const url = truncation.url(address) ?? "";
+  return { url, wasCut: truncation.wasCut };
 }
 
 const longestUrlBytes = 4096;

@@ -7,18 +7,20 @@ import type { Hierarchy } from "./cgroup-hierarchy.js";
  * How a busy browser stands behind all others: in the scheduler's idle class (`cpu.idle`, Linux 5.15), so
  * that whoever else wakes up takes its processor at once; by the least weight there is; or not at all.
  */
-export type YieldKind = "idle" | "weight" | "none";
+export type LowPriorityKind = "idle" | "weight" | "none";
 
 type Version = Hierarchy["version"];
 type FileWrite = readonly [file: string, value: string];
-interface YieldWrites {
+interface PriorityWrites {
   readonly behind: FileWrite;
   readonly back: FileWrite;
 }
 
 /** An idle cgroup has no weight of its own; it has its usual one again when it comes back. */
-const idleWrites: YieldWrites = { behind: ["cpu.idle", "1"], back: ["cpu.idle", "0"] };
-const yieldWrites: Readonly<Record<Exclude<YieldKind, "none">, Readonly<Record<Version, YieldWrites>>>> = {
+const idleWrites: PriorityWrites = { behind: ["cpu.idle", "1"], back: ["cpu.idle", "0"] };
+const priorityWrites: Readonly<
+  Record<Exclude<LowPriorityKind, "none">, Readonly<Record<Version, PriorityWrites>>>
+> = {
   idle: { 1: idleWrites, 2: idleWrites },
   weight: {
     1: { behind: ["cpu.shares", "2"], back: ["cpu.shares", "1024"] },
@@ -27,7 +29,7 @@ const yieldWrites: Readonly<Record<Exclude<YieldKind, "none">, Readonly<Record<V
 };
 
 /** Finds the first kind that the cgroup at `path`, which exists for trials, takes. */
-export function findYieldKind(path: string, version: Version): YieldKind {
+export function findLowPriorityKind(path: string, version: Version): LowPriorityKind {
   for (const kind of ["idle", "weight"] as const)
     if (move({ path, version, kind }, true) && move({ path, version, kind }, false)) return kind;
   return "none";
@@ -36,13 +38,13 @@ export function findYieldKind(path: string, version: Version): YieldKind {
 interface Moving {
   readonly path: string;
   readonly version: Version;
-  readonly kind: YieldKind;
+  readonly kind: LowPriorityKind;
 }
 
 /** Synchronous: the kernel only notes it, and thread pool and promises would cost ten times as much. */
 function move({ path, version, kind }: Moving, isBehind: boolean): boolean {
   if (kind === "none") return false;
-  const [file, value] = yieldWrites[kind][version][isBehind ? "behind" : "back"];
+  const [file, value] = priorityWrites[kind][version][isBehind ? "behind" : "back"];
   try {
     // A file that the kernel does not have is not created.
     writeFileSync(join(path, file), value, { flag: "r+" });
@@ -99,19 +101,19 @@ interface CountedCgroup {
  * one's time slice to end. A processor that nobody else wants is theirs all the same, and among each other
  * they share equally.
  */
-export class Yielding {
+export class CpuPriority {
   readonly #counted = new Map<string, CountedCgroup>();
   #all: ProcessorReading | undefined;
 
   constructor(
     private readonly parts: {
-      readonly kind: YieldKind;
+      readonly kind: LowPriorityKind;
       readonly version: Version;
       /** All browsers below. */ readonly top: string;
     },
   ) {}
 
-  get kind(): YieldKind {
+  get kind(): LowPriorityKind {
     return this.parts.kind;
   }
 
