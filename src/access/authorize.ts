@@ -57,19 +57,28 @@ const notAllowed = ({ type }: Principal, what: string): Refusal =>
     message: `${type === "user" ? "Your role" : "The policy of this API key"} does not allow ${what}`,
   });
 
+/** What an operation needs in the project as a whole and a policy does not allow there. */
+export function lackingInProject(principal: Principal, rule: OperationRule): readonly Action[] {
+  const { policy } = principal;
+  if (policy === undefined || rule.of !== "project") return [];
+  const project = projectOfRequest(principal);
+  return rule.needs.filter((action) => !allows(policy, action, { project }));
+}
+
 /** Whether a policy lets an operation do what it is asked for. */
 export async function authorize(things: GuardedLookup, attempt: Attempt): Promise<Done<Passed> | Refusal> {
   const { principal, rule, body } = attempt;
   if (rule.of === "everybody") return done({});
   if (rule.of === "unrestricted" || rule.of === "administration") return closedTo(principal, rule);
-  const may = mayOf(principal);
-  if (rule.of === "list")
+  if (rule.of === "list") {
+    const may = mayOf(principal);
     return done({ sees: (thing) => may.lacking(rule.kind, rule.needs, thing).length === 0 });
+  }
   const found = rule.of === "thing" ? await findThing(things, attempt, rule) : done({});
   if (found.kind === "refused") return found;
   const driven = rule.of === "thing" && rule.drives ? await findDriven(things, attempt) : done({});
   if (driven.kind === "refused") return driven;
-  const lacking = rule.of === "project" ? rule.needs.filter((action) => !may.inProject(action)) : [];
+  const lacking = lackingInProject(principal, rule);
   if (lacking.length > 0) return notAllowed(principal, `${lacking.join(", ")} in this project`);
   if (rule.attaches === undefined || body === undefined) return found;
   const attached = await attach(things, attempt, body);

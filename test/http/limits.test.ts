@@ -6,6 +6,7 @@ import { makeLimitOperations } from "../../src/access/organization-limits.js";
 import { rootPrincipal } from "../../src/access/principal.js";
 import type { RateLimiter } from "../../src/access/rate-limiter.js";
 import { defaultProject } from "../../src/base/ids.js";
+import { authenticator, blue, keyOf, keyWith, tokenOf } from "../support/access/principals.js";
 import { failed, key, rootPerson, send, sharedServer } from "../support/http/http-server.js";
 import { readDocument } from "../support/http/openapi-document.js";
 
@@ -37,7 +38,7 @@ const limits = makeLimitOperations({
   concurrentSessions: 10,
   countVaults: async (scope) => (scope === null ? 5 : 2),
 });
-const server = sharedServer({}, { creations, limits, projects: undefined });
+const server = sharedServer({}, { authenticator, creations, limits, projects: undefined });
 const client = () => new Kernel({ apiKey: key, baseURL: server().url, maxRetries: 0 });
 const patch = (body: unknown) => send(`${server().url}/org/limits`, { method: "PATCH", body });
 
@@ -174,6 +175,40 @@ test("every answer to POST /browsers says what is left of its rate; beyond it is
   expect(await failed(client().browsers.create())).toBeInstanceOf(RateLimitError);
   const read = await send(`${server().url}/browsers`);
   expect(leftIn(read)).toEqual([null, null]);
+});
+
+test("who may not create at all takes nothing of the rate, and is told nothing of it", async () => {
+  left = 1;
+  const here = `projects/${defaultProject}/*`;
+  const uses = ["browsers:use", here] as const;
+  const ask = async (bearer: string, more: object = {}, body: unknown = {}) => {
+    const headers = { authorization: `Bearer ${bearer}`, ...more };
+    const got = await send(`${server().url}/browsers`, { method: "POST", body, headers });
+    return [got.status, got.headers.get("x-ratelimit-remaining")];
+  };
+  const creator = keyWith(["browsers:create", here], uses);
+  const reader = await tokenOf({ roles: ["reader"] });
+  for (const bearer of [keyWith(["profiles:read", here]), keyWith(uses), reader]) {
+    expect(await ask(bearer)).toEqual([403, null]);
+    expect(await ask(bearer, {}, { headless: "yes" })).toEqual([400, null]);
+  }
+  // What counts is the project that the request is about.
+  expect(await ask(creator, { "x-kernel-project-id": blue })).toEqual([403, null]);
+  expect(await ask(keyOf({ projectId: blue }, [["browsers:create", here], uses]))).toEqual([403, null]);
+  expect(await ask(creator)).toEqual([200, "0"]);
+  expect(await ask(creator)).toEqual([429, "0"]);
+});
+
+test("who may create, and not with what the body names, is held to the rate", async () => {
+  left = 1;
+  const here = `projects/${defaultProject}/*`;
+  const creator = keyWith(["browsers:create", here], ["browsers:use", here]);
+  const got = await send(`${server().url}/browsers`, {
+    method: "POST",
+    body: { profile: { name: "other" } },
+    headers: { authorization: `Bearer ${creator}` },
+  });
+  expect([got.status, got.headers.get("x-ratelimit-remaining")]).toEqual([403, "0"]);
 });
 
 test("the official client comes back when it is told to, to the ms", async () => {

@@ -1,5 +1,11 @@
 import type { FastifyRequest } from "fastify";
-import { authorize, closedTo, type GuardedLookup, isClosedTo } from "../../access/authorize.js";
+import {
+  authorize,
+  closedTo,
+  type GuardedLookup,
+  isClosedTo,
+  lackingInProject,
+} from "../../access/authorize.js";
 import { type OperationRule, ruleOf } from "../../access/operation-rules.js";
 import { type Guarded, type Principal, projectOfRequest } from "../../access/principal.js";
 import type { Refusal } from "../../base/errors.js";
@@ -38,6 +44,10 @@ export function refuseClosed({
   const rule = ruleFor(schema, config.isForEverybody);
   return isClosedTo(principal, rule) ? closedTo(principal, rule) : undefined;
 }
+
+/** Whether the policy does not allow the operation in this project, whatever the request says. */
+export const lacksPermission = ({ principal, routeOptions: { schema, config } }: FastifyRequest): boolean =>
+  principal !== undefined && lackingInProject(principal, ruleFor(schema, config.isForEverybody)).length > 0;
 
 /**
  * Holds requests with a policy against it, once they are known to be valid. Throws at the start where a route

@@ -5,6 +5,7 @@ import { bearerOf } from "../../base/crypto/bearer.js";
 import type { Refusal } from "../../base/errors.js";
 import type { HttpDeps } from "../deps.js";
 import { sendRefusal } from "../errors.js";
+import { lacksPermission } from "./authorization.js";
 
 const remainingHeader = "x-ratelimit-remaining";
 
@@ -16,13 +17,15 @@ export function tellRate(reply: FastifyReply, { perMinute, remaining }: Rate): v
 }
 
 /**
- * Holds an operation to its rate before anything of the request is looked at, so that every answer to it says
- * how many are left (docs/limits.md#rates). Undefined where none is set: nothing is asked then.
+ * Holds an operation to its rate before the body of the request is looked at, so that every answer to it says
+ * how many are left (docs/limits.md#rates). Whoever may not do it at all takes nothing from those who may. No
+ * hook where no rate is set: nothing is asked then.
  */
 export function limitedBy(limiter: RateLimiter | undefined, bucket: string): onRequestHookHandler[] {
   if (!limiter) return [];
   return [
-    async (_request, reply) => {
+    async (request, reply) => {
+      if (lacksPermission(request)) return;
       const rate = await limiter.take(bucket);
       tellRate(reply, rate);
       const refused = refusedBy(rate);
