@@ -8,6 +8,7 @@ import type { Caller } from "../spec/caller.js";
 import type { Page } from "../spec/paging.js";
 import {
   type ApiKey,
+  type ApiKeyCreate,
   type ApiKeyOperations,
   type ApiKeyStore,
   type IssueResult,
@@ -84,12 +85,9 @@ const makeCreate =
     const { principal } = caller;
     const name = nameIn(body.name);
     if (name.kind === "refused") return name;
-    const project = await projectFor(ports, body.project_id, principal);
-    if (project.kind === "refused") return project;
-    const scope = project.value ?? null;
-    const faults = body.policy ? await policyFaults(body.policy, scope, ports.targets) : [];
-    if (faults.length > 0) return refusal("bad_request", { details: faults });
     const how = repeatable(caller, "create an API key", body);
+    const project = await scopeFor(ports, body, principal);
+    if (project.kind === "refused") return await unlessGiven(ports, how, project);
     const key = {
       ...draw(ports, how.salt, principal),
       name: name.value,
@@ -99,6 +97,18 @@ const makeCreate =
     };
     return await issued(ports, await ports.store.create(key, how), how.salt);
   };
+
+/** The project of a new key, whose policy lies within it. */
+async function scopeFor(
+  ports: ApiKeyPorts,
+  { project_id: asked, policy }: ApiKeyCreate,
+  principal: Principal,
+): ReturnType<typeof projectFor> {
+  const project = await projectFor(ports, asked, principal);
+  if (project.kind === "refused" || !policy) return project;
+  const faults = await policyFaults(policy, project.value ?? null, ports.targets);
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : project;
+}
 
 /** The project of a new key: that of the caller where it has only one. */
 async function projectFor(
@@ -119,12 +129,13 @@ async function projectFor(
 const makeRotate =
   (ports: ApiKeyPorts): ApiKeyOperations["rotate"] =>
   async (ref, body, caller) => {
-    const found = await findKey(ports, ref, caller);
-    if (found.kind === "refused") return found;
-    const { id } = found.value;
+    const id = findApiKeyId(ref);
+    if (!id) return notFound;
+    const how = repeatable(caller, `rotate API key ${id}`, body);
+    const found = await findKey(ports, id, caller);
+    if (found.kind === "refused") return await unlessGiven(ports, how, found);
     const isOwnEnd = caller.principal.credentialId === id && body.expire_in_days === 0;
     if (isOwnEnd && caller.idempotencyKey !== undefined) return unrepeatable;
-    const how = repeatable(caller, `rotate API key ${id}`, body);
     const key = {
       ...draw(ports, how.salt, caller.principal),
       ...(body.days_to_expire && { lifetimeDays: body.days_to_expire }),
@@ -163,11 +174,17 @@ function repeatable({ idempotencyKey, principal }: Caller, operation: string, bo
   return { salt: newKeySalt(), ...(keyed && { keyed }), ...(maker !== undefined && { maker }) };
 }
 
-async function issued(
-  ports: ApiKeyPorts,
-  got: IssueResult,
-  drawn: string,
-): ReturnType<ApiKeyOperations["create"]> {
+/**
+ * What a first request is refused for now is no matter to its repeat: the text of its key is told nowhere
+ * else. Asked where there is a refusal, so that other requests pay nothing for it.
+ */
+async function unlessGiven(ports: ApiKeyPorts, how: Repeatable, refused: Refusal): Promise<Issued> {
+  const given = await ports.store.given(how);
+  return given ? await issued(ports, given, how.salt) : refused;
+}
+
+type Issued = Awaited<ReturnType<ApiKeyOperations["create"]>>;
+async function issued(ports: ApiKeyPorts, got: IssueResult, drawn: string): Promise<Issued> {
   if (got.kind === "many") return tooMany(got.most);
   if (got.kind === "ended") return refusal("unauthorized");
   if (got.kind === "mismatch") return refusal("idempotency_mismatch");

@@ -86,12 +86,15 @@ export interface Repeatable {
   readonly salt: string;
   readonly keyed?: { readonly key: string; readonly body: string };
 }
-/** `same`: the request came before, and was given the key of this salt. `ended`: its maker has. */
-export type IssueResult =
-  | { readonly kind: "issued"; readonly key: ApiKey }
+/** `same`: the request came before, and was given the key of this salt. */
+export type GivenKey =
   | { readonly kind: "same"; readonly key: ApiKey; readonly salt: string }
+  | { readonly kind: "mismatch" };
+/** `ended`: the key that asks for it has. */
+export type IssueResult =
+  | GivenKey
+  | { readonly kind: "issued"; readonly key: ApiKey }
   | { readonly kind: "many"; readonly most: number }
-  | { readonly kind: "mismatch" }
   | { readonly kind: "ended" };
 
 /** Keeps API keys, of all projects. */
@@ -122,6 +125,8 @@ export interface ApiKeyStore {
     key: NewApiKey,
     how: Repeatable,
   ): Promise<IssueResult | { readonly kind: "missing" } | { readonly kind: "short" }>;
+  /** What the first of these requests was given; undefined where this one is no repeat. */
+  given(how: Repeatable): Promise<GivenKey | undefined>;
   rename(id: ApiKeyId, name: string): Promise<ApiKey | undefined>;
   remove(id: ApiKeyId, request: RequestId): Promise<"deleted" | "missing">;
   /** Deleted keys too. */

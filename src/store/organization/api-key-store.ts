@@ -3,6 +3,7 @@ import {
   type ApiKey,
   apiKeyParser,
   type ApiKeyStore,
+  type GivenKey,
   type IssueResult,
   type KeyScope,
   type KeyState,
@@ -100,6 +101,13 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     return kind === "same" ? this.#sameKey(payload) : { kind };
   }
 
+  async given({ keyed }: Parameters<ApiKeyStore["given"]>[0]): Promise<GivenKey | undefined> {
+    if (!keyed) return undefined;
+    const { kind, payload } = await this.#run("given-key", { body: keyed.body }, keyed.key);
+    if (kind === "none") return undefined;
+    return kind === "same" ? this.#sameKey(payload) : { kind };
+  }
+
   async rename(id: ApiKeyId, name: string): Promise<ApiKey | undefined> {
     const { kind, payload } = await this.#run("rename-key", { id, name });
     return kind === "missing" ? undefined : apiKeyParser.json(payload);
@@ -184,7 +192,7 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     return { salt, maker, body: keyed?.body ?? "", keepMs: this.limits.idempotencyMs };
   }
 
-  #sameKey(payload: string): IssueResult {
+  #sameKey(payload: string): GivenKey {
     const at = payload.indexOf(" ");
     return { kind: "same", salt: payload.slice(0, at), key: apiKeyParser.json(payload.slice(at + 1)) };
   }

@@ -8,6 +8,7 @@ export const replyWords = {
   "admit-caller": ["admitted", "limited", "elsewhere"],
   "ended-keys": ["ended"],
   "create-key": ["created", "ended", "many", "same", "mismatch"],
+  "given-key": ["none", "same", "mismatch"],
   "delete-key": ["deleted", "missing"],
   "rename-key": ["renamed", "missing"],
   "rotate-key": ["rotated", "ended", "short", "missing", "many", "same", "mismatch"],
