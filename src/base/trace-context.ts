@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { withoutKeys } from "./crypto/key-text.js";
 
 /** A span of a distributed trace (W3C Trace Context): what comes of it is told as its children. */
 export interface TraceContext {
@@ -45,7 +46,9 @@ export function findTrace({ traceparent, tracestate }: TraceHeaders): TraceConte
 }
 
 function stateOf(text: unknown): string | undefined {
-  if (typeof text !== "string" || text.length > longestState) return undefined;
+  // It is kept in records and told in exported spans.
+  const isKept = typeof text === "string" && text.length <= longestState && withoutKeys(text) === text;
+  if (!isKept) return undefined;
   const members = text
     .split(",")
     .map((member) => member.replaceAll(/^[ \t]+|[ \t]+$/g, ""))

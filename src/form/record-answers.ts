@@ -122,7 +122,9 @@ export class FormAudit {
       method: "POST",
       path: path ?? route,
       route,
-      domain: (headers.host ?? "").replace(/:\d*$/, "").slice(0, longest.domain),
+      domain: withoutKeys(headers.host ?? "")
+        .replace(/:\d*$/, "")
+        .slice(0, longest.domain),
       clientIp,
       userAgent: withoutKeys(headers["user-agent"] ?? "").slice(0, longest.userAgent),
       intent,

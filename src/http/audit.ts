@@ -233,7 +233,8 @@ function callerOf(
 }
 
 /** The Host header without its port. */
-const domainOf = ({ headers }: IncomingMessage): string => (headers.host ?? "").replace(/:\d*$/, "");
+const domainOf = ({ headers }: IncomingMessage): string =>
+  withoutKeys(headers.host ?? "").replace(/:\d*$/, "");
 
 const templates = new Map<string, string>();
 /** `/browser_pools/:id_or_name` becomes `/browser_pools/{id_or_name}`, as the OpenAPI document has it. */

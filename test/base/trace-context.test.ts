@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { makeKeyText, newKeySalt } from "../../src/base/crypto/key-text.js";
+import { Secret } from "../../src/base/crypto/secret.js";
 import { childOf, findTrace, parseTrace, traceText } from "../../src/base/trace-context.js";
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -49,7 +51,7 @@ test("a tracestate goes on as it came, but for the space around its members", ()
   expect(stateOf("fw529a3039@dt=FfAAA;1, ,a/b*c_d-e=x y")).toBe("fw529a3039@dt=FfAAA;1,a/b*c_d-e=x y");
 });
 
-test("one that is malformed or longer than is kept is left out, and its traceparent counts", () => {
+test("one that is malformed, has an API key in it or is longer than is kept is left out, and its traceparent counts", () => {
   const long = Array.from({ length: 40 }, (_, at) => `key${at}=${"v".repeat(12)}`);
   const wrong = [
     "",
@@ -63,6 +65,7 @@ test("one that is malformed or longer than is kept is left out, and its tracepar
     long.join(","),
     "x".repeat(600),
     ["a=b"],
+    `rojo=1,key=${makeKeyText(new Secret("s"), newKeySalt()).reveal()}`,
   ];
   for (const tracestate of wrong) expect(stateOf(tracestate)).toBeUndefined();
   expect(findTrace({ traceparent: parent, tracestate: "novalue" })).toMatchObject({ traceId });

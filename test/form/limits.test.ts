@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
+import { makeKeyText, maskOf, newKeySalt } from "../../src/base/crypto/key-text.js";
+import { Secret } from "../../src/base/crypto/secret.js";
 import { DrivenClock } from "../support/driven-clock.js";
 import { openFormBed, eachFormBed } from "../support/form/form-bed.js";
 import { token } from "../support/form/scripted-forms.js";
@@ -58,6 +60,23 @@ test("neither the log nor the audit log has a token or a value", async () => {
   expect(told).toContain("the store is away");
   expect(told).not.toContain(token);
   expect(told).not.toContain("the.secret.value");
+});
+
+test("no entry has a key that a browser's owner has put into the host or its own name", async () => {
+  const open = await openFormBed({ host: "0.0.0.0" });
+  const text = makeKeyText(new Secret("s"), newKeySalt()).reveal();
+  const body = JSON.stringify({ token });
+  const socket = connect(open.port, "127.0.0.1");
+  socket.end(
+    `POST /open HTTP/1.1\r\nHost: ${text}.example:80\r\nUser-Agent: ${text}\r\nConnection: close\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  socket.resume();
+  await once(socket, "close");
+  await expect.poll(() => open.entries.length).toBe(1);
+  const masked = maskOf(text);
+  expect(open.entries).toMatchObject([{ domain: `${masked}.example`, userAgent: masked }]);
+  await open.close();
 });
 
 test("each question leaves an entry in the audit log", async () => {

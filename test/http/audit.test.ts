@@ -98,6 +98,27 @@ test("no entry has a key or a password that a caller has put into the path, the 
   for (const secret of [text, "hunter2"]) expect(told).not.toContain(secret);
 });
 
+test("no entry and no line of the log has a key that a caller has put into Host or X-Request-Id", async () => {
+  const text = makeKeyText(new Secret("s"), newKeySalt()).reveal();
+  const masked = maskOf(text);
+  const named = `Host: ${text}.example:80\r\nX-Request-Id: ${text}\r\nConnection: close\r\n`;
+  expect(await rawly(`GET /browsers HTTP/1.1\r\n${named}\r\n`)).toMatch(/^HTTP\/1.1 421 /);
+  server().operations.answer("pools.get", new Error("broken"));
+  const failing = `Host: 127.0.0.1\r\nX-Request-Id: a/${text}\r\nAuthorization: Bearer ${key}\r\n`;
+  expect(await rawly(`GET /browser_pools/x HTTP/1.1\r\n${failing}Connection: close\r\n\r\n`)).toMatch(
+    /^HTTP\/1.1 500 [\s\S]*x-request-id: [0-9a-z]{24}\r\n/,
+  );
+  expect((await recorded(2)).map(({ status, domain }) => [status, domain])).toEqual([
+    [421, `${masked}.example`],
+    [500, "127.0.0.1"],
+  ]);
+  const { lines } = server();
+  expect(lines.map(({ message }) => message)).toEqual(
+    expect.arrayContaining(["request failed", "request answered"]),
+  );
+  expect(JSON.stringify([entries, lines])).not.toContain(text);
+});
+
 test("what is refused before it is a request of the API leaves one", async () => {
   const host = "Host: 127.0.0.1\r\n";
   expect(await rawly(`GET /browsers HTTP/1.1\r\n${host}Expect: wonders\r\n\r\n`)).toMatch(/^HTTP\/1.1 400 /);

@@ -1,5 +1,7 @@
 import { connect } from "node:net";
 import { expect, test } from "vitest";
+import { makeKeyText, newKeySalt } from "../../src/base/crypto/key-text.js";
+import { Secret } from "../../src/base/crypto/secret.js";
 import type { Caller } from "../../src/spec/caller.js";
 import { key, send, sharedServer, startServer } from "../support/http/http-server.js";
 
@@ -109,6 +111,7 @@ test("a sane request id is answered back and any other replaced; the operation's
     ["trace-1/2", /^trace-1\/2$/],
     ["a b", ours],
     ["x".repeat(129), ours],
+    [`id=${makeKeyText(new Secret("s"), newKeySalt()).reveal()}`, ours],
   ] as const) {
     const got = await send(`${server().url}/browser_pools/herd/acquire`, {
       method: "POST",
