@@ -43,12 +43,16 @@ export const admitOnly = (uid: number): Required<Pick<ProxyListener, "admits">> 
  * all of them which ports listen.
  */
 export function admitNamed(): Required<Pick<ProxyListener, "admits" | "admit">> {
-  let owner: number | undefined;
+  let owner: { readonly uid: number } | undefined;
   return {
-    admits: (socket) => hasUid(socket, owner),
+    admits: (socket) => hasUid(socket, owner?.uid),
     admit(uid) {
-      owner = uid;
-      return () => void (owner = undefined);
+      const admitted = { uid };
+      owner = admitted;
+      return () => {
+        // A later launch may have been admitted already.
+        if (owner === admitted) owner = undefined;
+      };
     },
   };
 }
