@@ -16,7 +16,7 @@ export interface CallerStore {
 }
 
 /** What is known of a request before anybody has judged its credential. */
-export interface AskedRequest {
+export interface UnjudgedRequest {
   /** The project that its header names. */
   readonly named: string | undefined;
   /** Whether it is let in whatever is left of its caller's rate, and takes nothing out. */
@@ -39,7 +39,7 @@ export class CallerAdmission {
   ) {}
 
   /** Admits somebody who needs no look-up: Redis is asked about another project, and about a rate. */
-  known(principal: Principal, caller: string, { named, isUncounted }: AskedRequest) {
+  known(principal: Principal, caller: string, { named, isUncounted }: UnjudgedRequest) {
     const about = this.projectOf(principal, named);
     const isCounted = this.callers.isLimited && !isUncounted;
     const isAsked = isCounted || (this.hasProjects && about !== defaultProject);

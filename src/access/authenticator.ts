@@ -5,7 +5,7 @@ import { hasKeyForm, isKeyText, keyDigestOf } from "../base/crypto/key-text.js";
 import type { Secret } from "../base/crypto/secret.js";
 import { refusal } from "../base/errors.js";
 import { findProjectId, type ProjectId } from "../base/ids.js";
-import { type AskedRequest, CallerAdmission, type CallerStore } from "./admission.js";
+import { type UnjudgedRequest, CallerAdmission, type CallerStore } from "./admission.js";
 import type { ApiKey, ApiKeyStore } from "./api-key.js";
 import { deferAdmission } from "./deferred-admission.js";
 import { isTokenText, type People } from "./people.js";
@@ -80,7 +80,7 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
 
 const makePersonAdmission =
   (admission: CallerAdmission) =>
-  async (people: People, token: string, asked: AskedRequest): Promise<Admitted> => {
+  async (people: People, token: string, asked: UnjudgedRequest): Promise<Admitted> => {
     const got = await people.identify(token);
     if (got.kind === "refused") return got;
     // An issuer may give ids of any form.
@@ -90,7 +90,7 @@ const makePersonAdmission =
 
 const makeKeyAdmission =
   (keys: AuthenticatorParts["keys"], admission: CallerAdmission) =>
-  async (digest: string, { named, isUncounted }: AskedRequest): Promise<Admitted> => {
+  async (digest: string, { named, isUncounted }: UnjudgedRequest): Promise<Admitted> => {
     const project = named === undefined ? undefined : findProjectId(named);
     const found = await keys.admit(digest, project, isUncounted);
     if (found.kind === "unknown") return refusal("unauthorized");

@@ -25,7 +25,7 @@ export async function listKeys(
   const isInOrder = isInReadOrder(query);
   const isWanted = makeIsAsked(query, projects);
   // One more than the page needs tells whether there are more.
-  const found = new First(offset + limit + 1, query);
+  const found = new FirstKeys(offset + limit + 1, query);
   for await (const part of eachOf(store, credentialScope, status)) {
     const wanted = await Promise.all(part.map((key) => hasStatus(key, status) && isWanted(key)));
     found.add(part.filter((_, at) => wanted[at]));
@@ -79,7 +79,7 @@ interface Ranked extends Pick<ApiKey, "id" | "createdAt"> {
 }
 
 /** The keys that come first, of all that are added. */
-class First {
+class FirstKeys {
   #found: Ranked[] = [];
   readonly #inOrder: (one: Ranked, other: Ranked) => number;
   readonly #isByName: boolean;

@@ -36,7 +36,7 @@ export class NameOwnership {
   /** What a beat has come to. */
   onBeat({ kind }: BeatResult): void {
     if (kind === "taken") this.#isOver = true;
-    if (kind === "beaten") this.#countedAt = this.ports.clock.monotonic();
+    if (kind === "accepted") this.#countedAt = this.ports.clock.monotonic();
   }
 
   /** Decides by the last beat; where that is too long ago, Redis is asked. */
@@ -103,9 +103,9 @@ export class NodeNameTaken extends CannotStart {
  */
 export async function claimNodeName(ports: NodeNamePorts): Promise<void> {
   const startedAt = ports.clock.monotonic();
-  for (let beaten = await ports.beat(); beaten.kind !== "beaten"; beaten = await ports.beat()) {
+  for (let result = await ports.beat(); result.kind !== "accepted"; result = await ports.beat()) {
     ports.stopping.throwIfAborted();
-    if (beaten.kind === "taken") await waitFor(ports, beaten.by, ports.clock.monotonic() - startedAt);
+    if (result.kind === "taken") await waitFor(ports, result.by, ports.clock.monotonic() - startedAt);
     else await ports.clear();
   }
 }

@@ -56,7 +56,7 @@ export class RedisNodeStore implements NodeStore {
     const reply = await this.#run("node-beat", args);
     if (reply.kind === "taken") return { kind: "taken", by: factsParser.json(reply.payload) };
     if (reply.kind === "lost") return { kind: "lost" };
-    return { kind: "beaten", ...(reply.payload !== "" && { drainMs: Number(reply.payload) }) };
+    return { kind: "accepted", ...(reply.payload !== "" && { drainMs: Number(reply.payload) }) };
   }
 
   async living(): Promise<readonly LivingNode[]> {

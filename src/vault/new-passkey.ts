@@ -6,7 +6,7 @@ import type { Operated } from "./items.js";
 import { withDataKey } from "./encryption/key-provider.js";
 import {
   armedMs,
-  type AskedPasskey,
+  type PasskeyOperation,
   passkeyOrder,
   reservedText,
   shownPasskey,
@@ -17,7 +17,7 @@ import type { VaultPorts } from "./ports.js";
 /** Has a browser's next new passkey kept in the item. */
 export async function registerPasskey(
   ports: VaultPorts,
-  { vault, item, body }: AskedPasskey,
+  { vault, item, body }: PasskeyOperation,
 ): Promise<Done<Operated> | Refusal> {
   const empty = item.spec.fields.filter(({ name, type }) => type === "passkey" && !item.values.has(name));
   const [first] = body.field === undefined ? empty : empty.filter(({ name }) => name === body.field);

@@ -22,7 +22,7 @@ import type { ItemRemoval, Vault } from "./vault.js";
 import { refuseFull } from "./written-item.js";
 import { Secret } from "../base/crypto/secret.js";
 
-export interface AskedPasskey {
+export interface PasskeyOperation {
   readonly vault: Vault;
   readonly item: VaultItem;
   readonly body: ItemOperation;
@@ -41,7 +41,10 @@ export const reservedText = (fields: object, armed: ArmedRecord): string =>
   JSON.stringify({ ...fields, signCount: armed.from + reservedCount, armed });
 
 /** Has pages of a browser sign in with the passkey; its counter is moved on and kept before. */
-export async function armPasskey(ports: VaultPorts, asked: AskedPasskey): Promise<Done<Operated> | Refusal> {
+export async function armPasskey(
+  ports: VaultPorts,
+  asked: PasskeyOperation,
+): Promise<Done<Operated> | Refusal> {
   const { vault, item, body } = asked;
   const field = fieldOf(item, body.field);
   if (field === undefined) return refusal("field_unavailable");
@@ -92,7 +95,7 @@ async function unmark(ports: VaultPorts, writing: Writing, item: VaultItem): Pro
 /** Takes it from the browser that has it. */
 export async function disarmPasskey(
   ports: VaultPorts,
-  asked: AskedPasskey,
+  asked: PasskeyOperation,
 ): Promise<Done<Operated> | Refusal> {
   const { vault, item, body } = asked;
   const field = fieldOf(item, body.field);

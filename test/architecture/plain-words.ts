@@ -20,7 +20,7 @@ const english = `
   restore rewrap rotate rows run runner save scope search secret section seen send sent served setup
   shared shown shutdown signed size small source status step storage stray submission submit summary sweep
   system table tail take taken tell test text through time too tools touch traffic trail tree type
-  unavailable unknown unsupported unwrap up update ups upsert usage use validation value version view visit
+  unavailable unjudged unknown unsupported unwrap up update ups upsert usage use validation value version view visit
   wanted weights whole withdraw work written wrong`;
 
 const programming = `

@@ -94,7 +94,7 @@ test("a node that beats again while what it held is cleared counts as living whe
   await upkeepWith().reap();
   expect(await pool.browsers()).toEqual([]);
   await upkeepWith().reap();
-  expect(await bed.nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "beaten" });
+  expect(await bed.nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "accepted" });
 });
 
 test("a node that was taken for lost and comes back drains on, as it was asked to", async () => {
@@ -103,8 +103,8 @@ test("a node that was taken for lost and comes back drains on, as it was asked t
   await silenceBeats();
   await upkeepWith().reap();
   expect(await bed.nodes.known()).toEqual([]);
-  const beaten = await bed.nodes.beat(nodeFacts(nodeA));
-  expect(beaten).toMatchObject({ kind: "beaten", drainMs: expect.any(Number) as unknown });
+  const result = await bed.nodes.beat(nodeFacts(nodeA));
+  expect(result).toMatchObject({ kind: "accepted", drainMs: expect.any(Number) as unknown });
   expect(await bed.nodes.living()).toMatchObject([
     { id: nodeA, isDraining: true, isStopping: false, drainsUntil },
   ]);
@@ -118,7 +118,7 @@ test("the drain of a node that was taken for lost can be ended before it comes b
   await upkeepWith().reap();
   expect(await endDrain(nodeA)).toMatchObject({ kind: "done" });
   expect(await endDrain(nodeA)).toMatchObject({ code: "node_not_found" });
-  expect(await bed.nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "beaten" });
+  expect(await bed.nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "accepted" });
 });
 
 test("a node that has started anew meanwhile keeps what it has from then on", async () => {
@@ -160,7 +160,7 @@ test("a control that dies while it drops a lost node's queue leaves the rest to 
   expect(await bed.nodes.beat(nodeFacts(nodeB))).toEqual({ kind: "lost" });
   await upkeepWith().reap();
   expect(dropped).toEqual([nodeB]);
-  expect(await bed.nodes.beat(nodeFacts(nodeB))).toEqual({ kind: "beaten" });
+  expect(await bed.nodes.beat(nodeFacts(nodeB))).toEqual({ kind: "accepted" });
 });
 
 test("a walk that takes too long goes on where it stopped", async () => {

@@ -98,13 +98,13 @@ export async function clash(world: World): Promise<void> {
   const node = world.random.pick(world.nodes);
   if (!node) return;
   const facts = { ...world.factsOf(node), run: "another", origin: "another", port: 2 };
-  const beaten = await world.bed.nodes.beat(facts);
-  world.note(`another daemon is called ${node.id}: ${beaten.kind}`);
+  const result = await world.bed.nodes.beat(facts);
+  world.note(`another daemon is called ${node.id}: ${result.kind}`);
   await world.look();
   if (isHeard(node) && node.isNamed && world.now - world.beatenAt < heardForMs)
-    hold(beaten.kind !== "beaten", () => `${node.id} lives, and another has taken its name`);
+    hold(result.kind !== "accepted", () => `${node.id} lives, and another has taken its name`);
   // The second one waits until the first is no longer heard of.
-  if (beaten.kind === "beaten") await startAnew(world, node);
+  if (result.kind === "accepted") await startAnew(world, node);
 }
 
 /** Makes all launches of a node fail, or succeed again. */

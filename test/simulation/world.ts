@@ -229,7 +229,7 @@ export class World {
         .filter(({ isFrozen }) => !isFrozen)
         .map(
           async (node) =>
-            void (node.isNamed = (await this.bed.nodes.beat(this.factsOf(node))).kind === "beaten"),
+            void (node.isNamed = (await this.bed.nodes.beat(this.factsOf(node))).kind === "accepted"),
         ),
     ]);
   }

@@ -40,7 +40,7 @@ onBoth("drains that nodes were asked for", ({ bed }) => {
       expect(await nodes.beat(nodeFacts(nodeA))).toMatchObject({ drainMs: expect.any(Number) as unknown });
       await ended();
       expect(await draining()).toEqual([]);
-      expect(await nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "beaten" });
+      expect(await nodes.beat(nodeFacts(nodeA))).toEqual({ kind: "accepted" });
     }
   });
 });

@@ -237,11 +237,11 @@ onBoth("what spans partitions", ({ bed }) => {
       const { nodes } = bed();
       const first = { ...factsOf(nodeA), run: "1", origin: "here" };
       const second = { ...factsOf(nodeA), run: "2", origin: "there" };
-      expect(await nodes.beat(first)).toEqual({ kind: "beaten" });
+      expect(await nodes.beat(first)).toEqual({ kind: "accepted" });
       expect(await nodes.beat(second)).toEqual({ kind: "taken", by: first });
-      expect(await nodes.beat({ ...first, run: "3" })).toEqual({ kind: "beaten" });
+      expect(await nodes.beat({ ...first, run: "3" })).toEqual({ kind: "accepted" });
       await later(17_000);
-      expect(await nodes.beat(second)).toEqual({ kind: "beaten" });
+      expect(await nodes.beat(second)).toEqual({ kind: "accepted" });
       expect(await nodes.beat({ ...first, run: "3" })).toMatchObject({ kind: "taken" });
     });
 

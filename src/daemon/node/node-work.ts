@@ -49,9 +49,9 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
       // What Redis has forgotten of this node is there again before anything more is placed here.
       await recovery.check();
       if (beats.isClosed) return;
-      const beaten = await stores.nodes.beat(work.facts());
-      onBeat(beaten, work, shared);
-      if (beaten.kind === "beaten" && work.standstill.doubt) await settleDoubt(work);
+      const result = await stores.nodes.beat(work.facts());
+      onBeat(result, work, shared);
+      if (result.kind === "accepted" && work.standstill.doubt) await settleDoubt(work);
     },
     look: () => reconciler.look(),
   });
@@ -98,8 +98,8 @@ class Beats {
 
   soon(): void {
     if (this.#isClosed) return;
-    const beaten = this.beat().finally(() => this.#underWay.delete(beaten));
-    this.#underWay.add(beaten);
+    const beat = this.beat().finally(() => this.#underWay.delete(beat));
+    this.#underWay.add(beat);
   }
 
   /** Waits for what has been sent, which would bring back a node that is forgotten; a sick Redis for 2 s. */
@@ -227,7 +227,7 @@ function onBeat(
   { nameOwnership, requestedDrain }: LeaseWork,
   { log, fail, stopping }: DaemonParts,
 ): void {
-  if (result.kind === "beaten" && !stopping.aborted) requestedDrain.follow(result.drainMs);
+  if (result.kind === "accepted" && !stopping.aborted) requestedDrain.follow(result.drainMs);
   if (!nameOwnership.isOver && result.kind === "taken") fail(new NodeNameTaken(result.by));
   nameOwnership.onBeat(result);
   if (result.kind === "lost") log.warn({}, "node was taken for lost: it waits until what it held is cleared");

@@ -55,7 +55,7 @@ export interface LivingNode extends NodeFacts {
  * lives under its name.
  */
 export type BeatResult =
-  | { readonly kind: "beaten"; readonly drainMs?: Millis }
+  | { readonly kind: "accepted"; readonly drainMs?: Millis }
   | { readonly kind: "lost" }
   | { readonly kind: "taken"; readonly by: NodeFacts };
 

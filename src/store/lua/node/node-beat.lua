@@ -1,7 +1,7 @@
 -- node-beat: a node says that it lives, and what it is.
 -- KEYS  beats facts version lost drains
 -- ARGV  node facts lostMs
--- REPLY beaten (for how many ms it is still to drain; empty where it is not), lost (it was taken for lost,
+-- REPLY accepted (for how many ms it is still to drain; empty where it is not), lost (it was taken for lost,
 --       and what it held is not cleared yet), taken (the facts of another that lives under its name)
 -- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it
 -- held the same data directory.
@@ -18,4 +18,4 @@ redis.call("ZADD", K.beats, now, A.node)
 if text ~= A.facts then redis.call("INCR", K.version) end
 redis.call("HSET", K.facts, A.node, A.facts)
 local drainsUntil = redis.call("HGET", K.drains, A.node)
-return plain("beaten", drainsUntil and tostring(math.max(0, drainsUntil - now)))
+return plain("accepted", drainsUntil and tostring(math.max(0, drainsUntil - now)))
