@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 import type { ProxyListener } from "./parts.js";
-import { findPeerUid } from "./peer.js";
+import { findPeerUid } from "./peer/peer.js";
 
 interface ProxyEndpoint {
   readonly host: string;

@@ -188,7 +188,7 @@ export const packageRules: readonly Rule[] = [
   belongs(/^socks$/, ["egress/"], "socks belongs to egress/: the way out of a browser"),
   belongs(
     /^koffi$/,
-    ["http/settle.ts", "http/send-buffer.ts", "browser/resources/", "daemon/time-slice.ts"],
+    ["http/settle.ts", "http/send-buffer.ts", "browser/resources/", "daemon/time-slice.ts", "egress/peer/"],
     "koffi is for calls of the C library that Node.js lacks (in egress/namespace/helper.mjs besides)",
   ),
   belongs(
@@ -243,6 +243,7 @@ export const wordRules: readonly Rule[] = [
       "browser/resources/",
       "http/send-buffer.ts",
       "http/settle.ts",
+      "egress/peer/",
     ],
     "import() never forgets that it has failed: it is for a daemon's start, and what is loaded later is loaded by atFirstUse",
   ),

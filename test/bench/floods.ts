@@ -26,9 +26,14 @@ const asked = process.env["REMUDA_BENCH_ATTACKS"]?.split(",");
 const isApart = process.env["REMUDA_BENCH_APART"] === "1";
 /** `REMUDA_BENCH_SCRATCH=<directory>` has browsers keep their files there, on a disk for one. */
 const scratch = process.env["REMUDA_BENCH_SCRATCH"];
+/** `REMUDA_BENCH_ISOLATION=<egress.isolation>` has browsers held to their proxies that way. */
+const isolation = process.env["REMUDA_BENCH_ISOLATION"];
 const start = (): Promise<Daemon> =>
   startDaemon({
-    sections: { node: { memory_bytes: 2 ** 40, ...(scratch !== undefined && { scratch_dir: scratch }) } },
+    sections: {
+      node: { memory_bytes: 2 ** 40, ...(scratch !== undefined && { scratch_dir: scratch }) },
+      ...(isolation !== undefined && { egress: { private_hosts: ["127.0.0.1"], isolation } }),
+    },
   });
 const chosen = Object.keys(attacks).filter((name) => asked?.includes(name) ?? true);
 

@@ -6,10 +6,11 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
-import { canFindPeerUid, findPeerUid } from "../../src/egress/peer.js";
+import { canFindPeerUid, findPeerUid } from "../../src/egress/peer/peer.js";
 import { compiled } from "../support/compiled.js";
 import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
 import { ask, openTunnel } from "../support/egress/egress-client.js";
+import { type PeerWay, peerWayArguments } from "../support/egress/peer-program.js";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -102,9 +103,9 @@ function askAs(uid: number, proxy: string, target: string): string {
   ).stdout;
 }
 
-test.runIf(isRoot)(
-  "a proxy admits the browser's user alone: no other user of the machine, and no other browser's that asks first",
-  async () => {
+test.runIf(isRoot).each<PeerWay>(["kernel", "table"])(
+  "a proxy admits the browser's user alone: no other user of the machine, and no other browser's that asks first (by the %s)",
+  async (way) => {
     // The helper waits for its child, which this process has to answer: so the egress stands in a third.
     const module = (path: string): string => pathToFileURL(join(compiled, path)).href;
     const code = `
@@ -122,9 +123,8 @@ test.runIf(isRoot)(
       if (Number(text) > 0) withdraw = egress.admit(Number(text));
       console.log("told");
     });`;
-    const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
+    const options = [...peerWayArguments(way), "--input-type=module", "-e", code];
+    const child = spawn(process.execPath, options, { stdio: ["pipe", "pipe", "inherit"] });
     const tell = async (uid: number): Promise<void> => {
       child.stdin.write(`${uid}\n`);
       await once(child.stdout, "data");

@@ -8,7 +8,7 @@ import { hasPrivateRoot } from "../../browser/isolation/rungs.js";
 import type { Config } from "../../config/config.js";
 import { makeReservedEndpoints } from "../../egress/reserved-endpoints.js";
 import type { EgressSettings, ProxyListener } from "../../egress/parts.js";
-import { canFindPeerUid } from "../../egress/peer.js";
+import { canFindPeerUid } from "../../egress/peer/peer.js";
 import { admitNamed, admitOnly, openPort } from "../../egress/port.js";
 import { findNamespaces } from "../../egress/namespace/namespace.js";
 import { BrowserEgress, type BrowserEgressPorts } from "../../node/browser-egress.js";

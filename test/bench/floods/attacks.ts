@@ -154,6 +154,11 @@ const stored = (name: string): string => `void (async () => {
   for (let at = 0; ; at += 1) await cache.put(${name}, new Response(body)).catch(() => new Promise((resolve) => setTimeout(resolve, 100)));
 })()`;
 
+const askForDenied = (scheme: "http" | "https") => (): string =>
+  `void setInterval(() => {
+    for (let at = 0; at < 100; at += 1) fetch("${scheme}://10.0.0." + at + ":" + (1024 + at) + "/", { mode: "no-cors" }).catch(() => {});
+  }, 0)`;
+
 /** Each by the words of the table. */
 export const attacks = {
   "16 MiB of empty objects": repeat(4, () => command(`[${"{},".repeat(5 * mebibyte)}{}]`)),
@@ -197,9 +202,6 @@ export const attacks = {
   "storage without end": evaluate(() => stored(`"/filled/" + at`), { isOfSite: true }),
   // Nothing holds it where scratch lies on a disk: the same MiB are written again and again.
   "disk I/O without end": evaluate(() => stored(`"/filled/" + at % 8`), { isOfSite: true }),
-  "denied hosts of a page": evaluate(
-    () => `void setInterval(() => {
-    for (let at = 0; at < 100; at += 1) fetch("http://10.0.0." + at + ":" + (1024 + at) + "/", { mode: "no-cors" }).catch(() => {});
-  }, 0)`,
-  ),
+  "denied hosts of a page": evaluate(askForDenied("http")),
+  "denied hosts of a page by https": evaluate(askForDenied("https")),
 } satisfies Record<string, Attack>;
