@@ -99,7 +99,7 @@ const makeKeyAdmission =
     return admission.settle(principal, named, { isActive: found.kind !== "elsewhere", rate: found.rate });
   };
 
-/** By the record as the store gave it, which is the same one until the key is changed. */
+/** Principals by the record of their key, which the store gives as the same one until the key is changed. */
 const principals = new WeakMap<ApiKey, Principal>();
 
 function principalOfKey(key: ApiKey): Principal {

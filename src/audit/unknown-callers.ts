@@ -93,7 +93,7 @@ const tooMany = errors.too_many_requests.status;
 const notLetIn = errors.unauthorized.status;
 
 /**
- * Whose an expired key was is known, though it is not let in. A browser's own URLs bring the token of its
+ * It is known whose an expired key was, though it is not let in. A browser's own URLs bring the token of its
  * lease, and forms that of their link, which was not good where they are refused.
  */
 function boundedAs({ authStrategy, status, intent }: NewEntry): Bounded | undefined {

@@ -41,7 +41,7 @@ export function onwardHeaders(raw: readonly string[], { host, keepsUpgrade = fal
   return { headers };
 }
 
-/** By it a browser's own way out tells its answers from those of servers, which therefore can not send it. */
+/** A browser's own way out tells its answers by it from those of servers, which therefore can not send it. */
 const ofEgress = "x-remuda-egress";
 
 /** The headers of a response as they go back to the browser. */

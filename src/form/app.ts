@@ -26,7 +26,7 @@ export interface FormOptions {
   readonly port: number;
   /** Where browsers reach it, where that is not what it listens on. */
   readonly publicUrl: string | null;
-  /** Whose X-Forwarded-For is believed: addresses and ranges. */
+  /** Addresses and ranges of proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[];
   /** Openings and submissions of one address in a minute. */
   readonly attemptsPerMinute: number;

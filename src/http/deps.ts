@@ -45,7 +45,7 @@ export interface HttpOptions {
   readonly publicUrl?: string;
   /** The URL at which other daemons reach it, where that is another one. */
   readonly nodeUrl?: string;
-  /** Whose X-Forwarded-For is believed: addresses and ranges. */
+  /** Addresses and ranges of proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[];
   readonly region: ViewContext["region"];
   readonly version: string;

@@ -242,7 +242,7 @@ function makeFinds(ports: RowPorts, query: SessionListQuery): Matches {
   };
 }
 
-/** By the proxy that is in force: a pool's or a session's may change while its browsers run. */
+/** Goes by the proxy that is in force: a pool's or a session's may change while its browsers run. */
 async function usesProxy(
   { sessionReader }: RowPorts,
   row: ListRow,

@@ -11,7 +11,7 @@ import type { Slot } from "./slot.js";
 
 /** What a browser is to have from now on; without a passkey it has none, or the first that a page makes. */
 export interface PasskeyChange {
-  /** Whose passkey it is: nobody takes another's from the browser. */
+  /** Names whose passkey it is: nobody takes another's from the browser. */
   readonly owner: string;
   readonly credential?: PasskeyCredential;
   readonly isRegistering?: boolean;

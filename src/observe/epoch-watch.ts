@@ -5,7 +5,7 @@ import type { Log } from "../base/log.js";
 /** The time in which one Redis had all that was written; `why` it began is a word. */
 interface Epoch {
   readonly number: number;
-  /** By Redis's clock. */
+  /** When it began, by Redis's clock. */
   readonly startedAt: Millis;
   readonly why: string;
 }

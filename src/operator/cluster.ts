@@ -147,7 +147,7 @@ export class Cluster {
     );
   }
 
-  /** By server-side apply: fields of others stay theirs, and `spec.replicas` is never touched. */
+  /** Goes by server-side apply: fields of others stay theirs, and `spec.replicas` is never touched. */
   async applyStatus({ metadata: { name, uid } }: BrowserPool, status: PoolStatus): Promise<void> {
     const { group, version, kind } = browserPools;
     const body = {

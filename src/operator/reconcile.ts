@@ -152,7 +152,7 @@ async function remove(
   pool: RemotePool,
 ): Promise<Outcome | "gone"> {
   try {
-    // By its id: one that another resource has made under that name since then is not meant.
+    // It is named by its id: one that another resource has since made under that name is not meant.
     await api.remove(pool.id, annotations?.[forceAnnotation] === "true");
     return "gone";
   } catch (error) {

@@ -24,7 +24,7 @@ export interface Session {
   readonly at: Millis;
 }
 
-/** Among whose events a call that manages this session is told. */
+/** The lease among whose events a call that manages this session is told. */
 export const capturingLease = ({ browser, telemetry }: Session): CapturingLease => ({
   browser: browser.id,
   lease: browser.lease.id,
@@ -56,7 +56,7 @@ const TombstoneRecord = Type.Object({
   /** The usage is the last that comes. */
   isCounted: Type.Optional(Type.Boolean()),
   profileId: Type.Optional(ProfileId),
-  /** By these a read of it is judged as one of the session was; absent where it had none. */
+  /** A read of it is judged by these as one of the session was; absent where it had none. */
   vaultIds: Type.Optional(readonlyList(VaultId)),
   poolId: Type.Optional(PoolId),
   poolName: Type.Optional(Type.String()),
@@ -64,7 +64,7 @@ const TombstoneRecord = Type.Object({
 export type Tombstone = Readonly<Omit<Static<typeof TombstoneRecord>, "poolId" | "poolName">> &
   Pick<Session, "pool">;
 
-/** By what a policy judges a read of what is kept, which gives nobody more than one of the session did. */
+/** What a policy judges a read of a tombstone by, which gives nobody more than one of the session did. */
 export const guardedBy = ({ id, profileId, vaultIds = [] }: Tombstone) => ({
   id,
   ...(profileId && { profile: { id: profileId, save: false } }),

@@ -38,7 +38,7 @@ interface ConnectionCounts {
   excluded: number;
   /** What the store had lost of its lease before. */
   readonly lostBefore: number;
-  /** Until its first command. */
+  /** Absent from its first command on. */
   opening?: OpenedSpan | undefined;
 }
 

@@ -32,7 +32,7 @@ export function offerLink(place: LinkPlace, version: number): OfferedLink {
 export const urlOfLink = (formUrl: string, place: LinkPlace, link: CollectionLink): string =>
   `${formUrl}/#token=${tokenOf(place, link)}`;
 
-/** Whose link a token is of, and what it is known by. */
+/** Gives the project whose link a token is of, and what it is known by. */
 export function parseToken(
   token: string,
 ): { readonly project: ProjectId; readonly digest: string } | undefined {

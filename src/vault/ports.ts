@@ -25,7 +25,7 @@ export interface VaultPorts extends KeyPorts {
   readonly formUrl: string | undefined;
   readonly maxVaults: number;
   readonly maxItems: number;
-  /** By its id, never its name; undefined where it is over. */
+  /** Finds it by its id, never its name; undefined where it is over. */
   findSession(id: string): Promise<LinkedSession | undefined>;
   /** Why a vault can not be deleted; undefined where nothing names it. */
   refuseInUse(id: VaultId): Promise<Refusal | undefined>;

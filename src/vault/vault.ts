@@ -95,7 +95,7 @@ export interface VaultStore {
   rewrap(vault: Vault, dataKey: Vault["dataKey"]): Promise<"changed" | "stale">;
   /** Counts anew what it keeps, which bounds what more it may (docs/limits.md#of-vaults). */
   countBytes(id: VaultId): Promise<void>;
-  /** With its items and its keys. */
+  /** Removes its items and its keys too. */
   remove(id: VaultId): Promise<"removed" | "missing">;
 
   /** `found`: the key has an item already, which is as it was. */

@@ -10,7 +10,7 @@ const written = ["src", "test"].flatMap((folder) =>
 );
 
 /** Such a beginning has neither a subject nor a verb, and makes people read twice. */
-const headless = /^\s*(?:\/\*\*|\/\/|\*|--+)\s+Of\b/;
+const headless = /^\s*(?:\/\*\*|\/\/|\*|--+)\s+(?:Of|By|Whose|Under which|Among)\b/;
 
 test("no comment begins in the middle of a sentence", () => {
   const found = written.flatMap((path) =>

@@ -107,7 +107,7 @@ async function makeVictim(line: Line, way: PageLink): Promise<Victim> {
 }
 
 interface Bed {
-  /** Whose browser the attacker has. */
+  /** The daemon whose browser the attacker has. */
   readonly attacked: Daemon;
   /** To the daemon of the victim. */
   readonly line: Line;

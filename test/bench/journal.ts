@@ -21,7 +21,7 @@ const control = "controlbench" as ControlId;
 const browsers = 1000;
 /** A hundredth of the browsers ends and is replaced, and as many are lent, opened and given back. */
 const perSecond = browsers / 100;
-/** By default (docs/settings.md). */
+/** The default (docs/settings.md). */
 const lookPeriodMs = 5000;
 
 interface Shape {

@@ -63,7 +63,7 @@ async function hangUp(bed: Bed, at: keyof Bed["stops"], text: string): Promise<v
   const socket = await send(bed, text);
   await reached;
   socket.destroy();
-  // By the answer to a question that comes after it, the server has heard of the end.
+  // The server has heard of the end when it answers a question that comes after it.
   await fetch(`${bed.url}/form.css`);
   open();
   await expect.poll(() => bed.entries.length).toBeGreaterThan(0);

@@ -39,7 +39,7 @@ const ask = (pool: PoolBed, { id, lease }: Held, network: { allowedHosts?: strin
     request: request(),
   });
 
-/** By what its node ends the fence or the reset of a browser. */
+/** Gives the claim by which a node ends the fence or the reset of a browser. */
 async function claimFor(pool: PoolBed, { id }: Pick<Held, "id">): Promise<ClaimId> {
   const { claim } = await pool.record(id);
   if (!claim) throw new Error("it is neither fenced nor reset");

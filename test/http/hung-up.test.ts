@@ -158,7 +158,7 @@ test.each(["before it is made", "while it is made"])(
     await reached;
     socket.destroy();
     await once(socket, "close");
-    // By the answer to a request that comes after it, the daemon has heard of the end.
+    // The daemon has heard of the end when it answers a request that comes after it.
     await fetch(`${server().url}/healthz`);
     open();
     await expect.poll(() => entries.length, patience).toBe(1);
@@ -231,7 +231,7 @@ test.each(hangUps.map((hangUp) => [hangUp.when, hangUp] as const))(
     await expect.poll(() => entries.length, patience).toBe(1);
     stayOpen();
     open();
-    // By the answer to a change that comes after it, it would have been begun.
+    // It would have begun before a change that comes after it is answered.
     const after = { method: "DELETE", headers: { authorization: `Bearer ${rootKey}` } };
     expect((await fetch(`${server().url}/org/api_keys/keykeykeykeykeykeykeykez`, after)).status).toBe(204);
     expect(entries).toMatchObject([{ status, intent: undefined }, { status: 204 }]);

@@ -107,7 +107,7 @@ test("a token is good until its own end, or as long as one may be old where that
   expect(ofAge).toBe(7200 - 60 + 30);
   expect(await open(null, null).endOf(lasting)).toBe(86_430);
   expect(await open(null, null).endOf(await issued({ iat: undefined, exp: start + 600 }))).toBe(630);
-  // By the same instant it lets nobody in any more.
+  // It lets nobody in any more at the same instant.
   await clock.advance(ofAge * 1000);
   expect(await verdict(lasting)).toBe("good");
   await clock.advance(1000);

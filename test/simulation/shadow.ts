@@ -35,7 +35,7 @@ export interface ShadowBrowser {
   readonly node: NodeId;
   state: BrowserState;
   lease?: LeaseId;
-  /** By a flush or a change: it is not lent again. */
+  /** Made so by a flush or a change: it is not lent again. */
   isDiscarded?: boolean;
 }
 

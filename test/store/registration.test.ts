@@ -218,7 +218,7 @@ describe("after a restart", () => {
   }
 
   test("on an append-only file nodes register too, and no lease is void", async () => {
-    // By default Redis puts a write off where the disk is slow, also behind its answer.
+    // Redis puts a write off by default where the disk is slow, also behind its answer.
     const { pool, held, server } = await restarted(["--appendfsync", "always"]);
     await server.restart();
     await answers(pool.bed);

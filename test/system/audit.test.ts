@@ -18,7 +18,7 @@ const kills = 3;
 const callers = 8;
 /** All tests here read what the flood has left. */
 const limitMs = 120_000 + requests * 40;
-/** By then what was answered is on record (docs/audit.md#when-an-entry-is-on-record). */
+/** What was answered is on record by then (docs/audit.md#when-an-entry-is-on-record). */
 const writtenMs = 50;
 /**
  * The writer's timer, and Redis's answer to it, come as late as the machine gives the daemon and Redis their

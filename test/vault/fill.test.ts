@@ -58,7 +58,7 @@ test("an order names fields and elements, never values", async () => {
       until: expect.any(Number),
     },
   ]);
-  // By the clock of Redis, which is this machine's.
+  // This goes by the clock of Redis, which is this machine's.
   const leftMs = (bed().orders[0]?.until ?? 0) - Date.now();
   expect(leftMs).toBeGreaterThan(0);
   expect(leftMs).toBeLessThanOrEqual(5000);

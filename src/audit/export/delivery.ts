@@ -30,7 +30,7 @@ export interface DeliveryPorts {
   readonly destinations: Pick<DestinationStore, "find" | "now" | "move" | "fail">;
   readonly entries: OnwardParts;
   readonly buckets: Buckets;
-  /** Whose log it is; stands in the names of objects. */
+  /** Names the deployment whose log it is; stands in the names of objects. */
   readonly organization: string;
   readonly windows: Windows;
   readonly bounds: ChunkBounds;

@@ -118,6 +118,6 @@ function hourFolder(hour: Millis): string {
 /** `20260131T120500Z`, as ISO 8601 has it without separators. */
 const basicOf = (at: Millis): string => timestampOf(at).replaceAll(/[-:]|\.\d+/g, "");
 
-/** Under which all objects of a destination stand. */
+/** The prefix of the keys of all objects of a destination. */
 export const folderOf = (destination: Destination): string =>
   keyIn(destination, `destination_id=${destination.id}`);

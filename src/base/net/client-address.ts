@@ -45,7 +45,7 @@ function addressIn(text: string): string | undefined {
   return read?.host;
 }
 
-/** Whose an address is: one customer's network has at least 64 bits of IPv6 addresses to choose from. */
+/** Tells whose it is: one customer's network has at least 64 bits of IPv6 addresses to choose from. */
 export const subscriberOf = (address: string): string =>
   isIPv6(address)
     ? `${groupsOf(address)

@@ -11,14 +11,14 @@ export interface KilledProcess {
   readonly constraint?: (typeof constraints)[keyof typeof constraints];
 }
 
-/** Whose kills are asked for. */
+/** The browser whose kills are asked for. */
 export interface KilledIn {
   readonly cgroup: string;
   /** The uid that no other process of the machine has; null where the cgroup has none. */
   readonly uid: number | null;
 }
 
-/** Whose memory had run out (`oom_constraint_text` in Linux's mm/oom_kill.c). */
+/** What the memory that had run out belongs to (`oom_constraint_text` in Linux's mm/oom_kill.c). */
 const constraints = {
   NONE: "none",
   CPUSET: "cpuset",

@@ -2,7 +2,7 @@ import type { Clock, Millis } from "../../base/clock.js";
 import { type Command, unprocessable } from "./command.js";
 import type { CdpSession } from "./sessions.js";
 
-/** Whose commands may have to wait. */
+/** A client whose commands may have to wait. */
 interface HeldClient {
   wait(): void;
   proceed(): void;

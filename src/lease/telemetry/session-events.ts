@@ -82,7 +82,7 @@ interface FoundLease {
 }
 
 /**
- * Whose events a session's are: those of the lease that holds it, else of the last that did. A holder that
+ * The events of a session are those of the lease that holds it, else of the last that did. A holder that
  * names its own, earlier lease reads that one's, also while others have the browser.
  */
 async function findStored(

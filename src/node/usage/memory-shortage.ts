@@ -67,7 +67,7 @@ export class MemoryShortage {
     const wasShort = this.#isShort;
     const isShort = leftBytes < wantedBytes + (wasShort ? spareBytes : 0);
     if (isShort !== wasShort) this.#turn(isShort, { bytes, leftBytes });
-    // By the next look it is known that none is to be launched here in their place.
+    // The next look knows that none is to be launched here in their place.
     if (wasShort) await this.#shrink(surplusAt(leftBytes, wantedBytes));
   }
 

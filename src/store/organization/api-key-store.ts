@@ -157,7 +157,7 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
       const last = members.at(-1);
       if (last === undefined) return;
       yield await this.#readMembers(members);
-      // By the last that was read and no number, so that whatever comes or goes meanwhile moves nothing.
+      // Goes on from the last that was read, so that whatever comes or goes meanwhile moves nothing.
       range = { ...range, max: `(${last}` };
     }
   }

@@ -148,7 +148,7 @@ export class RedisVaultStore implements VaultStore {
     return await this.store.ask((redis) => redis.zcard(this.#part("vaults")));
   }
 
-  /** Without their values and links. */
+  /** Gives them without their values and links. */
   async #listed(vault: VaultId): Promise<readonly VaultItem[]> {
     const items = await this.store.ask((redis) => redis.hgetall(this.#key(vault, "vaultItems")));
     return Object.entries(items)

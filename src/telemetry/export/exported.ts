@@ -1,7 +1,7 @@
 import type { TraceContext } from "../../base/trace-context.js";
 import type { Span } from "../traces/span.js";
 
-/** Whose events are exported, as every record says. */
+/** The session whose events are exported, as every record says. */
 export interface ExportedSession {
   readonly session: string;
   readonly lease: string;

@@ -80,7 +80,7 @@ test("a window is held back until its time has come, and the cursor waits with i
     await exports.activate(id, 2 * hourMs);
     await deliveryOf({ exports, log }).deliver(id);
     expect(cloud.lines().map(({ path }) => path)).toEqual(["/old"]);
-    // By the time all that is there is old enough, it is delivered.
+    // All that is there is delivered when it is old enough.
     const soon = { windows: { windowMs: 1000, holdMs: -5000 } };
     await deliveryOf({ exports, log }, soon).deliver(id);
     expect(cloud.lines().map(({ path }) => path)).toEqual(["/old", "/new"]);

@@ -28,7 +28,7 @@ export interface SentinelNetwork extends FleetNetwork {
   follows(redis: PlacedRedis): Promise<void>;
 }
 
-/** By default it is 30 s; less than this, and a busy machine is taken for a dead one. */
+/** The default is 30 s; less than this, and a busy machine is taken for a dead one. */
 export const downAfterMs = 2000;
 
 interface Place {

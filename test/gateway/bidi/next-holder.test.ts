@@ -101,7 +101,7 @@ test.each(engines)(
 const denial = { method: "Browser.setDownloadBehavior", params: { behavior: "deny" } };
 const denyDownloads = (client: RawCdp): Promise<RawReply> => client.send(denial.method, denial.params);
 
-/** By a session that is not flat, so that the command comes inside others. */
+/** Goes by a session that is not flat, so that the command comes inside others. */
 async function denyWithinMessages(client: RawCdp): Promise<RawReply> {
   const { result } = await client.send("Target.getTargets");
   const targets = (result?.targetInfos ?? []) as { targetId: string; type: string }[];

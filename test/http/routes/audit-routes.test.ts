@@ -15,7 +15,7 @@ let bed: AuditBed;
 const auditLog: AuditReader = { page: (ask) => bed.reader.page(ask), chunk: (ask) => bed.reader.chunk(ask) };
 const server = sharedServer({}, { auditLog });
 const hourMs = 3_600_000;
-/** By number, as their paths have them; each filter has some that fit and some that do not. */
+/** Entries by number, as their paths have them; each filter has some that fit and some that do not. */
 const recorded: readonly Partial<NewEntry>[] = [
   { userId: "ann", email: "ann@remuda.invalid" },
   { userId: "bob", email: "bob@Elsewhere.invalid", authStrategy: "oauth", status: 404 },

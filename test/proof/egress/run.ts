@@ -47,7 +47,7 @@ export async function runCorpus(corpus: readonly Attempt[], given: Proving): Pro
     const { together, apart, last } = grouped(wanted, proving);
     const trying = { proving, tried };
     await Promise.all([shareAccesses(together, trying), ...lanesOf(apart, trying)]);
-    // Whose ports are Remuda's can be told while no sink is just being opened.
+    // Which ports are Remuda's can be told while no sink is just being opened.
     await shareAccesses(last, trying);
     const outcomes = outcomesOf(tried, proving);
     const notTried = (attempt: Attempt): Outcome => {

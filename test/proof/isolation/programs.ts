@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0;
  * whose processes would count with ours.
  */
 const ordinaryUid = 61_000 + (process.pid % 1000);
-/** Whose the daemon of a tier is. */
+/** Gives the user whose the daemon of a tier is. */
 export const uidOf = (tier: string): number =>
   isRoot && tier !== "root" ? ordinaryUid : (process.getuid?.() ?? ordinaryUid);
 

@@ -61,7 +61,7 @@ export interface BedOptions {
   readonly judgeScript?: URL;
   /** The gateway's own; the bridges have another. */
   readonly clock?: Clock;
-  /** By which a hold of a page ends by itself, and Chromium's answers to the bridge are waited for. */
+  /** The clock by which a hold of a page ends by itself, and Chromium's answers to the bridge are awaited. */
   readonly bridgeClock?: Clock;
 }
 

@@ -94,7 +94,7 @@ async function renderOver(directory: string, given: readonly Manifest[]): Promis
 }
 
 const kubectl = "/usr/bin/kubectl";
-/** By kustomize itself, as kubectl has it. */
+/** Builds by kustomize itself, as kubectl has it. */
 async function renderByKubectl(directory: string): Promise<Manifest[]> {
   const { stdout } = await promisify(execFile)(kubectl, ["kustomize", directory]);
   return parseAllDocuments(stdout).map((document) => document.toJS() as Manifest);

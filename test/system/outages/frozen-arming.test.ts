@@ -63,7 +63,7 @@ const answered = (what: string, ask: () => Promise<Got>): Promise<Got> =>
 const eventsOf = async (): Promise<readonly string[]> =>
   ((await other.call(`GET ${path}/events`)).body as { name: string }[]).map(({ name }) => name);
 
-/** By a thousand at each arming, and also at one that was answered 503 before a connection was back. */
+/** It rises by 1000 at each arming, and also at one that was answered 503 before a connection was back. */
 function expectMovedOn(): void {
   expect(party.counter).toBeGreaterThan(1000);
   expect(party.counter % 1000).toBe(1);

@@ -20,7 +20,7 @@ test.each([
   ["a Redis", []],
   ["a Redis that gives Remuda the least rights", least.split(" ")],
 ])("%s that is killed and started anew on its append-only file has lost nothing", async (_, more) => {
-  // By its default Redis may put a write off, and answer before, while the disk is slow (docs/faults.md).
+  // Redis may put a write off by default, and answer before, while the disk is slow (docs/faults.md).
   const redis = await startRestartedRedis(["--appendfsync", "always", ...more]);
   onTestFinished(() => redis.stop());
   const daemon = await startDaemon({

@@ -88,7 +88,7 @@ const namesByKind: Readonly<Record<AttemptKind, readonly string[]>> = {
 const namesOf = (kind: AttemptKind): ReadonlySet<string> => new Set(namesByKind[kind]);
 const kinds = Object.keys(corpusByKind) as AttemptKind[];
 
-/** By kind; a name that no attempt of its kind has is missing here. */
+/** Attempts by kind; a name that no attempt of its kind has is missing here. */
 export const quickByKind = new Map<AttemptKind, readonly Attempt[]>(
   kinds.map((kind) => [kind, corpusByKind[kind].filter(({ name }) => namesOf(kind).has(name))]),
 );

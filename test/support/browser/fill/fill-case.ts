@@ -18,7 +18,7 @@ export interface FillCase {
   readonly status: "completed" | "failed" | "unknown";
   /** The status of each field, and its code behind a blank. */
   readonly outcomes: readonly string[];
-  /** By their ids, all fields of the page and its frames that are not empty afterwards. */
+  /** All fields of the page and its frames that are not empty afterwards, by their ids. */
   readonly values: Readonly<Record<string, string>>;
 }
 

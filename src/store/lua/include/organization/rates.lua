@@ -2,7 +2,7 @@
 -- is kept is one number: the instant, in microseconds, at which it is full again.
 
 local minute = 60000000
--- By then every bucket is full, as one that is not there. Kept no longer than it takes to be full, most would
+-- Every bucket is full by then, as one that is not there. Kept no longer than it takes to be full, most would
 -- be deleted and made anew with each request.
 local keepMs = "60000"
 
