@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { chmod, chown, lchown, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
+import { chmod, chown, lchown, lstat, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import type { Millis } from "../base/clock.js";
 import { errnoOf } from "../base/errno.js";
 import type { Directories } from "./chromium.js";
 import type { SizedScratch } from "./resources/sized-scratch.js";
+import { runProgram } from "./run-program.js";
 
 /**
  * Draws a name that says nothing of the session, since command lines and names of cgroups are visible to
@@ -76,9 +78,32 @@ export async function makeOwned(path: string, uid: number | null): Promise<void>
   if (uid !== null) await lchown(path, uid, uid);
 }
 
-/** A process that is just ending may still write, so the removal is repeated. */
+/**
+ * Removes what a browser that has ended may have written to. A process that is just ending may still write,
+ * so the removal is repeated.
+ */
 export const removeDirectory = (path: string): Promise<void> =>
-  rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }).catch((error: unknown) =>
+    removeByPrograms(path, error),
+  );
+
+/** Two of them, and what was tried before, fit into the limit of whoever ends a browser. */
+const programLimitMs: Millis = 6_000;
+
+/**
+ * A browser may have put directories into each other until no path leads to the last, or, as the daemon's own
+ * uid, have closed one to its owner. chmod(1) opens it again. Both programs go from directory to directory
+ * without a path, and follow no link below the one that they are given (DECISIONS.md 61).
+ */
+async function removeByPrograms(path: string, cause: unknown): Promise<void> {
+  const isDirectory = await lstat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (isDirectory) await runProgram("chmod", ["-R", "u+rwX", "--", path], programLimitMs);
+  const { succeeded } = await runProgram("rm", ["-rf", "--", path], programLimitMs);
+  if (!succeeded) throw new Error(`${path} could not be removed (${errnoOf(cause)})`, { cause });
+}
 
 /**
  * A root that is a file system of its own is unmounted as a whole, which costs less than to remove what is in

@@ -1,4 +1,4 @@
-import { readdir, readFile, rmdir } from "node:fs/promises";
+import { chmod, readdir, readFile, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type Log, textOf } from "../base/log.js";
 import { cgroupsIn } from "./resources/cgroup.js";
@@ -27,7 +27,8 @@ import { removeCgroup } from "./resources/process-tree.js";
  * called before the first launch. The scratch directory is this daemon's alone, which holds its lock, so all
  * browsers that are in it are left over; another daemon's browsers are in another directory and are never
  * looked at. Processes end with their daemon, by their process namespace; those that had none are
- * found by their cgroup or by their uid.
+ * found by their cgroup or by their uid. Throws where one of them stays, since it has a uid that is to be
+ * given again; a directory that cannot be removed keeps no browser from starting.
  */
 export async function sweepLeftovers(host: BrowserHost): Promise<number> {
   await killStrayProcesses(host);
@@ -36,7 +37,19 @@ export async function sweepLeftovers(host: BrowserHost): Promise<number> {
   if (!hasPrivateRoot(host.walls?.rung ?? "none")) {
     await sweepSharedSockets((uid) => host.uids?.owns(uid) ?? uid === process.getuid?.());
   }
-  return await removeWorkspaces(host.scratchDirectory, host.log);
+  const { found, left } = await removeWorkspaces(host.scratchDirectory, host.log);
+  for (const path of left) await putOff(path, host);
+  return found;
+}
+
+/**
+ * Closes a directory to browsers, one of which may have the uid of the former one, and goes on trying to
+ * remove it. A mode that cannot be changed is somebody else's, as is the directory.
+ */
+async function putOff(path: string, { failedEnds, log }: BrowserHost): Promise<void> {
+  log.warn({ path }, "the directory of a leftover browser could not be removed yet");
+  await chmod(path, 0o700).catch(() => {});
+  failedEnds.add(() => removeDirectory(path));
 }
 
 /**
@@ -72,17 +85,28 @@ async function clearEarlier(
   around: Pick<BrowserHost, "clock" | "log">,
 ): Promise<void> {
   await sweepCgroups({ ...around, scratchDirectory });
-  await removeWorkspaces(scratchDirectory, around.log);
+  const { left } = await removeWorkspaces(scratchDirectory, around.log);
+  if (left.length > 0) throw new Error(`${left.length} directories of browsers could not be removed`);
   await ((await foreignIn(scratchDirectory)).length === 0 ? removeScratch : removeLock)(scratchDirectory);
 }
 
-async function removeWorkspaces(scratch: string, log: Log): Promise<number> {
+interface Removed {
+  /** How many directories of browsers there were. */
+  readonly found: number;
+  /** The paths of those that are still there. */
+  readonly left: readonly string[];
+}
+
+async function removeWorkspaces(scratch: string, log: Log): Promise<Removed> {
   const names = (await readdir(scratch)).filter(isWorkspaceName);
   const isShared = (await foreignIn(scratch)).length > 0;
   await unmountBelow(scratch, isShared ? isWorkspaceName : isOfDaemons);
-  await Promise.all(names.map((name) => removeDirectory(join(scratch, name))));
-  if (names.length > 0) log.info({ directories: names.length }, "leftover browsers swept");
-  return names.length;
+  const paths = names.map((name) => join(scratch, name));
+  const removals = await Promise.allSettled(paths.map(removeDirectory));
+  const left = paths.filter((_, at) => removals[at]?.status === "rejected");
+  const directories = paths.length - left.length;
+  if (directories > 0) log.info({ directories }, "leftover browsers swept");
+  return { found: paths.length, left };
 }
 
 const limitMs = 10_000;

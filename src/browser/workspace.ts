@@ -1,4 +1,4 @@
-import { lstat, rm, writeFile } from "node:fs/promises";
+import { lstat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Stops } from "../base/stops.js";
 import type { LaunchSpec, KeptWorkspace } from "./chromium.js";
@@ -9,6 +9,7 @@ import {
   makeExtensionDirectory,
   makeOwned,
   newWorkspaceName,
+  removeDirectory,
   removeRoot,
 } from "./directories.js";
 import type { BrowserHost } from "./host.js";
@@ -61,14 +62,11 @@ export async function makeWorkspace(
 export async function repairWorkspace({ directories, uid }: Workspace): Promise<void> {
   const { root, extensions, authority: _, keys, ...inner } = directories;
   const { temporary } = directories;
-  await Promise.all([
-    rm(join(root, "policy"), { recursive: true, force: true }),
-    ...Object.values(inner).map(checkDirectory),
-  ]);
+  await Promise.all([removeDirectory(join(root, "policy")), ...Object.values(inner).map(checkDirectory)]);
   await emptyDirectory(temporary);
   await makeOwned(keys, uid);
   if (await isOurs(extensions)) return;
-  await rm(extensions, { recursive: true, force: true });
+  await removeDirectory(extensions);
   await makeExtensionDirectory(directories);
 }
 

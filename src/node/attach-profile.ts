@@ -1,8 +1,8 @@
-import { chown, mkdir, rename, rm } from "node:fs/promises";
+import { chown, mkdir, rename } from "node:fs/promises";
 import type { ProfileId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { KeptWorkspace, StartDirectories } from "../browser/chromium.js";
-import { removeTree } from "../browser/directories.js";
+import { removeDirectory, removeTree } from "../browser/directories.js";
 import type { BrowserAssets } from "./browser-assets.js";
 import { succeeded, failed, resultOfError, type CommandResult } from "../gateway/relay/command-result.js";
 import type { Restarts } from "./restarts.js";
@@ -72,7 +72,7 @@ const asideOf = ({ directories }: Pick<KeptWorkspace, "directories">): string =>
   `${directories.profile}-before`;
 
 async function putAside(keptWorkspace: KeptWorkspace): Promise<void> {
-  await rm(asideOf(keptWorkspace), { recursive: true, force: true });
+  await removeDirectory(asideOf(keptWorkspace));
   await rename(keptWorkspace.directories.profile, asideOf(keptWorkspace));
 }
 
@@ -83,6 +83,6 @@ async function putBack(keptWorkspace: KeptWorkspace): Promise<void> {
     () => false,
   );
   if (!isAside) return;
-  await rm(profile, { recursive: true, force: true });
+  await removeDirectory(profile);
   await rename(`${profile}-back`, profile);
 }

@@ -1,17 +1,20 @@
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { pathToFileURL } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Directories } from "../../src/browser/chromium.js";
 import {
   directoriesOf,
@@ -21,6 +24,8 @@ import {
   removeTree,
 } from "../../src/browser/directories.js";
 import { putForeignFile, removeForeignFile } from "../../src/browser/foreign-file.js";
+import { makeStubbornTree, runModule, stubbornTreeNames } from "../support/browser/stubborn-trees.js";
+import { compiled } from "../support/compiled.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -97,6 +102,45 @@ test("a tree is removed whole, and one that is not there is fine", async () => {
   await removeTree(uploads);
   await removeTree(uploads);
   expect(existsSync(uploads)).toBe(false);
+});
+
+describe.each(["its own", "an ordinary user's"])("in %s daemon", (whose) => {
+  const daemon = whose === "its own" || !isRoot ? undefined : 64_322;
+  test.each(stubbornTreeNames)(
+    "%s: the root that holds it is removed, and nothing that a link leads to is touched",
+    (tree) => {
+      if (daemon !== undefined) chownSync(scratch, daemon, daemon);
+      const [root, target] = [join(scratch, "root"), join(scratch, "linked")];
+      const prepare = `
+        mkdirSync("root"); mkdirSync("linked"); writeFileSync("linked/kept", ""); chmodSync("linked", 0o500);
+        symlinkSync("../linked", "root/link");`;
+      runModule(`import { symlinkSync } from "node:fs"; ${prepare}`, scratch, daemon);
+      makeStubbornTree(tree, root, daemon);
+      const module = pathToFileURL(join(compiled, "src/browser/directories.js")).href;
+      const remove = `await (await import("${module}")).removeRoot("${root}");`;
+      runModule(remove, "/", daemon);
+      expect(existsSync(root)).toBe(false);
+      expect(readdirSync(target)).toEqual(["kept"]);
+      expect(statSync(target).mode & 0o777).toBe(0o500);
+      chmodSync(target, 0o700);
+    },
+  );
+});
+
+test("where a link that may not be removed stands in the place of a directory, what it leads to keeps its mode", () => {
+  const daemon = isRoot ? 64_322 : undefined;
+  if (daemon !== undefined) chownSync(scratch, daemon, daemon);
+  const closed = `
+    import { symlinkSync } from "node:fs";
+    mkdirSync("linked"); mkdirSync("parent"); symlinkSync("../linked", "parent/link");
+    chmodSync("linked", 0o500); chmodSync("parent", 0o500);`;
+  runModule(closed, scratch, daemon);
+  const module = pathToFileURL(join(compiled, "src/browser/directories.js")).href;
+  const link = join(scratch, "parent", "link");
+  const code = `await (await import("${module}")).removeDirectory("${link}").then(() => process.exit(1), () => {});`;
+  runModule(code, "/", daemon);
+  expect(statSync(join(scratch, "linked")).mode & 0o777).toBe(0o500);
+  for (const name of ["linked", "parent"]) chmodSync(join(scratch, name), 0o700);
 });
 
 test("directories without an end are refused, with few of them open", async () => {

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
 import type { Chromium } from "../../src/browser/chromium.js";
@@ -16,6 +17,8 @@ import { daemonScript } from "../support/browser/chromium-daemon.js";
 import { launchSpec, openTestHost, silentLog } from "../support/browser/chromium-host.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
 import { kinds } from "../support/browser/chromium-kinds.js";
+import { makeStubbornTree, runModule, stubbornTreeNames } from "../support/browser/stubborn-trees.js";
+import { compiled } from "../support/compiled.js";
 import { withoutPrivateRoot } from "../support/browser/rungs.js";
 import { until } from "../support/browser/chromium-until.js";
 import { signalLiving } from "../support/living.js";
@@ -146,6 +149,49 @@ test.runIf(isRoot)(
     expect([existsSync(dead.own), existsSync(dead.foreign)]).toEqual([false, true]);
     rmSync(dead.foreign);
     await host.close();
+  },
+);
+
+test.each(stubbornTreeNames)("%s: a sweep removes what holds it", async (tree) => {
+  const host = await openTestHost();
+  const root = join(host.scratchDirectory, newWorkspaceName());
+  mkdirSync(root);
+  makeStubbornTree(tree, root);
+  expect(await sweepLeftovers(host)).toBe(1);
+  expect((await takeCensus(host.scratchDirectory, new Set())).directories).toEqual([]);
+  await host.close();
+});
+
+test.runIf(isRoot)(
+  "a directory that cannot be removed keeps no daemon from starting, is closed to browsers and stays for the next",
+  () => {
+    const uid = 64_323;
+    const scratchDirectory = newScratchDirectory();
+    const root = join(scratchDirectory, newWorkspaceName());
+    // An ordinary user's daemon cannot remove what root has put there.
+    mkdirSync(join(root, "of-root", "held"), { recursive: true });
+    for (const path of [scratchDirectory, root]) chownSync(path, uid, uid);
+    chmodSync(root, 0o1770);
+    const module = (path: string): string => pathToFileURL(join(compiled, path)).href;
+    const sweep = `
+      const { systemClock: clock } = await import("${module("src/base/clock.js")}");
+      const { openHost } = await import("${module("src/browser/host.js")}");
+      const { sweepLeftovers } = await import("${module("src/browser/sweep.js")}");
+      const warn = ({ path }, text) => path && console.log(text, path);
+      const log = { debug() {}, info() {}, warn, error() {}, child: () => log };
+      const host = await openHost({ scratchDirectory: "${scratchDirectory}", launchLimitMs: 60_000 }, { clock, log });
+      console.log(await sweepLeftovers(host));
+      await host.close().catch((error) => console.log(error.errors[0].cause.message));`;
+    const warning = "the directory of a leftover browser could not be removed yet";
+    expect(runModule(sweep, "/", uid).trim().split("\n")).toEqual([
+      `${warning} ${root}`,
+      "1",
+      "1 browsers could not be ended",
+    ]);
+    expect(statSync(root).mode & 0o7777).toBe(0o700);
+    rmSync(join(root, "of-root"), { recursive: true });
+    expect(runModule(sweep, "/", uid).trim()).toBe("1");
+    expect(existsSync(scratchDirectory)).toBe(false);
   },
 );
 

@@ -10,6 +10,7 @@ import { launchChromium } from "../support/browser/launch-chromium.js";
 import { nothing, takeCensus } from "../support/browser/chromium-census.js";
 import { type FakeChromium, makeFakeChromium, readableByFakes } from "../support/browser/chromium-fake.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
+import { makeStubbornTree, stubbornTreeNames } from "../support/browser/stubborn-trees.js";
 import { until } from "../support/browser/chromium-until.js";
 
 let fake: FakeChromium;
@@ -124,6 +125,18 @@ test("a browser that ends by itself is noticed and cleared up", async () => {
   expect(await chromium.exited).toMatchObject({ code: 3 });
   await chromium.kill();
   expect(await census()).toEqual(nothing);
+});
+
+test.each(stubbornTreeNames)("%s: a browser that leaves them ends, and gives its uid back", async (tree) => {
+  await fake.turn({});
+  const settings = { named: bothAre(fake.executable), readablePaths: readableByFakes, usesMounts: false };
+  const onDisk = await openTestHost(settings);
+  const chromium = await launchChromium(launchSpec(), onDisk);
+  makeStubbornTree(tree, chromium.directories.root);
+  await chromium.kill();
+  expect(await takeCensus(onDisk.scratchDirectory, noUids)).toEqual(nothing);
+  expect(onDisk.uids?.isTaken(chromium.isolation.uid ?? 0)).not.toBe(true);
+  await onDisk.close();
 });
 
 test("a probe without an answer fails at its limit", async () => {

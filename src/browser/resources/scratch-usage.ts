@@ -24,8 +24,8 @@ const limitMs: Millis = 5_000;
 
 /**
  * Counts the files of each browser, one after the other, in a process of the least priority: many files cost
- * the machine a little and the daemon nothing. Null for a tree that was not counted in time; empty where
- * du(1) is missing.
+ * the machine a little and the daemon nothing. Null for a tree that was not counted in time or whole; empty
+ * where du(1) is missing.
  */
 export async function measureStorage(
   roots: readonly string[],
@@ -41,12 +41,13 @@ export async function measureStorage(
 async function count(head: readonly string[], root: string): Promise<StorageUse | null> {
   const [program = "", ...args] = head;
   const asked = async (what: string): Promise<number> => {
-    const { output } = await runProgram(program, [...args, "-s", "-x", what, "--", root], limitMs);
-    return Number.parseInt(output, 10);
+    const { output, complaint } = await runProgram(program, [...args, "-s", "-x", what, "--", root], limitMs);
+    return complaint.includes("Permission denied") ? Number.NaN : Number.parseInt(output, 10);
   };
   const kilobytes = await asked("-k");
   const files = await asked("--inodes");
-  // What vanishes while it is counted makes du complain, not stop.
+  // What vanishes while it is counted makes du complain, not stop. A directory that is closed to an ordinary
+  // user's daemon is left out of the sum, so that any number of files could lie in it.
   return Number.isNaN(kilobytes) || Number.isNaN(files) ? null : { bytes: kilobytes * 1024, files };
 }
 

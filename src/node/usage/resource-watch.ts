@@ -16,7 +16,7 @@ interface ResourceUsage {
     leaders: readonly number[],
     limitOf: (leader: number) => number,
   ): Promise<ReadonlyMap<number, number>>;
-  /** Stored bytes by root; null where counting took too long. */
+  /** Stored bytes by root; null where they could not be counted. */
   stored(roots: readonly string[]): Promise<ReadonlyMap<string, StorageUse | null>>;
   storedInMount(root: string): StorageUse;
   /** The fullness, from 0 to 1, of the file system that they all lie in. */
@@ -138,7 +138,7 @@ function whyTooMuch(
   wasUncounted: boolean,
 ): string | undefined {
   if (stored === undefined) return undefined;
-  if (stored === null) return wasUncounted ? "its files take too long to count" : undefined;
+  if (stored === null) return wasUncounted ? "its files cannot be counted" : undefined;
   if (stored.bytes > limits.maxScratchBytes) return `it stores ${inMebibytes(stored.bytes)}`;
   return stored.files > limits.maxScratchFiles ? `it stores ${stored.files} files` : undefined;
 }
