@@ -14,7 +14,7 @@ const english = `
   install installable interaction internal invalid is isolation issue join judgement killed kind known large
   leftover level list listen living load local location long look lookup loss low machine made main major maker
   managed measure member memory mend merge narrow nested new not note observe observer occupancy of offer onward
-  operate options or origin out outcome pace pack page pattern peer place plan platform preparation
+  operate options or origin out outcome pace pack pattern peer place plan platform preparation
   prepared probe process program progress put query quotas ranges raw reach reader readiness reason
   receive refused rejected rejoin remote remuda repeatable reply resolve resource response
   restore rewrap rotate rows run runner save scope search secret section seen send sent served setup
