@@ -50,8 +50,8 @@ export async function lendStandby(
   }
   if (reply.kind === "granted" && reply.browser.lease.id === waiter.lease) {
     standbyMeter.asked("taken");
-    const { id, node, config } = reply.browser;
-    sessionReader.keep(partition, config, template);
+    const { id, node, templateKey } = reply.browser;
+    sessionReader.keep(partition, templateKey, template);
     // Whoever is given its room before that finds that it is a session, and gives it back.
     nodes.keepRoom(node, { id, bytes: memoryBytes(template.memory) }).catch(() => {});
   }

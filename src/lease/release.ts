@@ -80,7 +80,7 @@ export const makeRelease =
 async function capturedOf(
   { sessionReader }: ReleasePorts,
   browser: BrowserId,
-  { lease, config: templateKey, telemetry, trace }: CapturedEnd,
+  { lease, templateKey, telemetry, trace }: CapturedEnd,
 ): Promise<CapturingLease> {
   const launch = await sessionReader.find(partitionOf(browser), templateKey);
   return { browser, lease, telemetry: telemetryOf(launch?.telemetry, { telemetry }), trace };

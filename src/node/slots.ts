@@ -94,7 +94,7 @@ export class Slots {
     const begun = await this.ports.reports.beginLaunch(id, claim);
     if (!begun) return;
     const { browser: record, mayReset } = begun;
-    const template = await this.ports.poolStore.findTemplate(partitionOf(id), record.config);
+    const template = await this.ports.poolStore.findTemplate(partitionOf(id), record.templateKey);
     if (!template) return;
     if (!this.#admission.admits(record, template, this.all()))
       return await this.#failed(record, claim, "the node holds as many browsers as it may");

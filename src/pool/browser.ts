@@ -115,13 +115,13 @@ const always = {
   since: Type.Number(),
   createdAt: Type.Number(),
   node: NodeId,
-  /** Key of the launch configuration it was started with. */
-  config: Type.String(),
+  /** Key of the launch template it was started with. */
+  templateKey: Type.String(),
   generation: Type.Number(),
   networkGeneration: Type.Number(),
   /** Leases served to their end. */
   served: Type.Number(),
-  /** It stands by for sessions on demand of the launch configuration that this names (pool/standby). */
+  /** It stands by for sessions on demand of the launch template that this names (pool/standby). */
   standby: Type.Optional(Type.String()),
   /** It goes when its replacement is idle: it is old, or its node drains. */
   replaceable: Type.Optional(Type.Boolean()),

@@ -174,10 +174,10 @@ function meantBy({
   extension_ids,
   profile_id,
   is_engine_named: _named,
-  ...config
+  ...named
 }: PoolSpec): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>([
-    ...Object.entries(config),
+    ...Object.entries(named),
     ["extensions", extension_ids],
     ["profile", profile_id],
   ]);

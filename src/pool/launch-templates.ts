@@ -9,7 +9,7 @@ import { profileOf } from "./session-profile.js";
 import type { References } from "../registry/references.js";
 import type { Session } from "./session.js";
 
-/** Launch configurations never change under their key, so keeping them decides nothing. */
+/** Launch templates never change under their key, so keeping them decides nothing. */
 export class LaunchTemplates {
   readonly #kept = new LRUCache<string, LaunchTemplate>({ max: 500 });
 
@@ -50,7 +50,7 @@ export class SessionReader {
 
   /** The session object of a leased browser; undefined where it has ended since its record was read. */
   async findSession(browser: LeasedBrowser, at: number): Promise<Session | undefined> {
-    const launch = await this.find(partitionOf(browser.id), browser.config);
+    const launch = await this.find(partitionOf(browser.id), browser.templateKey);
     if (!launch) return undefined;
     const { poolId } = launchFactsOf(browser);
     const { proxyName, profile } = hasReferences(launch, browser)

@@ -16,7 +16,7 @@ export interface SpecDefaults {
   readonly privateHostsCeiling: readonly HostPattern[];
 }
 
-/** The whole configuration of a new pool whose references are resolved, or every fault of the body. */
+/** The whole specification of a new pool whose references are resolved, or every fault of the body. */
 export function createPoolSpec(
   body: PoolCreate & Resolved,
   defaults: SpecDefaults,
@@ -68,7 +68,7 @@ export function mergePoolSpec(
 }
 
 /**
- * The launch configuration of an on-demand session whose references are resolved, or every fault of the body.
+ * The launch template of an on-demand session whose references are resolved, or every fault of the body.
  */
 export function createSessionTemplate(
   body: SessionCreate & Resolved,

@@ -34,7 +34,7 @@ export interface PoolPorts extends ProjectBounds, References {
 
 export const writeOf = (spec: PoolSpec): PoolWrite => ({
   spec,
-  launchTemplate: launchTemplateOf(spec),
+  template: launchTemplateOf(spec),
   // Everything that a pool may ask for is built; what an earlier release has noted goes with the next change.
   unsupported: [],
 });
@@ -181,7 +181,7 @@ async function wantedPools(
   const end = query.offset + query.limit + 1;
   for (let from = 0; wanted.length < end; from += searchedAtOnce) {
     const ids = await projects.newestPools(from, searchedAtOnce);
-    // Configurations, which may have megabytes, are read of the page only.
+    // Specifications, which may have megabytes, are read of the page only.
     const found = await Promise.all(ids.map((id) => poolStore.findTerms(partitionOf(id))));
     wanted.push(...ids.filter((_, place) => found[place] && isWanted(found[place], query)));
     if (ids.length < searchedAtOnce) break;

@@ -52,7 +52,7 @@ async function refreshAll(poolStore: PoolStore, partition: Partition, before: Mi
   }
 }
 
-/** The record says it in one field where it can, else the configuration does. */
+/** The record says it in one field where it can, else the specification does. */
 async function followedBy(poolStore: PoolStore, partition: Partition): Promise<ProfileId | null | undefined> {
   const terms = await poolStore.findTerms(partition);
   if (terms?.follows !== undefined) return terms.follows;

@@ -3,7 +3,7 @@ import type { Network } from "../spec/bodies.js";
 import { normaliseNetwork } from "../spec/field-checks.js";
 import type { LaunchTemplate, PoolSpec } from "../spec/launch-template.js";
 
-/** The part of a pool's configuration that a browser is launched from. */
+/** The part of a pool's specification that a browser is launched from. */
 export function launchTemplateOf(spec: PoolSpec): LaunchTemplate {
   const {
     size: _size,

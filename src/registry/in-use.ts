@@ -11,7 +11,7 @@ interface InUsePorts {
 }
 
 /**
- * Why a named thing cannot be deleted, with each pool whose configuration names its id; undefined where none
+ * Why a named thing cannot be deleted, with each pool whose specification names its id; undefined where none
  * does.
  */
 export async function refuseInUse(
@@ -32,7 +32,7 @@ export async function refuseInUse(
 }
 
 /**
- * The pool, where it names the id. Its configuration, which may have megabytes, is read only where nothing is
+ * The pool, where it names the id. Its specification, which may have megabytes, is read only where nothing is
  * noted of it.
  */
 async function findUser(

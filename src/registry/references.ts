@@ -8,7 +8,7 @@ import type { PoolSpec } from "../spec/launch-template.js";
 import { resolveVaults, type VaultRefs } from "./vaults/selectors.js";
 import { namedProxies, type ProxyRefs, resolveProxies } from "./proxies/selectors.js";
 
-/** The registries that configurations refer to. */
+/** The registries that specifications refer to. */
 export interface References {
   readonly proxies: ProxyRefs;
   readonly extensions: ExtensionRefs;
@@ -24,7 +24,7 @@ export interface Resolved {
   readonly vault_ids?: readonly VaultId[];
 }
 
-/** Ids of all that a configuration names in the registries. */
+/** Ids of all that a specification names in the registries. */
 export function namedBy(spec: PoolSpec): readonly string[] {
   const destination = destinationOf(spec.telemetry);
   return [

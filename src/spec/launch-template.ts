@@ -71,7 +71,7 @@ export const LaunchTemplate = Type.Object(launchFields);
 export type LaunchTemplate = Readonly<Static<typeof LaunchTemplate>>;
 
 /**
- * A pool's whole configuration: `browser_pool_config` with every default applied and without the values that
+ * A pool's whole specification: `browser_pool_config` with every default applied and without the values that
  * clear a field.
  */
 export const PoolSpec = Type.Object({

@@ -5,7 +5,7 @@ import type { AcquireBody, SessionCreate } from "./bodies.js";
 export const unsupportedOfAcquire = (body: AcquireBody): readonly string[] =>
   body.profile?.id || body.profile?.name ? ["profile"] : [];
 
-/** Names the fields of POST /browsers, beyond the launch configuration, that are not supported. */
+/** Names the fields of POST /browsers, beyond those of the launch template, that are not supported. */
 export const unsupportedOfCreate = (body: SessionCreate): readonly string[] =>
   body.invocation_id ? ["invocation_id"] : [];
 

@@ -30,7 +30,7 @@ const browsersAtOnce = 100;
 
 const idsParser = parserOf("a reply of restore-browsers", luaList(BrowserId));
 const poolIdParser = parserOf("the id of a pool", PoolId);
-const specParser = parserOf("the configuration of a pool", PoolSpec);
+const specParser = parserOf("the specification of a pool", PoolSpec);
 
 interface DatasetParts {
   readonly store: ScriptStore;
@@ -63,22 +63,22 @@ export class RedisDatasetStore implements DatasetStore {
     ).join(" ");
   }
 
-  async readPool(partition: Partition, configs: readonly string[]): Promise<PoolRecord | undefined> {
+  async readPool(partition: Partition, templateKeys: readonly string[]): Promise<PoolRecord | undefined> {
     const { scripts } = this.parts;
     const fields = await scripts.ask((redis) => redis.hgetall(scripts.keyOf(partition, "pool")));
     if (fields["state"] !== "open") return undefined;
-    return { fields, templates: await this.#templates(partition, configs) };
+    return { fields, templates: await this.#templates(partition, templateKeys) };
   }
 
   /** A pool has few; of sessions on demand everybody may have another. */
-  async #templates(partition: Partition, configs: readonly string[]): Promise<Record<string, string>> {
+  async #templates(partition: Partition, templateKeys: readonly string[]): Promise<Record<string, string>> {
     const { scripts } = this.parts;
     const key = scripts.keyOf(partition, "templates");
     if (!isOnDemand(partition)) return await scripts.ask((redis) => redis.hgetall(key));
-    if (configs.length === 0) return {};
-    const texts = await scripts.ask((redis) => redis.hmget(key, ...configs));
+    if (templateKeys.length === 0) return {};
+    const texts = await scripts.ask((redis) => redis.hmget(key, ...templateKeys));
     return Object.fromEntries(
-      configs.flatMap((config, place) => (texts[place] ? [[config, texts[place]]] : [])),
+      templateKeys.flatMap((one, place) => (texts[place] ? [[one, texts[place]]] : [])),
     );
   }
 
@@ -146,8 +146,8 @@ export class RedisDatasetStore implements DatasetStore {
 
 /** Launches nothing and has no name. */
 function remnantOf(fields: PoolRecord["fields"]): PoolRecord["fields"] {
-  const { name: _, config, ...others } = fields;
-  if (config === undefined) return others;
-  const { name: __, ...spec } = specParser.json(config);
-  return { ...others, size: "0", config: JSON.stringify({ ...spec, size: 0 }) };
+  const { name: _, spec: text, ...others } = fields;
+  if (text === undefined) return others;
+  const { name: __, ...spec } = specParser.json(text);
+  return { ...others, size: "0", spec: JSON.stringify({ ...spec, size: 0 }) };
 }

@@ -24,12 +24,12 @@ const Effects = Type.Object({
       hadClient: Type.Boolean(),
       heldMs: Type.Number(),
       /**
-       * Where it may have captured events: the launch's configuration, what the lease has changed of it, and
-       * what it was part of.
+       * Where it may have captured events: the key of its launch template, what the lease has changed of it,
+       * and what it was part of.
        */
       captured: Type.Optional(
         Type.Object({
-          config: Type.String(),
+          templateKey: Type.String(),
           telemetry: Type.Optional(Type.String()),
           trace: Type.Optional(Type.String()),
         }),

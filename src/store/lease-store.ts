@@ -91,14 +91,19 @@ export class RedisLeaseStore implements LeaseStore {
 
   async createSession(partition: Partition, ask: CreateRequest): Promise<CreateReply> {
     const { candidate } = ask;
-    const browser = candidate && { ...candidate, config: candidate.id, generation: 1, networkGeneration: 1 };
+    const browser = candidate && {
+      ...candidate,
+      templateKey: candidate.id,
+      generation: 1,
+      networkGeneration: 1,
+    };
     const reply = await this.scripts.run(
       { partition, request: ask.relaunch ?? ask.waiter.connection, keyed: ask.keyed },
       "create-session",
       {
         browser: browser ? JSON.stringify(browser) : "",
         waiter: JSON.stringify(ask.waiter),
-        config: JSON.stringify(ask.template),
+        template: JSON.stringify(ask.template),
         body: ask.keyed?.body ?? "",
         isRelaunch: flag(ask.relaunch !== undefined),
         reservedUntil: ask.reservedUntil ?? "",

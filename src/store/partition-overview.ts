@@ -37,13 +37,6 @@ interface KeptBrowsers {
 /** The script mends the index where a release that keeps none has written. */
 const mendEveryMs: Millis = 60_000;
 
-/**
- * Builds the key as the scripts do (lua/include/pool.lua): an earlier release writes none, and leaves that of
- * another generation.
- */
-export const templateKeyOf = (generation: string, kept: string | null | undefined): string =>
-  kept?.startsWith(`${generation}-`) ? kept : generation;
-
 const spreadParser = parserOf(
   "a reply of count-by-node",
   Type.Object({ counts: Type.Record(Type.String(), Type.Number()), after: Type.Optional(Type.String()) }),
@@ -166,32 +159,31 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   async findTerms(partition: Partition): Promise<PoolSummary | undefined> {
     const key = this.scripts.keyOf(partition, "pool");
-    const [ref, state, name, createdAt, generation, keptKey, rate, follows, uses, revision] =
-      await this.scripts.ask((redis) =>
+    const [ref, state, name, createdAt, templateKey, rate, follows, uses, revision] = await this.scripts.ask(
+      (redis) =>
         redis.hmget(
           key,
           "id",
           "state",
           "name",
           "createdAt",
-          "generation",
-          "configKey",
+          "templateKey",
           "fillRate",
           "follows",
           "uses",
           "revision",
         ),
-      );
+    );
     const id = findPoolId(ref ?? "");
     if (!id || state !== "open") return undefined;
     const [usedAt, ...named] = (uses ?? "").split(" ");
     return {
-      // An earlier release writes a configuration and leaves what was noted of the one before.
+      // An earlier release writes a specification and leaves what was noted of the one before.
       ...(usedAt === revision && { uses: named }),
       id,
       ...(name ? { name } : {}),
       createdAt: Number(createdAt),
-      templateKey: templateKeyOf(generation ?? "", keptKey),
+      templateKey: templateKey ?? "",
       fillRatePerMinute: Number(rate),
       ...(typeof follows === "string" ? { follows: findProfileId(follows) ?? null } : {}),
     };

@@ -28,7 +28,7 @@ import { flag, type PartitionScripts } from "./partition-scripts.js";
 import { luaList, parsePool, poolFields, readPoolParser } from "./records.js";
 import type { ScriptArgs } from "./redis/script-call.js";
 
-const templateParser = parserOf("a launch configuration", LaunchTemplate);
+const templateParser = parserOf("a launch template", LaunchTemplate);
 const demandParser = parserOf(
   "a reply of launch-demand",
   Type.Object({
@@ -244,10 +244,10 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
 /** A rate is multiplied by sizes: Redis counts with nothing infinite. No node launches a part of this. */
 const fastestFill = 1e9;
 
-const writeArgs = ({ spec, launchTemplate, unsupported }: PoolWrite, revision: number): ScriptArgs => ({
+const writeArgs = ({ spec, template, unsupported }: PoolWrite, revision: number): ScriptArgs => ({
   name: spec.name ?? "",
-  config: JSON.stringify(spec),
-  launchTemplate: JSON.stringify(launchTemplate),
+  spec: JSON.stringify(spec),
+  template: JSON.stringify(template),
   size: spec.size,
   fillRate: Math.min(spec.fill_rate_per_minute, fastestFill),
   fields: JSON.stringify({

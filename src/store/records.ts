@@ -15,7 +15,7 @@ export const readPoolParser = parserOf(
   "a reply of read-pool",
   Type.Object({ values: luaList(Type.Union([Type.String(), Type.Null()])), counts: BrowserCounts }),
 );
-const specParser = parserOf("the configuration of a pool", PoolSpec);
+const specParser = parserOf("the specification of a pool", PoolSpec);
 const poolIdParser = parserOf("the id of a pool", PoolId);
 const reasonParser = parserOf("what holds a pool up", Type.Enum([...fillReasons]));
 
@@ -27,7 +27,7 @@ const fields = [
   "revisedAt",
   "generation",
   "networkGeneration",
-  "config",
+  "spec",
   "unsupported",
   "failures",
   "lastError",
@@ -46,7 +46,7 @@ export function parsePool(values: readonly (string | null)[], counts: BrowserCou
     string
   >;
   if (record.state !== "open" || record.id === "") return undefined;
-  const spec = specParser.json(record.config);
+  const spec = specParser.json(record.spec);
   const fill = holdOf(record, spec, counts);
   return {
     id: poolIdParser.value(record.id),

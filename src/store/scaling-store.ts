@@ -1,7 +1,6 @@
 import { findNodeId, isOnDemand, type NodeId, type Partition } from "../base/ids.js";
 import type { PoolDemand, ScalingStore } from "../pool/ports/scaling-store.js";
 import type { PartitionScripts } from "./partition-scripts.js";
-import { templateKeyOf } from "./partition-overview.js";
 
 const atOnce = 1000;
 
@@ -16,10 +15,8 @@ export class RedisScalingStore implements ScalingStore {
     if (isOnDemand(partition)) return undefined;
     const { scripts } = this;
     const key = scripts.keyOf(partition, "pool");
-    const [[size, state, hold, obstacle, generation, keptKey], all, retiring, discarded] = await Promise.all([
-      scripts.ask((redis) =>
-        redis.hmget(key, "size", "state", "hold", "obstacle", "generation", "configKey"),
-      ),
+    const [[size, state, hold, obstacle, templateKey], all, retiring, discarded] = await Promise.all([
+      scripts.ask((redis) => redis.hmget(key, "size", "state", "hold", "obstacle", "templateKey")),
       scripts.ask((redis) => redis.hlen(scripts.keyOf(partition, "browsers"))),
       scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "retiring"))),
       scripts.ask((redis) => redis.zcard(scripts.keyOf(partition, "discarded"))),
@@ -33,7 +30,7 @@ export class RedisScalingStore implements ScalingStore {
       replaced: surplus > 0 ? Math.min(surplus, await this.#replaceable(partition)) : 0,
       isHeldUp: hold === "capacity",
       isObstructed: hold === "capacity" && Boolean(obstacle),
-      templateKey: templateKeyOf(generation ?? "", keptKey),
+      templateKey: templateKey ?? "",
     };
   }
 

@@ -63,11 +63,16 @@ export class RedisStandbyStore implements StandbyStore {
     partition: Partition,
     { candidates, key, template, count, request }: Parameters<StandbyStore["claim"]>[1],
   ): Promise<readonly LaunchingBrowser[]> {
-    const wanted = candidates.map((one) => ({ ...one, config: one.id, generation: 1, networkGeneration: 1 }));
+    const wanted = candidates.map((one) => ({
+      ...one,
+      templateKey: one.id,
+      generation: 1,
+      networkGeneration: 1,
+    }));
     const reply = await this.scripts.run({ partition, request }, "claim-standby", {
       candidates: JSON.stringify(wanted),
       standby: key,
-      config: JSON.stringify(template),
+      template: JSON.stringify(template),
       count,
     });
     return reply.kind === "claimed" ? claimedParser.json(reply.payload) : [];

@@ -2,7 +2,7 @@ import { partitionOf, newPoolId, type PoolId } from "../../src/base/ids.js";
 import { forEachConcurrently } from "../../src/base/concurrently.js";
 import { age } from "../support/store/age.js";
 import type { TestRedis } from "../support/store/redis.js";
-import { openStoreBed, poolConfig, request, writeOf } from "../support/store/store-bed.js";
+import { openStoreBed, poolSpec, request, writeOf } from "../support/store/store-bed.js";
 
 /**
  * Pools that want more than any node has room for, written without a daemon. Their names and sizes were
@@ -18,7 +18,7 @@ export async function makeShortPools(redis: TestRedis, count: number): Promise<r
     await bed.projects.reserveSize(id, size, { pooledSessions: null, maxPools: 2000 });
     await bed.poolStore.createPool(partitionOf(id), {
       id,
-      write: writeOf(poolConfig({ size, name })),
+      write: writeOf(poolSpec({ size, name })),
       request: request(),
     });
     await bed.projects.openPool(id);

@@ -1,5 +1,4 @@
 import {
-  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -10,27 +9,18 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { systemClock } from "../../src/base/clock.js";
 import { Seal } from "../../src/base/crypto/seal.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type LeaseId, onDemandPartition } from "../../src/base/ids.js";
-import { Journal } from "../../src/node/journal/journal.js";
 import { JournalFiles } from "../../src/node/journal/journal-files.js";
-import { Recovery, type RecoveryCounts } from "../../src/node/journal/recovery.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type LogLine, makeLogBook } from "../support/http/http-server.js";
 import { newDirectory } from "../support/killed-runs.js";
+import { type JournalOptions, type OpenedJournal, openJournalIn } from "../support/node/journal-bed.js";
 import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { oneSlot, seatClient } from "../support/node/one-slot.js";
 import { type Held, nodeA, PoolBed } from "../support/store/pool-bed.js";
-import { candidateOn, poolConfig, request, writeOf } from "../support/store/store-bed.js";
-
-interface Kept {
-  readonly journal: Journal;
-  readonly recovery: Recovery;
-  readonly lines: readonly LogLine[];
-  readonly counts: readonly RecoveryCounts[];
-}
+import { candidateOn, poolSpec, request, writeOf } from "../support/store/store-bed.js";
 
 let node: NodeBed;
 let count = 0;
@@ -46,36 +36,18 @@ afterEach(async () => {
   rmSync(join(directory, ".."), { recursive: true });
 });
 
-interface Options {
-  readonly redis?: string;
-  readonly seal?: Seal;
-  readonly mostBytes?: number;
-}
-
 /** The journal of this node, as it is when it starts. */
-async function openJournal({
-  redis = "one",
-  seal = bedSeal,
-  mostBytes = 2 ** 20,
-}: Options = {}): Promise<Kept> {
-  const { log, lines } = makeLogBook();
-  const { bed, slots, poolStore } = node;
-  const { dataset: store, nodes } = bed;
-  const files = await JournalFiles.open({ directory, seal, log, mostBytes });
-  const clock = systemClock;
-  const journal = await Journal.open({ node: nodeA, files, store, poolStore, clock, log, redis });
-  undo.push(() => journal.close());
-  const counts: RecoveryCounts[] = [];
-  const meter = { recovered: (each: RecoveryCounts) => void counts.push(each) };
-  const recovery = new Recovery({ node: nodeA, journal, store, slots, nodes, log, meter });
-  return { journal, recovery, lines, counts };
+async function openJournal(options: JournalOptions = {}): Promise<OpenedJournal> {
+  const opened = await openJournalIn(directory, node, options);
+  undo.push(() => opened.journal.close());
+  return opened;
 }
 
-const written = ({ lines }: Kept): number =>
+const written = ({ lines }: OpenedJournal): number =>
   lines.filter(({ message }) => message === "journal written").length;
 
 /** What is there now of a pool is on disk when this resolves. */
-async function write(kept: Kept, { partition }: Pick<PoolBed, "partition">): Promise<void> {
+async function write(kept: OpenedJournal, { partition }: Pick<PoolBed, "partition">): Promise<void> {
   const before = written(kept);
   kept.journal.note(partition);
   await until("the entry", () => written(kept) > before);
@@ -110,7 +82,7 @@ test("an idle browser is lent again after Redis has forgotten it, and its place 
 
 test("a browser that stands by is restored as one, and takes room from nobody", async () => {
   const candidates = [candidateOn(onDemandPartition, nodeA)];
-  const { launchTemplate: template } = writeOf(poolConfig());
+  const { template } = writeOf(poolSpec());
   const ask = { candidates, key: "one", template, count: 1, request: request() };
   const [browser] = await node.bed.standby.claim(onDemandPartition, ask);
   if (!browser) throw new Error("nothing was claimed");
@@ -217,6 +189,18 @@ test("nothing is restored into another Redis than the journal was written for", 
   expect([moved.counts, await pool.dump()]).toEqual([[], {}]);
 });
 
+test("an entry of an older schema is removed where the journal was written for another Redis", async () => {
+  const { pool, kept } = await keptPool();
+  await kept.journal.close();
+  const [{ browsers = [], ...others } = {}] = kept.journal.entries();
+  const older = browsers.map(({ templateKey: config, ...browser }) => ({ ...browser, config }));
+  const { log } = makeLogBook();
+  const files = await JournalFiles.open({ directory, seal: bedSeal, log, mostBytes: 2 ** 20 });
+  await files.write(pool.partition, { ...others, browsers: older });
+  expect((await openJournal({ redis: "another" })).journal.entries()).toEqual([]);
+  expect(readdirSync(directory)).toEqual(["dataset.sealed"]);
+});
+
 test("a pool that is deleted is forgotten, but not one that Redis has forgotten", async () => {
   const { pool, slot, kept } = await keptPool();
   await forget();
@@ -255,7 +239,6 @@ test.each([
   await write(kept, whole);
   await kept.journal.close();
   spoil(entry(spoiled));
-  mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, "half.sealed.begun"), "half");
   const next = await openJournal();
   expect(next.journal.entries().map(({ partition }) => partition)).toEqual([whole.partition]);

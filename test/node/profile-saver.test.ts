@@ -19,7 +19,7 @@ import { partitionKey } from "../../src/store/redis/keys.js";
 import { until } from "../support/browser/chromium-until.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { controlA, nodeA, PoolBed } from "../support/store/pool-bed.js";
-import { claimOf, poolConfig, request } from "../support/store/store-bed.js";
+import { claimOf, poolSpec, request } from "../support/store/store-bed.js";
 import { signal } from "../support/living.js";
 
 let node: NodeBed;
@@ -45,7 +45,7 @@ async function session(profile: ProfileId | undefined, over: Partial<LaunchTempl
     timeout_seconds: ___,
     reset_on_release: ____,
     ...launch
-  } = poolConfig();
+  } = poolSpec();
   const template: LaunchTemplate = {
     ...launch,
     ...(profile && { profile_id: profile, profile: { id: profile, save_changes: true } }),
@@ -140,11 +140,11 @@ test("one without save_changes, and one that crashed, save nothing", async () =>
 
 test("a browser of a pool never saves, but the profile a holder has attached to it to be saved", async () => {
   const [configured, attached] = [await node.assets.addProfile(), await node.assets.addProfile()];
-  for (const [config, isAttached] of [
+  for (const [over, isAttached] of [
     [{ profile_id: configured, profile: { id: configured, save_changes: true } }, false],
     [{}, true],
   ] as const) {
-    const pool = await PoolBed.create(node.bed, { size: 1, ...config });
+    const pool = await PoolBed.create(node.bed, { size: 1, ...over });
     const [browser] = await pool.claim(1);
     if (!browser) throw new Error("nothing was claimed");
     await node.launch(browser);

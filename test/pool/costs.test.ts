@@ -15,7 +15,7 @@ import { age } from "../support/store/age.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
 import { costOf, type Cost } from "../support/store/redis-cost.js";
-import { poolConfig, request } from "../support/store/store-bed.js";
+import { poolSpec, request } from "../support/store/store-bed.js";
 import { until } from "../support/browser/chromium-until.js";
 import { nodeFacts } from "../support/store/node-facts.js";
 
@@ -200,7 +200,7 @@ test("whether a pool names something is found out without reading configurations
     });
   const [first] = beds;
   if (!first) throw new Error("there is no pool");
-  await redis.hset(first.key("pool"), "config", JSON.stringify({ ...poolConfig(), extension_ids: [later] }));
+  await redis.hset(first.key("pool"), "spec", JSON.stringify({ ...poolSpec(), extension_ids: [later] }));
   await redis.hincrby(first.key("pool"), "revision", 1);
   expect(await refused(later)).toMatchObject({ details: [{ message: expect.stringContaining(first.id) }] });
 });

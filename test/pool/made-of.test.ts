@@ -3,7 +3,7 @@ import { partitionOf, newExtensionId } from "../../src/base/ids.js";
 import type { PoolCreate, PoolPatch } from "../../src/spec/bodies.js";
 import type { Pool } from "../../src/pool/pool.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
-import { poolConfig, writeOf } from "../support/store/store-bed.js";
+import { poolSpec, writeOf } from "../support/store/store-bed.js";
 import { anExtension, aProfile } from "../support/node/registered.js";
 
 let control: ControlBed;
@@ -116,10 +116,10 @@ test("twenty extensions may be named; the browser is launched from their ids", a
 test("a pool of an earlier release, whose references were never resolved, gets their ids with its first change", async () => {
   const one = await anExtension(control.bed, "one");
   const pool = await create({ size: 1 });
-  const config = { ...poolConfig({ size: 1 }), extensions: [{ name: "one" }] };
+  const spec = { ...poolSpec({ size: 1 }), extensions: [{ name: "one" }] };
   await control.bed.poolStore.updatePool(partitionOf(pool.id), {
     revision: pool.revision,
-    write: writeOf(config, ["extensions"]),
+    write: writeOf(spec, ["extensions"]),
     isNewLaunch: true,
     isNewNetwork: false,
     discard: false,

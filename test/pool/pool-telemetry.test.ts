@@ -40,9 +40,9 @@ describe("what is captured of a browser that captured nothing before", () => {
     ],
   ];
   test.each(table)("%j", (telemetry, browser) => {
-    const config = made(telemetry === undefined ? {} : { telemetry });
-    expect(config.telemetry?.browser).toEqual(browser);
-    expect(config.telemetry?.enabled).toBe(browser && true);
+    const spec = made(telemetry === undefined ? {} : { telemetry });
+    expect(spec.telemetry?.browser).toEqual(browser);
+    expect(spec.telemetry?.enabled).toBe(browser && true);
   });
 });
 

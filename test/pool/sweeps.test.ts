@@ -3,7 +3,7 @@ import { newPoolId, partitionOf } from "../../src/base/ids.js";
 import { organizationKey } from "../../src/store/redis/keys.js";
 import { age } from "../support/store/age.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
-import { openStoreBed, poolConfig, request, type StoreBed, writeOf } from "../support/store/store-bed.js";
+import { openStoreBed, poolSpec, request, type StoreBed, writeOf } from "../support/store/store-bed.js";
 
 const count = 300;
 /** One look at each pool, and what it takes to find out which are due. */
@@ -33,7 +33,7 @@ async function makePool(name: string, isWritten = true): Promise<void> {
   await projects.reserveName({ kind: "pool", name, owner: id, partition: partitionOf(id) });
   await projects.reserveSize(id, 1, { pooledSessions: null, maxPools: count * 2 });
   if (!isWritten) return;
-  const write = writeOf(poolConfig({ size: 1, name }));
+  const write = writeOf(poolSpec({ size: 1, name }));
   await poolStore.createPool(partitionOf(id), { id, write, request: request() });
   await projects.openPool(id);
 }

@@ -10,7 +10,7 @@ import {
 import type { LeasedBrowser } from "../../src/pool/browser.js";
 import type { IdempotencyKey, Waiter } from "../../src/pool/ports/pool-store.js";
 import type { AcquireReply, CreateReply } from "../../src/pool/ports/store-replies.js";
-import { poolConfig, writeOf } from "../support/store/store-bed.js";
+import { poolSpec, writeOf } from "../support/store/store-bed.js";
 import { hold } from "./shadow.js";
 import { type Ask, type Caller, type Control, isHeard } from "./model.js";
 import type { World } from "./world.js";
@@ -155,7 +155,7 @@ async function prepareSession(
   const ask = {
     candidate,
     waiter,
-    template: writeOf(poolConfig()).launchTemplate,
+    template: writeOf(poolSpec()).template,
     ...(keyed ? { keyed } : {}),
     ...(isAgain ? { relaunch: world.request() } : {}),
   };

@@ -46,8 +46,8 @@ async function checkPartition(world: World, partition: Partition): Promise<void>
     );
     checkRecord(browser, leases);
     hold(
-      browser.state === "retiring" || templateKeys.includes(browser.config),
-      () => `the configuration of ${browser.id} is gone`,
+      browser.state === "retiring" || templateKeys.includes(browser.templateKey),
+      () => `the template of ${browser.id} is gone`,
     );
     if (browser.state === "idle" && !isDiscarded)
       hold(

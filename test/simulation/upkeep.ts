@@ -11,7 +11,7 @@ import type { PoolSpec } from "../../src/spec/launch-template.js";
 import { launchJob } from "../../src/pool/fill.js";
 import { NodeCapacities, Placement } from "../../src/pool/placement.js";
 import type { LaunchCandidate } from "../../src/pool/ports/pool-store.js";
-import { poolConfig, writeOf } from "../support/store/store-bed.js";
+import { poolSpec, writeOf } from "../support/store/store-bed.js";
 import { isDeleted } from "./judge.js";
 import { hold, type ShadowBrowser } from "./shadow.js";
 import type { PoolModel } from "./model.js";
@@ -23,7 +23,7 @@ export async function createPool(world: World): Promise<void> {
   if (world.pool) return;
   const { bed, random } = world;
   const id = random.id(24) as PoolId;
-  const spec = poolConfig({
+  const spec = poolSpec({
     size: random.between(2, 8),
     name: "pool",
     fill_rate_per_minute: random.pick([6000, 300, 100]) ?? 6000,

@@ -6,7 +6,7 @@ import { nodesKey } from "../../src/store/redis/keys.js";
 import { indexFault } from "../support/store/index-check.js";
 import { onBoth } from "../support/store/on-both.js";
 import { type Held, heldOf, nodeB, PoolBed } from "../support/store/pool-bed.js";
-import { type AnyRecord, poolConfig, request, writeOf } from "../support/store/store-bed.js";
+import { type AnyRecord, poolSpec, request, writeOf } from "../support/store/store-bed.js";
 
 onBoth("datasets", ({ bed }) => {
   const joined = async (known?: Dataset): Promise<Dataset> => (await bed().dataset.join(known)).dataset;
@@ -171,7 +171,7 @@ onBoth("datasets", ({ bed }) => {
   test("a pool of a project that Redis has forgotten is on no list of anybody's", async () => {
     const id = newPoolId(newProjectId());
     const partition = partitionOf(id);
-    const write = writeOf(poolConfig({ name: "theirs" }));
+    const write = writeOf(poolSpec({ name: "theirs" }));
     await bed().poolStore.createPool(partition, { id, write, request: request() });
     const record = await bed().dataset.readPool(partition, []);
     if (!record) throw new Error("there is no such pool");
@@ -202,7 +202,7 @@ onBoth("datasets", ({ bed }) => {
     const version = await bed().dataset.poolVersion(pool.partition);
     await pool.update({ stealth: false }, { isNewLaunch: true });
     expect(await bed().dataset.poolVersion(pool.partition)).not.toBe(version);
-    const record = await bed().dataset.readPool(pool.partition, [browser?.config ?? ""]);
-    expect(Object.keys(record?.templates ?? {})).toContain(browser?.config);
+    const record = await bed().dataset.readPool(pool.partition, [browser?.templateKey ?? ""]);
+    expect(Object.keys(record?.templates ?? {})).toContain(browser?.templateKey);
   });
 });

@@ -3,7 +3,7 @@ import { newBrowserId, newLeaseId, newPoolId, onDemandPartition } from "../../sr
 import { openMessageListener } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
-import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store/store-bed.js";
+import { candidateOn, claimOf, poolSpec, request, writeOf } from "../support/store/store-bed.js";
 
 onBoth("ends", ({ bed, server }) => {
   const clearNode = (pool: PoolBed, which: "idle" | "all" | "lost", node = nodeA): Promise<number> =>
@@ -213,7 +213,7 @@ onBoth("ends", ({ bed, server }) => {
     const created = await bed().poolStore.createSession(onDemandPartition, {
       candidate: candidateOn(onDemandPartition, nodeA),
       waiter,
-      template: writeOf(poolConfig()).launchTemplate,
+      template: writeOf(poolSpec()).template,
     });
     if (created.kind !== "claimed") throw new Error(created.kind);
     const { browser } = created;
@@ -241,7 +241,7 @@ onBoth("ends", ({ bed, server }) => {
     expect(found.browser.state).toBe("retiring");
     await bed().reports.gone(browser.id, claimOf(found.browser));
     expect((await bed().poolStore.browsers(onDemandPartition)).browsers).toEqual([]);
-    expect(await bed().poolStore.findTemplate(onDemandPartition, browser.config)).toBeUndefined();
+    expect(await bed().poolStore.findTemplate(onDemandPartition, browser.templateKey)).toBeUndefined();
   });
 
   test("reports of browsers that never were are stale", async () => {

@@ -119,7 +119,7 @@ onBothUnhurried("failing launches", ({ bed }) => {
     }
   });
 
-  test("a new launch configuration is a new chance", async () => {
+  test("a new launch template is a new chance", async () => {
     const pool = await PoolBed.create(bed(), { size: 1 });
     await failOnce(pool);
     await pool.update({ stealth: true }, { isNewLaunch: true });

@@ -52,7 +52,7 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
     ).toBe("stale");
   });
 
-  test("launch configurations: what was kept of a lost one is not taken for another's", async () => {
+  test("launch templates: what was kept of a lost one is not taken for another's", async () => {
     const pool = await PoolBed.create(bed(), { size: 1 });
     const templates = new LaunchTemplates(bed().poolStore);
     const read = async (): Promise<boolean | undefined> =>
@@ -70,7 +70,7 @@ onBoth("after a failover that lost the last writes no number is given twice", ({
     await pool.update({ stealth: false, kiosk_mode: true }, { isNewLaunch: true });
     expect(await read()).toBe(false);
     const [browser] = await pool.claim(1);
-    expect(await bed().poolStore.findTemplate(pool.partition, browser?.config ?? "")).toMatchObject({
+    expect(await bed().poolStore.findTemplate(pool.partition, browser?.templateKey ?? "")).toMatchObject({
       kiosk_mode: true,
     });
   });

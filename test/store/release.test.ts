@@ -93,8 +93,8 @@ onBoth("release", ({ bed, server }) => {
     test.each([
       ["relaunch", { reset_on_release: "relaunch" }],
       ["state, of a pool with a profile", { reset_on_release: "state", profile_id: newProfileId() }],
-    ] as const)("%s: the browser is retired and its replacement launched on credit", async (_, config) => {
-      const pool = await PoolBed.filled(bed(), { size: 1, ...config });
+    ] as const)("%s: the browser is retired and its replacement launched on credit", async (_, over) => {
+      const pool = await PoolBed.filled(bed(), { size: 1, ...over });
       await pool.update({ fill_rate_per_minute: 0 });
       const held = await pool.lend();
       await pool.connect(held);

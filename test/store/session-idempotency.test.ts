@@ -3,7 +3,7 @@ import { age } from "../support/store/age.js";
 import { openMessageListener } from "../support/egress/listener.js";
 import { onBoth } from "../support/store/on-both.js";
 import { controlA, nodeA, nodeB } from "../support/store/pool-bed.js";
-import { candidateOn, claimOf, poolConfig, request, writeOf } from "../support/store/store-bed.js";
+import { candidateOn, claimOf, poolSpec, request, writeOf } from "../support/store/store-bed.js";
 import { newLeaseId, onDemandPartition } from "../../src/base/ids.js";
 import { partitionKey } from "../../src/store/redis/keys.js";
 import type { Waiter } from "../../src/pool/ports/pool-store.js";
@@ -24,7 +24,7 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
       timeoutSeconds: 60,
       ...over,
     };
-    const { launchTemplate: template } = writeOf(poolConfig());
+    const { template } = writeOf(poolSpec());
     const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: "body" } };
     return {
       waiter,
@@ -146,7 +146,7 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
       await bed().poolStore.createSession(onDemandPartition, {
         candidate: candidateOn(onDemandPartition, nodeB),
         waiter: first.waiter,
-        template: writeOf(poolConfig()).launchTemplate,
+        template: writeOf(poolSpec()).template,
         relaunch: request(),
       });
     expect(await again()).toEqual({ kind: "superseded" });

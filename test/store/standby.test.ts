@@ -11,17 +11,10 @@ import { partitionKey } from "../../src/store/redis/keys.js";
 import { onBoth } from "../support/store/on-both.js";
 import { nodeFacts } from "../support/store/node-facts.js";
 import { controlA, nodeA, nodeB, PoolBed } from "../support/store/pool-bed.js";
-import {
-  candidateOn,
-  claimOf,
-  launchFacts,
-  poolConfig,
-  request,
-  writeOf,
-} from "../support/store/store-bed.js";
+import { candidateOn, claimOf, launchFacts, poolSpec, request, writeOf } from "../support/store/store-bed.js";
 
 const gib = 2 ** 30;
-const { launchTemplate: template } = writeOf(poolConfig());
+const { template } = writeOf(poolSpec());
 const key = "shape-one";
 
 onBoth(
@@ -88,7 +81,8 @@ onBoth(
       });
       expect(browser.standby).toBeUndefined();
       expect(browser.createdAt).toBe(browser.lease.grantedAt);
-      const { start_url } = (await bed().poolStore.findTemplate(onDemandPartition, browser.config)) ?? {};
+      const { start_url } =
+        (await bed().poolStore.findTemplate(onDemandPartition, browser.templateKey)) ?? {};
       expect(start_url).toBe("https://example.com/");
       // What it was launched from is kept under no other key.
       const templates = partitionKey(bed().project, onDemandPartition, "templates");

@@ -149,7 +149,7 @@ onBoth("update-pool", ({ bed }) => {
       const pool = await PoolBed.create(bed(), { size: 1 });
       await pool.update({ network: { allowed_hosts: ["example.com"] } }, { isNewNetwork: true });
       const [browser] = await pool.claim(1);
-      expect(await bed().poolStore.findTemplate(pool.partition, browser?.config ?? "")).toMatchObject({
+      expect(await bed().poolStore.findTemplate(pool.partition, browser?.templateKey ?? "")).toMatchObject({
         network: { allowed_hosts: ["example.com"] },
       });
     });
@@ -164,18 +164,18 @@ onBoth("update-pool", ({ bed }) => {
     });
   });
 
-  test("a config-stale idle browser stays in service; its configuration is kept as long as a browser names it", async () => {
+  test("an idle browser of an older template stays in service; its template is kept as long as a browser names it", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await pool.update({ stealth: true }, { isNewLaunch: true });
     await bed().poolStore.reap(pool.partition);
     const held = await pool.lend();
-    expect(await bed().poolStore.findTemplate(pool.partition, held.browser.config)).toMatchObject({
+    expect(await bed().poolStore.findTemplate(pool.partition, held.browser.templateKey)).toMatchObject({
       stealth: false,
     });
     await pool.release(held, { reuse: false });
     await pool.clear();
     await bed().poolStore.reap(pool.partition);
-    expect(await bed().poolStore.findTemplate(pool.partition, held.browser.config)).toBeUndefined();
+    expect(await bed().poolStore.findTemplate(pool.partition, held.browser.templateKey)).toBeUndefined();
   });
 
   test("flush retires idle ones only; they are replaced at the fill rate, and a repeat flushes nothing more", async () => {

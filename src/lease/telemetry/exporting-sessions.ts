@@ -49,6 +49,6 @@ async function isExporting(
   destination: OtlpDestinationId,
 ): Promise<boolean> {
   if (browser.state !== "leased") return false;
-  const launch = await sessionReader.find(partitionOf(browser.id), browser.config);
+  const launch = await sessionReader.find(partitionOf(browser.id), browser.templateKey);
   return exportedTo(telemetryOf(launch?.telemetry, browser.lease)) === destination;
 }

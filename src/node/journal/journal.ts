@@ -139,9 +139,9 @@ export class Journal {
     const version = await store.poolVersion(partition);
     const isChanged = kept?.version !== version || kept.browsers !== browsers;
     if (!isChanged && !this.#unwritten.has(partition)) return;
-    const configs = [...new Set(browsers.map(({ config }) => config))];
-    const isPoolKept = kept?.version === version && configs.every((key) => key in kept.pool.templates);
-    const pool = isPoolKept ? kept.pool : await store.readPool(partition, configs);
+    const templateKeys = [...new Set(browsers.map(({ templateKey }) => templateKey))];
+    const isPoolKept = kept?.version === version && templateKeys.every((key) => key in kept.pool.templates);
+    const pool = isPoolKept ? kept.pool : await store.readPool(partition, templateKeys);
     // What was read from a Redis that has been emptied since is not what this node has to know.
     if (!this.#dataset || (await store.present()) !== this.#dataset.name) return;
     const isOver = !pool || (isOnDemand(partition) && browsers.length === 0);
@@ -174,6 +174,8 @@ export class Journal {
       const entry = await this.#read(name, parseEntry);
       // What another key would open, or was torn, stays until it is written anew.
       if (entry?.partition === name) this.#kept.set(entry.partition, entry);
+      // Nobody writes it anew: its partition was in another Redis, or in one of an older schema.
+      else if (isOfOther) await files.remove(name);
     });
   }
 

@@ -40,10 +40,10 @@ export interface DatasetStore {
   join(known: Dataset | undefined): Promise<JoinedDataset>;
   /** The name of the dataset; undefined where nobody has named one. */
   present(): Promise<string | undefined>;
-  /** Another text after each change of the pool's configuration. */
+  /** Another text after each change of the pool. */
   poolVersion(partition: Partition): Promise<string>;
-  /** Undefined where there is no open pool. `configs`: templates that sessions on demand were made from. */
-  readPool(partition: Partition, configs: readonly string[]): Promise<PoolRecord | undefined>;
+  /** Undefined where there is no open pool. `templateKeys`: of what sessions on demand were launched from. */
+  readPool(partition: Partition, templateKeys: readonly string[]): Promise<PoolRecord | undefined>;
   /**
    * Puts an open pool on the list of its project again, with its name where that is free. False where there
    * is none.

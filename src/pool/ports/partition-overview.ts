@@ -9,12 +9,12 @@ export interface BrowsersRead {
   readonly at: Millis;
 }
 
-/** What a pool's record says in a few words; its configuration, which may have megabytes, is not read. */
+/** What a pool's record says in a few words; its specification, which may have megabytes, is not read. */
 export interface PoolSummary {
   readonly id: PoolId;
   readonly name?: string;
   readonly createdAt: Millis;
-  /** Key of the launch configuration of what is launched now. */
+  /** Key of the launch template of what is launched now. */
   readonly templateKey: string;
   readonly fillRatePerMinute: number;
   /**
@@ -22,7 +22,7 @@ export interface PoolSummary {
    * record.
    */
   readonly follows?: ProfileId | null;
-  /** Ids of all that its configuration names; absent where an earlier release has written the record. */
+  /** Ids of all that its specification names; absent where an earlier release has written the record. */
   readonly uses?: readonly string[];
 }
 

@@ -76,7 +76,7 @@ export interface LaunchCandidate {
 
 export interface PoolWrite {
   readonly spec: PoolSpec;
-  readonly launchTemplate: LaunchTemplate;
+  readonly template: LaunchTemplate;
   readonly unsupported: readonly string[];
 }
 
@@ -123,8 +123,8 @@ export interface ReleaseRequest {
 /** A lease that is over and may have captured events: what its launch and it have said of that. */
 export interface CapturedEnd {
   readonly lease: LeaseId;
-  /** Key of the launch configuration. */
-  readonly config: string;
+  /** Key of the launch template. */
+  readonly templateKey: string;
   readonly telemetry?: string;
   /** What it was part of, as its record had it. */
   readonly trace?: string;
@@ -262,7 +262,7 @@ export interface PoolStore extends LeaseStore, PartitionOverview {
    * Another text after each change of a lease's network here: who has seen this one knows of every change.
    */
   networkChanges(partition: Partition): Promise<string>;
-  /** A launch configuration never changes under its key. */
+  /** A launch template never changes under its key. */
   findTemplate(partition: Partition, key: string): Promise<LaunchTemplate | undefined>;
 
   wanted(partition: Partition, most: number): Promise<LaunchDemand>;

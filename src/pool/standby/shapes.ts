@@ -34,7 +34,7 @@ const StandbyEntry = Type.Object(
 type StandbyEntry = Static<typeof StandbyEntry>;
 const check = Compile(StandbyEntry);
 
-/** A launch configuration of which so many browsers stand by for sessions on demand of a project. */
+/** A launch template of which so many browsers stand by for sessions on demand of a project. */
 export interface StandbyShape {
   /** Names the template, in the records of its browsers. */
   readonly key: string;

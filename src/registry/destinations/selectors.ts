@@ -3,7 +3,7 @@ import type { Selector, Telemetry } from "../../spec/bodies.js";
 import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 import { calledBy } from "../extensions/selectors.js";
 
-/** The OTLP destinations of the project, as configurations refer to them. */
+/** The OTLP destinations of the project, as specifications of pools and bodies of sessions refer to them. */
 export interface OtlpDestinationRefs {
   find(id: OtlpDestinationId): Promise<{ readonly id: OtlpDestinationId } | undefined>;
   findNamed(name: string): Promise<OtlpDestinationId | undefined>;

@@ -3,7 +3,7 @@ import { findExtensionId } from "../../base/ids.js";
 import type { Selector } from "../../spec/bodies.js";
 import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 
-/** The extensions of the project, as configurations refer to them. */
+/** The extensions of the project, as specifications of pools and bodies of sessions refer to them. */
 export interface ExtensionRefs {
   find(id: ExtensionId): Promise<{ readonly id: ExtensionId } | undefined>;
   findNamed(name: string): Promise<ExtensionId | undefined>;

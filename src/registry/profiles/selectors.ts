@@ -14,7 +14,7 @@ export interface ProfileFacts {
   readonly archive?: { readonly savedAt: Millis };
 }
 
-/** The profiles of the project, as configurations refer to them. */
+/** The profiles of the project, as specifications of pools and bodies of sessions refer to them. */
 export interface ProfileRefs {
   find(id: ProfileId): Promise<ProfileFacts | undefined>;
   findNamed(name: string): Promise<ProfileId | undefined>;

@@ -13,7 +13,7 @@ export type ProxyRef =
   | { readonly kind: "unknown" }
   | { readonly kind: "ambiguous"; readonly count: number };
 
-/** The proxies of the project, as configurations refer to them. */
+/** The proxies of the project, as specifications of pools and bodies of sessions refer to them. */
 export interface ProxyRefs {
   resolve(selector: Selector): Promise<ProxyRef>;
 }
@@ -82,7 +82,7 @@ export function withFaults<Value>(
 
 type ResolvedProxies = Pick<LaunchTemplate, "proxy_id" | "network">;
 
-/** Ids of all proxies that a configuration names, its proxies being resolved. */
+/** Ids of all proxies that a specification names, its proxies being resolved. */
 export const namedProxies = ({ proxy_id, network }: ResolvedProxies): readonly string[] => [
   ...(proxy_id === undefined ? [] : [proxy_id]),
   ...(network?.proxy_routes ?? []).flatMap(({ proxy }) => proxy.id ?? []),

@@ -3,7 +3,7 @@ import type { Selector } from "../../spec/bodies.js";
 import { fieldFault, type FieldFaults } from "../../spec/field-checks.js";
 import { calledBy } from "../extensions/selectors.js";
 
-/** The vaults of the project, as configurations refer to them. */
+/** The vaults of the project, as specifications of pools and bodies of sessions refer to them. */
 export interface VaultRefs {
   find(id: VaultId): Promise<{ readonly id: VaultId } | undefined>;
   findNamed(name: string): Promise<VaultId | undefined>;

@@ -4,7 +4,7 @@ import { schemaKey } from "./keys.js";
 import type { ScriptStore } from "./redis.js";
 
 /** The layout of all keys. Raised when an older daemon could not read what a newer one writes. */
-export const schema = 2;
+export const schema = 3;
 
 /** Refuses a Redis that a daemon of another layout has written to; notes our number where it is new. */
 export async function checkSchema(store: ScriptStore): Promise<void> {

@@ -11,7 +11,7 @@ import { spanRecordOf } from "./span-records.js";
  */
 export const signalPaths: Readonly<Record<Signal, string>> = { logs: "/v1/logs", traces: "/v1/traces" };
 
-type ClientConfig = Parameters<typeof createOtlpHttpExportDelegate>[0];
+type DelegateOptions = Parameters<typeof createOtlpHttpExportDelegate>[0];
 
 /** Sends a batch, its repeats included; gives how many of it the collector has thrown away. */
 export type SendBatch = (batch: readonly Exported[], now: Millis) => Promise<number>;
@@ -25,7 +25,7 @@ interface Packing<Record, Reply> {
 
 /** OpenTelemetry's own client for one signal. */
 function openClient<Record, Reply>(
-  config: ClientConfig,
+  options: DelegateOptions,
   { serializer, metrics, recordOf, rejectedIn }: Packing<Record, Reply>,
 ): SendBatch {
   let rejected = 0;
@@ -37,7 +37,7 @@ function openClient<Record, Reply>(
   const serializeRequest = (records: Record[]): Uint8Array | undefined =>
     serializer.serializeRequest(records);
   const delegate = openTelemetry().http.createOtlpHttpExportDelegate<Record[], Reply>(
-    config,
+    options,
     { serializeRequest, deserializeResponse },
     "remuda_otlp_http_exporter",
     metrics,
@@ -55,19 +55,19 @@ function openClient<Record, Reply>(
   };
 }
 
-export const openClients: Readonly<Record<Signal, (config: ClientConfig) => SendBatch>> = {
-  logs(config) {
+export const openClients: Readonly<Record<Signal, (options: DelegateOptions) => SendBatch>> = {
+  logs(options) {
     const { ProtobufLogsSerializer, LogsExporterMetricsHelper } = openTelemetry().transformer;
-    return openClient(config, {
+    return openClient(options, {
       serializer: ProtobufLogsSerializer,
       metrics: LogsExporterMetricsHelper,
       recordOf: logRecordOf,
       rejectedIn: ({ partialSuccess }) => partialSuccess?.rejectedLogRecords,
     });
   },
-  traces(config) {
+  traces(options) {
     const { ProtobufTraceSerializer, TraceExporterMetricsHelper } = openTelemetry().transformer;
-    return openClient(config, {
+    return openClient(options, {
       serializer: ProtobufTraceSerializer,
       metrics: TraceExporterMetricsHelper,
       recordOf: spanRecordOf,

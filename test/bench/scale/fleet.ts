@@ -15,7 +15,7 @@ import { NodeCapacities } from "../../../src/pool/placement.js";
 import type { NodeFacts } from "../../../src/pool/ports/node-store.js";
 import type { Job } from "../../../src/pool/ports/pool-store.js";
 import { nodeKey, partitionKey, partitionParts } from "../../../src/store/redis/keys.js";
-import { candidateOn, poolConfig, request, type StoreBed, writeOf } from "../../support/store/store-bed.js";
+import { candidateOn, poolSpec, request, type StoreBed, writeOf } from "../../support/store/store-bed.js";
 import { times } from "../support/runs.js";
 import { type FleetSize, smallest } from "./sizes.js";
 
@@ -81,7 +81,7 @@ export class SimulatedFleet {
   async addPool(size: number): Promise<Partition> {
     const id = newPoolId();
     await this.bed.projects.addPool(id);
-    const spec = poolConfig({ size, fill_rate_per_minute: fillRatePerMinute, name: `pool-${id}` });
+    const spec = poolSpec({ size, fill_rate_per_minute: fillRatePerMinute, name: `pool-${id}` });
     await this.bed.poolStore.createPool(partitionOf(id), { id, write: writeOf(spec), request: request() });
     await this.bed.projects.openPool(id);
     this.partitions.push(partitionOf(id));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Pool } from "../../../src/pool/pool.js";
 import { send, type Sent, sharedServer } from "../../support/http/http-server.js";
-import { pool, poolConfig, session } from "../../support/http/recorded-operations.js";
+import { pool, poolSpec, session } from "../../support/http/recorded-operations.js";
 import { poolBody, sessionBody } from "../../support/http/expected-bodies.js";
 
 const server = sharedServer();
@@ -35,14 +35,14 @@ test("a pool below its size tells why; an export's destination is a text; a name
   const shown: Pool = {
     ...nameless,
     fill,
-    spec: { ...poolConfig, telemetry, browser_policy: { A: 1 }, network: { allowed_hosts: ["a.example"] } },
+    spec: { ...poolSpec, telemetry, browser_policy: { A: 1 }, network: { allowed_hosts: ["a.example"] } },
   };
   server().operations.answer("pools.get", { kind: "done", value: shown });
   const { body } = await ask(`/browser_pools/${pool.id}`);
   expect(body.fill).toEqual(fill);
   expect(body).not.toHaveProperty("name");
   expect(body.browser_pool_config).toEqual({
-    ...poolConfig,
+    ...poolSpec,
     telemetry: { enabled: true, export: { otlp: { enabled: true, destination: "d1" } } },
     browser_policy: { A: 1 },
     network: { allowed_hosts: ["a.example"] },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { refusal } from "../../../src/base/errors.js";
 import { send, type Sent, sharedServer } from "../../support/http/http-server.js";
-import { poolConfig, session, tombstone } from "../../support/http/recorded-operations.js";
+import { poolSpec, session, tombstone } from "../../support/http/recorded-operations.js";
 import { deletedBody, sessionBody } from "../../support/http/expected-bodies.js";
 
 const server = sharedServer();
@@ -81,7 +81,7 @@ test("what a lease or a PATCH has set goes before what the browser was launched 
     proxyName: "out",
     browser: { ...session.browser, lease },
     launch: {
-      ...poolConfig,
+      ...poolSpec,
       start_url: "https://pool.example/",
       proxy_id: "p1",
       network: { allowed_hosts: ["*.example"], private_hosts: [] },

@@ -6,7 +6,7 @@ import { organizationKey } from "../../../src/store/redis/keys.js";
 import { age } from "../../support/store/age.js";
 import { onBoth } from "../../support/store/on-both.js";
 import { controlA, nodeA, PoolBed } from "../../support/store/pool-bed.js";
-import { candidateOn, claimOf, poolConfig, writeOf } from "../../support/store/store-bed.js";
+import { candidateOn, claimOf, poolSpec, writeOf } from "../../support/store/store-bed.js";
 
 const upTo = (pooledSessions: number | null, maxPools = 1000): ProjectBounds => ({
   pooledSessions,
@@ -111,7 +111,7 @@ onBoth(
       const { poolStore, project } = bed();
       const id = newRequestId();
       const waiter = { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 };
-      const { launchTemplate: template } = writeOf(poolConfig());
+      const { template } = writeOf(poolSpec());
       const reply = await poolStore.createSession(onDemandPartition, {
         candidate: candidateOn(onDemandPartition, nodeA),
         waiter,

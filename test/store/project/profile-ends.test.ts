@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { newLeaseId, newRequestId, onDemandPartition } from "../../../src/base/ids.js";
 import { onBoth } from "../../support/store/on-both.js";
 import { controlA, heldOf, nodeA, PoolBed } from "../../support/store/pool-bed.js";
-import { candidateOn, claimOf, poolConfig, request } from "../../support/store/store-bed.js";
+import { candidateOn, claimOf, poolSpec, request } from "../../support/store/store-bed.js";
 
 /** What a browser's end has to do with its profile. */
 onBoth("profiles at the end of leases", ({ bed }) => {
@@ -10,7 +10,7 @@ onBoth("profiles at the end of leases", ({ bed }) => {
     const id = newRequestId();
     const created = await bed().poolStore.createSession(onDemandPartition, {
       waiter: { id, lease: newLeaseId(), control: controlA, connection: id, timeoutSeconds: 60 },
-      template: poolConfig(),
+      template: poolSpec(),
       candidate: {
         ...candidateOn(onDemandPartition, nodeA),
         facts: JSON.stringify({

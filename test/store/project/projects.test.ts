@@ -14,7 +14,7 @@ import {
 import { findPool, findSession } from "../../../src/pool/lookup.js";
 import { RedisProjects } from "../../../src/store/project/projects.js";
 import { onBoth } from "../../support/store/on-both.js";
-import { candidateOn, claimOf, poolConfig, request, writeOf } from "../../support/store/store-bed.js";
+import { candidateOn, claimOf, poolSpec, request, writeOf } from "../../support/store/store-bed.js";
 import { controlA, nodeA } from "../../support/store/pool-bed.js";
 import { defaultLimits } from "../../support/store/store-limits.js";
 import { unsynced } from "../../support/store/unsynced.js";
@@ -63,7 +63,7 @@ onBoth("projects", ({ bed }) => {
         ).toMatchObject({ isNew: true });
         await poolStore.createPool(partitionOf(id), {
           id,
-          write: writeOf(poolConfig({ name: "herd" })),
+          write: writeOf(poolSpec({ name: "herd" })),
           request: request(),
         });
         await projects.openPool(id);
@@ -101,7 +101,7 @@ onBoth("projects", ({ bed }) => {
     const waiter = { id, lease, control: controlA, connection: id, name: "me", timeoutSeconds: 60 };
     const created = await poolStore.createSession(partition, {
       waiter,
-      template: poolConfig(),
+      template: poolSpec(),
       candidate: candidateOn(partition, nodeA),
     });
     if (created.kind !== "claimed") throw new Error(`nothing was claimed: ${created.kind}`);

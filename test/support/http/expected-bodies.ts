@@ -1,4 +1,4 @@
-import { pool, poolConfig, session, tombstone } from "./recorded-operations.js";
+import { pool, poolSpec, session, tombstone } from "./recorded-operations.js";
 
 export const poolBody = {
   id: pool.id,
@@ -12,7 +12,7 @@ export const poolBody = {
   stale_count: 5,
   waiting_count: 6,
   extension_ids: [],
-  browser_pool_config: poolConfig,
+  browser_pool_config: poolSpec,
 };
 const urls = (id: string, lease: string) => ({
   cdp_ws_url: `ws://here/browsers/${id}/cdp?token=${lease}`,
@@ -32,7 +32,7 @@ export const sessionBody = {
   lease_id: "leaseleaseleaselease0001",
   name: "mine",
   tags: { team: "a" },
-  viewport: poolConfig.viewport,
+  viewport: poolSpec.viewport,
   pool: { id: pool.id, name: "herd" },
   usage: { uptime_ms: 2000, requests: 3, denied: 1, bytes_sent: 40, bytes_received: 500 },
   isolation: { uid: 20001, network: "proxy", attested: "2023-11-14T22:13:20.900Z" },

@@ -27,7 +27,7 @@ import { project, projectLimits } from "./recorded-project.js";
 import { recordedVaultItems, recordedVaults } from "./recorded-vaults.js";
 import { recordedEvents, recordedOtlpDestinations, recording } from "./recorded-telemetry.js";
 
-export const poolConfig: PoolSpec = {
+export const poolSpec: PoolSpec = {
   size: 2,
   fill_rate_per_minute: 25,
   timeout_seconds: 600,
@@ -47,7 +47,7 @@ export const pool: Pool = {
   revision: 1,
   generation: 3,
   networkGeneration: 1,
-  spec: poolConfig,
+  spec: poolSpec,
   counts: { launching: 1, idle: 2, leased: 3, resetting: 4, stale: 5, waiting: 6 },
 };
 export const session: Session = {
@@ -57,7 +57,7 @@ export const session: Session = {
     since: 1_700_000_001_000,
     createdAt: 1_700_000_000_500,
     node: "node-1" as NodeId,
-    config: "c1",
+    templateKey: "c1",
     facts: "{}",
     generation: 3,
     networkGeneration: 1,
@@ -73,7 +73,7 @@ export const session: Session = {
       usage: { requests: 3, denied: 1, bytesSent: 40, bytesReceived: 500 },
     },
   },
-  launch: poolConfig,
+  launch: poolSpec,
   pool: { id: pool.id, name: "herd" },
   at: 1_700_000_002_500,
 };

@@ -4,7 +4,7 @@ import type { LaunchingBrowser } from "../../../src/pool/browser.js";
 import type { PoolStore } from "../../../src/pool/ports/pool-store.js";
 import { silentLog } from "../browser/chromium-host.js";
 import { controlA, nodeA, PoolBed } from "../store/pool-bed.js";
-import { candidateOn, poolConfig, request } from "../store/store-bed.js";
+import { candidateOn, poolSpec, request } from "../store/store-bed.js";
 import type { NodeBed } from "./node-bed.js";
 
 /** An empty pool, which its project lists. */
@@ -39,7 +39,7 @@ export async function claimSession({ bed }: NodeBed): Promise<LaunchingBrowser> 
     timeout_seconds: ___,
     reset_on_release: ____,
     ...template
-  } = poolConfig();
+  } = poolSpec();
   const claimed = await bed.poolStore.createSession(onDemandPartition, {
     candidate: candidateOn(onDemandPartition, nodeA),
     waiter: {

@@ -22,7 +22,7 @@ import {
   type AnyRecord,
   candidateOn,
   claimOf,
-  poolConfig,
+  poolSpec,
   request,
   type StoreBed,
   writeOf,
@@ -65,7 +65,7 @@ export class PoolBed {
     over: Partial<PoolSpec> = {},
     unsupported: readonly string[] = [],
   ): Promise<PoolBed> {
-    const pool = new PoolBed(bed, newPoolId(), poolConfig(over));
+    const pool = new PoolBed(bed, newPoolId(), poolSpec(over));
     await bed.poolStore.createPool(pool.partition, {
       id: pool.id,
       write: writeOf(pool.spec, unsupported),
@@ -155,10 +155,10 @@ export class PoolBed {
       request?: RequestId;
     } = {},
   ): Promise<string> {
-    const config = { ...this.spec, ...change };
+    const spec = { ...this.spec, ...change };
     const outcome = await this.bed.poolStore.updatePool(this.partition, {
       revision: this.revision,
-      write: writeOf(config),
+      write: writeOf(spec),
       isNewLaunch: false,
       isNewNetwork: false,
       discard: false,
@@ -166,7 +166,7 @@ export class PoolBed {
       ...flags,
     });
     if (outcome === "updated") {
-      this.spec = config;
+      this.spec = spec;
       this.revision = (await this.found()).revision;
     }
     return outcome;

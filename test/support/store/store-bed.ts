@@ -150,7 +150,7 @@ export async function openStoreBed(server: TestRedis, options: BedOptions): Prom
   };
 }
 
-export const poolConfig = (over: Partial<PoolSpec> = {}): PoolSpec => ({
+export const poolSpec = (over: Partial<PoolSpec> = {}): PoolSpec => ({
   headless: true,
   stealth: false,
   kiosk_mode: false,
@@ -171,9 +171,9 @@ export const writeOf = (spec: PoolSpec, unsupported: readonly string[] = []): Po
     timeout_seconds: ___,
     reset_on_release: ____,
     name: _____,
-    ...launchTemplate
+    ...template
   } = spec;
-  return { spec, launchTemplate, unsupported };
+  return { spec, template, unsupported };
 };
 
 export const launchFacts = { headless: true, stealth: false, kiosk_mode: false, memory: "1GiB" } as const;

@@ -1,11 +1,11 @@
 -- claim-standby: claim launches of browsers that are to stand by for sessions on demand, as many as are
--- wanted of one launch configuration.
+-- wanted of one launch template.
 -- KEYS  pool templates browsers launching idle events nodeIndex generationIndex ageIndex leaseCountIndex
 --       nodeStamps answer
--- ARGV  candidates standby config count claimMs eventsKept
+-- ARGV  candidates standby template count claimMs eventsKept
 -- REPLY claimed (JSON list of browsers), none
 -- `candidates` is a JSON list of browsers to be, for which room on their node is reserved. `standby` names
--- the launch configuration `config`; so many browsers of it are to be there, those that are launching
+-- the launch template `template`; so many browsers of it are to be there, those that are launching
 -- included.
 --- @include changes
 --- @include node/failing-nodes
@@ -22,7 +22,7 @@ local claimed, nodes = {}, failingNodes()
 for _, browser in ipairs(cjson.decode(A.candidates)) do
   if #claimed < short and mayTry(nodes, browser) then
     browser.standby = A.standby
-    claimOnDemand(browser, A.config, "standby")
+    claimOnDemand(browser, A.template, "standby")
     table.insert(claimed, browser)
   end
 end

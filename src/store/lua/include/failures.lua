@@ -33,7 +33,7 @@ local function giveUp(browser, text, initialMs, maxMs)
   if browser.waiter then
     local waiting = redis.call("HGET", K.waiterRecords, browser.waiter)
     local waiter = waiting and cjson.decode(waiting)
-    redis.call("HDEL", K.templates, browser.config)
+    redis.call("HDEL", K.templates, browser.templateKey)
     if waiter then
       waiter.unplaced, waiter.unplacedAt = true, now
       waiter.failure = { node = browser.node, error = text, browser = browser.id }
@@ -44,7 +44,7 @@ local function giveUp(browser, text, initialMs, maxMs)
       })
     end
   else
-    if browser.standby then redis.call("HDEL", K.templates, browser.config) end
+    if browser.standby then redis.call("HDEL", K.templates, browser.templateKey) end
     countFailure(browser, text, initialMs, maxMs)
   end
   move(browser, "retiring", "launch_failed", now)

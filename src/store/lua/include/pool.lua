@@ -26,12 +26,6 @@ local function poolTerms()
   }
 end
 
--- The key under which a generation's launch configuration is kept, which is `configKey` in the record. An
--- earlier release writes none, and leaves that of another generation.
-local function templateKeyOf(generation, kept)
-  return kept and kept:match("^(%d+)-") == generation and kept or generation
-end
-
 local function nextNumber(name)
   return redis.call("HINCRBY", K.pool, name, 1)
 end

@@ -13,7 +13,7 @@ end
 local function removeBrowser(browser)
   move(browser, "gone", browser.why or "retired")
   if redis.call("HGET", K.pool, "kind") == "on-demand" then
-    redis.call("HDEL", K.templates, browser.config)
+    redis.call("HDEL", K.templates, browser.templateKey)
   end
   sweepPool()
 end

@@ -3,7 +3,7 @@
 -- KEYS  pool templates browsers launching idle leased resetting retiring discarded leases waiterRecords
 --       provisional controls endedLeases events nodeIndex generationIndex ageIndex leaseCountIndex
 --       nodeStamps answer idempotency
--- ARGV  browser waiter config body keepMs claimMs provisionalMs eventsKept most isRelaunch reservedUntil
+-- ARGV  browser waiter template body keepMs claimMs provisionalMs eventsKept most isRelaunch reservedUntil
 --       standby facts
 -- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching),
 --       granted (the browser), mismatch, over, full (as many sessions as may be, or their reservation is
@@ -11,8 +11,8 @@
 -- `browser` and `waiter` are JSON; the waiter is bound to the browser and is in no queue. `browser` is empty
 -- where no node has room: then only a repeat is answered. `isRelaunch` is set for a waiter whose launch has
 -- failed and whose record is still there. `reservedUntil`: when the caller's reservation of a session becomes
--- void, empty without one. `standby` names the launch configuration that a browser which stands by has to
--- have been launched from, empty where none will do; it is then a session as if launched from `config`, and
+-- void, empty without one. `standby` names the launch template that a browser which stands by has to
+-- have been launched from, empty where none will do; it is then a session as if launched from `template`, and
 -- `facts` is what its record repeats of that.
 --- @include repeats
 --- @include browser/on-demand
@@ -30,7 +30,7 @@ local function claimFor(place)
   openOnDemand()
   local browser = cjson.decode(A.browser)
   browser.waiter = place.id
-  claimOnDemand(browser, A.config, "created")
+  claimOnDemand(browser, A.template, "created")
   place.unplaced, place.unplacedAt, place.failure = nil, nil, nil
   redis.call("HSET", K.waiterRecords, place.id, cjson.encode(place))
   return finish("claimed", cjson.encode({ browser = browser, waiter = place.id, lease = place.lease }))
@@ -71,9 +71,9 @@ end
 
 -- Its record says of it from now on what it would say had it been launched for this caller now.
 local function lendStandby(browser)
-  redis.call("HDEL", K.templates, browser.config)
-  browser.standby, browser.createdAt, browser.config, browser.facts = nil, now, waiter.lease, A.facts
-  redis.call("HSET", K.templates, browser.config, A.config)
+  redis.call("HDEL", K.templates, browser.templateKey)
+  browser.standby, browser.createdAt, browser.templateKey, browser.facts = nil, now, waiter.lease, A.facts
+  redis.call("HSET", K.templates, browser.templateKey, A.template)
   return recordLease(browser, waiter, { timeoutSeconds = waiter.timeoutSeconds })
 end
 

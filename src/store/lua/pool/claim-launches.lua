@@ -4,7 +4,7 @@
 -- ARGV  candidates madeFor obstacle claimMs eventsKept
 -- REPLY claimed (JSON list of browsers), none
 -- `candidates` is a JSON list of browsers to be, for which room on their node is reserved: as browsers of the
--- launch configuration `madeFor` need it, empty for any. `obstacle` is why nodes that might have room launch
+-- launch template `madeFor` need it, empty for any. `obstacle` is why nodes that might have room launch
 -- nothing, for the pool object.
 --- @include changes
 --- @include index
@@ -20,12 +20,11 @@ local mostObstacle = 1500
 local first = earlierAnswer()
 if first then return first end
 
-local size, rate, credit, backoff, state, unsupported, generation, network, config, asked, keptKey =
+local size, rate, credit, backoff, state, unsupported, generation, network, template, asked, templateKey =
   unpack(poolFields(
     "size", "fillRate", "credit", "backoffUntil", "state", "unsupported", "generation", "networkGeneration",
-    "launchConfig", "asked", "configKey"
+    "template", "asked", "templateKey"
   ))
-local templateKey = templateKeyOf(generation, keptKey)
 if state ~= "open" or unsupported ~= "" then return finish("none") end
 if A.madeFor ~= "" and A.madeFor ~= templateKey then return finish("none") end
 size, credit = tonumber(size), tonumber(credit)
@@ -52,7 +51,7 @@ local function claimOne(browser)
   end
   browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
   browser.generation, browser.networkGeneration = tonumber(generation), tonumber(network)
-  browser.config = templateKey
+  browser.templateKey = templateKey
   claim(browser)
   redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
   event(browser, "none", "launching", "fill")
@@ -60,7 +59,7 @@ local function claimOne(browser)
   table.insert(claimed, browser)
 end
 if redis.call("HEXISTS", K.templates, templateKey) == 0 then
-  redis.call("HSET", K.templates, templateKey, config)
+  redis.call("HSET", K.templates, templateKey, template)
 end
 for _, browser in ipairs(cjson.decode(A.candidates)) do
   if short > 0 and (credit >= 1 or tokens >= 1) and mayTry(nodes, browser) then

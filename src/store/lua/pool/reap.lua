@@ -152,7 +152,7 @@ if terms.state == "open" then
 end
 if terms.state == "open" and terms.kind == "pool" then
   budget = budget - dispatch(terms, budget)
-  local present = templateKeyOf(unpack(poolFields("generation", "configKey")))
+  local present = poolFields("templateKey")[1]
   for _, key in ipairs(redis.call("HKEYS", K.templates)) do
     local generation = key:match("^%d+")
     if key ~= present and redis.call("ZCOUNT", K.generationIndex, generation, generation) == 0 then

@@ -1,9 +1,9 @@
--- update-pool: write a merged configuration over the revision it was merged from, and retire what it makes
+-- update-pool: write a merged specification over the revision it was merged from, and retire what it makes
 -- superfluous or stale.
 -- KEYS  pool templates browsers launching idle leased resetting retiring discarded leases provisional
 --       replaceable pendingTombstones endedLeases events nodeIndex generationIndex ageIndex
 --       leaseCountIndex nodeStamps answer
--- ARGV  revision revisedAt fields config launchTemplate size fillRate name isNewLaunch isNewNetwork
+-- ARGV  revision revisedAt fields spec template size fillRate name isNewLaunch isNewNetwork
 --       isNewRefresh discard atOnce eventsKept
 -- REPLY updated, changed (by others meanwhile), busy (what was discarded before is to be retired first),
 --       missing
@@ -28,21 +28,21 @@ refill(tonumber(oldSize), tonumber(oldRate))
 -- What is left of earlier rebuilds pays for nothing that the new size asks for.
 boundCredit(tonumber(oldSize), tonumber(credit))
 for field, value in pairs(cjson.decode(A.fields)) do redis.call("HSET", K.pool, field, value) end
-redis.call("HSET", K.pool, "config", A.config, "launchConfig", A.launchTemplate,
+redis.call("HSET", K.pool, "spec", A.spec, "template", A.template,
   "size", A.size, "fillRate", A.fillRate)
 if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 -- Saves before this are no reason to flush anything (flush).
 if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
 nextNumber("revision")
 redis.call("HSET", K.pool, "revisedAt", microseconds())
--- What is launched from now on has the new network: it is a new launch configuration too.
+-- What is launched from now on has the new network: it is a new launch template too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
   -- The key has a time in it: others keep what they have read under a key, and a failover that lost the last
   -- generations gives their numbers once more.
   local key = string.format("%d-%s", nextNumber("generation"), microseconds())
-  redis.call("HSET", K.pool, "configKey", key)
-  redis.call("HSET", K.templates, key, A.launchTemplate)
-  -- A new configuration is a new chance: what failed under the old one is no reason to wait.
+  redis.call("HSET", K.pool, "templateKey", key)
+  redis.call("HSET", K.templates, key, A.template)
+  -- A new template is a new chance: what failed under the old one is no reason to wait.
   redis.call("HSET", K.pool, "failures", 0, "backoffUntil", 0, "lastError", "")
   redis.call("HDEL", K.pool, "failing")
 end

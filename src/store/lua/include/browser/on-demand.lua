@@ -12,11 +12,11 @@ local function openOnDemand()
   noteServer()
 end
 
--- Claims the launch of a browser; its launch configuration is kept for it.
-local function claimOnDemand(browser, config, why)
+-- Claims the launch of a browser; its launch template is kept for it.
+local function claimOnDemand(browser, template, why)
   browser.state, browser.since, browser.createdAt, browser.served = "launching", now, now, 0
   claim(browser)
-  redis.call("HSET", K.templates, browser.config, config)
+  redis.call("HSET", K.templates, browser.templateKey, template)
   redis.call("ZADD", K.launching, now + tonumber(A.claimMs), browser.id)
   event(browser, "none", "launching", why)
   addBrowser(browser)

@@ -65,7 +65,7 @@ local function dropLease(browser, why)
   }
   -- What it has captured is found by these, once the record no longer has the lease.
   if lease.telemetry or browser.facts and browser.facts:find('"captures":true', 1, true) then
-    ended.captured = { config = browser.config, telemetry = lease.telemetry, trace = lease.trace }
+    ended.captured = { templateKey = browser.templateKey, telemetry = lease.telemetry, trace = lease.trace }
   end
   addEffect("ended", ended)
   if lease.keyUntil or not isEndAnswered then
