@@ -19,7 +19,7 @@ export interface Clock {
   every(periodMs: Millis, task: () => void): () => void;
 }
 
-/** Node.js runs a timer at once that is set for longer. */
+/** Node.js runs a timer at once that is set for longer (Node.js 20.20, `setTimeout`). */
 const longestTimerMs: Millis = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

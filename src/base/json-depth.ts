@@ -1,5 +1,5 @@
-/** Chromium reads JSON to this depth (`kAbsoluteMaxDepth` of base/json/json_common.h). */
-export const mostJsonDepth = 200;
+/** Chromium reads JSON of its files to this depth (Chromium 156, docs/chromium.md#extensions). */
+export const mostJsonDepth = 199;
 
 /**
  * Whether a parsed value is nested deeper than Chromium reads, or than `JSON.stringify` writes without

@@ -50,12 +50,15 @@ export class NotAttested extends Error {
   }
 }
 
-/** A link-local address, which Chromium sends past its proxy unless told otherwise. */
+/**
+ * A link-local address: its requests go past the proxy unless Chromium is told otherwise (Chromium 156,
+ * docs/chromium.md#ways-past-the-proxy).
+ */
 const metadataUrl = "http://169.254.169.254/";
 
 /**
  * Chromium breaks off whatever it is loading when the machine's addresses change, as they do when containers
- * come and go.
+ * come and go (Chromium 156, docs/chromium.md#ways-past-the-proxy).
  */
 const networkChanged = "net::ERR_NETWORK_CHANGED";
 const mostTries = 3;

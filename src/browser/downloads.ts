@@ -10,8 +10,8 @@ const mostNoted = 1000;
  */
 export class Downloads {
   /**
-   * Holds guids. What Chromium calls canceled may be resumed without a word, so that only a completed
-   * download has come to its end.
+   * Holds guids. What Chromium calls canceled may be resumed without a word (Chromium 156,
+   * docs/chromium.md#clearing-a-used-browser), so that only a completed download has come to its end.
    */
   readonly #unfinished = new Set<unknown>();
 

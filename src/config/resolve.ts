@@ -27,7 +27,7 @@ export type ResolvedConfig = Omit<Compiled<ConfigFile>, keyof MachineSettings> &
     MachineSettings[Key];
 } & Pick<MachineSettings, "dataDir">;
 
-// A container's limit counts. Without one Node.js answers 0, or a number beyond any machine.
+// A container's limit counts. Without one it is 0, or more than any machine has (Node.js 20.20).
 function machineMemoryBytes(): number {
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();

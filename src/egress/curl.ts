@@ -139,7 +139,7 @@ async function ask(
       ...Object.fromEntries(headers),
       Host: hostHeaderOf(target, isSecure ? 443 : 80),
       Connection: "close",
-      // Node.js would send the body of a GET or DELETE without saying where it ends.
+      // Node.js would not say where the body of a GET or DELETE ends (Node.js 20.20, `http.request`).
       ...(asked.body !== undefined && { "Content-Length": Buffer.byteLength(asked.body) }),
     },
   });

@@ -190,8 +190,8 @@ export class Egress {
       this.#inner.add(socket);
       const admission = this.target.listener.admits?.(socket);
       if (admission) this.#admissions.set(socket, admission);
-      // Node.js stops listening when it hands one over: a reset must not end the process, whoever has it by
-      // then.
+      // Node.js stops listening for errors when it hands a socket over (Node.js 20.20): a reset must not end
+      // the process, whoever has it by then.
       socket.on("error", () => {});
       socket.once("close", () => this.#inner.delete(socket));
     });

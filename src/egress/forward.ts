@@ -160,7 +160,7 @@ class Forwarding {
       "Connection",
       hasBody ? "close" : "keep-alive",
       ...(authorization === undefined ? [] : ["Proxy-Authorization", authorization]),
-      // Node.js would otherwise write an empty chunked body for a POST.
+      // Node.js would otherwise write an empty chunked body for a POST (Node.js 20.20).
       ...(hasBody || "content-length" in this.exchange.request.headers
         ? []
         : bodiless(this.exchange.request.method)),

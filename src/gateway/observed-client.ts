@@ -49,7 +49,10 @@ export class ObservedClient {
     if (this.#choosers.size > 0) this.#allowDownloads();
   }
 
-  /** Chromium has gone back to its own default, which in headless-shell is to download nothing. */
+  /**
+   * Chromium has gone back to its own default, which in headless-shell is to download nothing (Chromium 156,
+   * docs/chromium.md#headless-shell).
+   */
   #allowDownloads(): void {
     this.browser.chromium.allowDownloads().catch(() => {});
   }

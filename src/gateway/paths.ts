@@ -41,8 +41,8 @@ export function findPath({ url = "/", headers }: Pick<IncomingMessage, "url" | "
 }
 
 /**
- * Selenium sends no query with its requests but the user and password of its server's URL: the token may be
- * the password, or the user where there is none.
+ * Selenium sends no query with its requests but the user and password of its server's URL (selenium-webdriver
+ * 4.46): the token may be the password, or the user where there is none.
  */
 function tokenIn(authorization = ""): string {
   const [, given = ""] = /^basic +([A-Za-z0-9+/=]+)$/i.exec(authorization) ?? [];

@@ -6,8 +6,8 @@ import { descriptorOf } from "./send-buffer.js";
 /**
  * Tells a grant how its reply fared, once: `delivered` when a success was flushed, `lost` when the connection
  * closed before or an error was answered instead. Node.js emits `finish` also for a socket destroyed with the
- * reply still in its buffer, and for one whose other end hung up before the reply was written: hence the look
- * at the socket, the last thing before that.
+ * reply still in its buffer, and for one whose other end hung up before the reply was written (Node.js
+ * 20.20): hence the look at the socket, the last thing before that.
  */
 export function settleWithReply(reply: FastifyReply, granted: Granted): void {
   const { raw } = reply;

@@ -95,7 +95,8 @@ const closePollMs = 5;
 export function openStream(descriptor: 1 | 2): Writable {
   if (fstatSync(descriptor).isFile()) return createWriteStream("", { fd: descriptor, autoClose: false });
   const stream = descriptor === 1 ? process.stdout : process.stderr;
-  // Node.js makes a terminal block, which one that was stopped (Ctrl-S) would do for ever.
+  // Node.js has writes to a terminal block (Node.js 20.20), which one that was stopped (Ctrl-S) would do for
+  // ever.
   if (isatty(descriptor)) (stream as Blocking)._handle?.setBlocking?.(false);
   return stream;
 }

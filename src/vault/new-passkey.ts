@@ -50,7 +50,7 @@ export async function keepPasskey(
     userHandle: base64url(made.userHandle),
     privateKey: base64url(made.privateKey),
   });
-  // Chromium makes keys of other kinds where a site asks for them first, and takes none of these back.
+  // Chromium makes others where a site asks for them first (Chromium 156, docs/chromium.md#cdp).
   if (!parsePasskey(text)) return refusal("not_supported");
   const vault = await ports.store.find(id);
   if (!vault) return refusal("vault_not_found");

@@ -47,9 +47,9 @@ test("a text that is all quotation marks or comments is read in little time", ()
 test("what is nested deeper than Chromium reads is told as such, and what is not may be written again", () => {
   const nested = (depth: number): string =>
     `{"manifest_version":3,"name":"x","version":"1","a":${"[".repeat(depth)}${"]".repeat(depth)}}`;
-  expect(faultsOf(nested(400_000))).toEqual(["manifest.json: is nested deeper than 200"]);
-  expect(faultsOf(nested(200))).toEqual(["manifest.json: is nested deeper than 200"]);
-  expect(faultsOf(nested(199))).toEqual([]);
+  expect(faultsOf(nested(400_000))).toEqual(["manifest.json: is nested deeper than 199"]);
+  expect(faultsOf(nested(199))).toEqual(["manifest.json: is nested deeper than 199"]);
+  expect(faultsOf(nested(198))).toEqual([]);
 });
 
 // The key in chrome/browser/resources/pdf/manifest.json.

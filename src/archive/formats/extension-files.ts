@@ -10,7 +10,10 @@ const manifestName = "manifest.json";
 const isLitter = ({ name }: ZipEntry): boolean =>
   name.startsWith("__MACOSX/") || /(?:^|\/)(?:\.DS_Store|Thumbs\.db|desktop\.ini)$/.test(name);
 
-/** The web store's signatures: Chromium loads no unpacked extension that has them. */
+/**
+ * The web store's signatures: Chromium loads no unpacked extension that has them (Chromium 156,
+ * docs/chromium.md#extensions).
+ */
 const storeOnly = "_metadata/";
 
 /**

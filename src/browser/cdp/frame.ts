@@ -31,8 +31,8 @@ const sessionTail = /,"sessionId":"([0-9A-Za-z-]{1,40})"\}$/;
 
 /**
  * Reads id or method from the head and the session from the tail. Chromium writes `id` or `method` first and
- * the top-level `sessionId` last; a `sessionId` inside `params` or `result` ends in `}}` and is not mistaken
- * for it.
+ * the top-level `sessionId` last (Chromium 156, docs/chromium.md#cdp); a `sessionId` inside `params` or
+ * `result` ends in `}}` and is not mistaken for it.
  */
 export function summarize(frame: Frame): FrameSummary {
   const head = frameHeadOf(frame).toString("latin1", 0, headBytes);

@@ -8,7 +8,8 @@ import { outerSize } from "../switches.js";
  */
 export async function placeWindow(cdp: Cdp, page: string, spec: LaunchSpec): Promise<void> {
   const { windowId } = await cdp.send("Browser.getWindowForTarget", { targetId: page });
-  // Chromium refuses a size for a window that is minimised, maximised or full screen.
+  // One that is minimised, maximised or full screen takes no size (Chromium 156,
+  // docs/chromium.md#windows-and-displays).
   await cdp.send("Browser.setWindowBounds", { windowId, bounds: { windowState: "normal" } });
   await cdp.send("Browser.setWindowBounds", { windowId, bounds: { left: 0, top: 0, ...outerSize(spec) } });
   if (spec.kioskMode && !spec.headless) {

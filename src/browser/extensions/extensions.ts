@@ -139,14 +139,14 @@ export class BrowserExtensions {
       failureOf(error, added.at(-1)?.name ?? ""),
     );
     if ("kind" in now) return now;
-    // Chromium gives an id to extensions that it does not run, too.
+    // It gives an id to those that it does not run, too (Chromium 156, docs/chromium.md#extensions).
     const idle = added.find(({ id }) => now.get(id)?.isEnabled !== true);
     return idle
       ? { kind: "needs-restart", why: `Chromium does not enable the extension ${idle.name}` }
       : added;
   }
 
-  /** Chromium puts the second of two extensions with one key in the place of the first. */
+  /** The second of two with one key takes the first's place (Chromium 156, docs/chromium.md#extensions). */
   async #findTwin(extensions: readonly ExtensionDirectory[]): Promise<Failure | undefined> {
     const ids = new Set(this.#loaded.map(({ id }) => id));
     for (const extension of extensions) {

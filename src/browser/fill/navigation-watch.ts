@@ -16,7 +16,10 @@ export interface NavigationWatch {
   over(): void;
 }
 
-/** Chromium refuses while a navigation to an entry of the history is under way, reloading included. */
+/**
+ * Chromium refuses while a navigation to an entry of the history is under way, reloading included (Chromium
+ * 156, docs/chromium.md#cdp).
+ */
 const clearing = { soonMs: 20, laterMs: 250, soonTries: 80 } as const;
 
 /**

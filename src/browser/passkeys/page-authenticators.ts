@@ -7,7 +7,7 @@ import { type Cdp, CdpRefused, ignoreRefusal } from "../cdp/cdp.js";
 export interface PasskeyCredential {
   readonly credentialId: string;
   readonly rpId: string;
-  /** PKCS #8, of P-256: Chromium 156 takes no other. */
+  /** PKCS #8, of P-256: a vault keeps no other (docs/vault.md). */
   readonly privateKey: string;
   readonly userHandle: string;
   readonly userName: string;

@@ -41,7 +41,10 @@ export interface PolicyWanted extends Pick<LaunchSpec, "policy" | "egress" | "is
   readonly forced?: readonly ForcedExtension[];
 }
 
-/** Where two files set the same policy, Chromium takes the one whose name sorts last. */
+/**
+ * Where two files set the same policy, Chromium takes the one whose name sorts last (Chromium 156,
+ * docs/chromium.md#enterprise-policy).
+ */
 const fileName = join("managed", "zz-remuda.json");
 
 /** This lies below the directory of its policies, in a place where Chromium looks for no policy. */

@@ -10,7 +10,7 @@ const explained = `is refused until the page's next navigation: ${filledHere} ${
 /** An extension's scripts run others in every page, by `chrome.scripting`, and take pictures of it. */
 const ofExtension = `is refused to an extension's scripts while a page has a value of a vault ${flag}`;
 
-/** Playwright says of every other error of these that the page has navigated. */
+/** Playwright says of every other error of these that the page has navigated (playwright-core 1.65). */
 const scripts: ReadonlySet<string> = new Set(["Runtime.evaluate", "Runtime.callFunctionOn"]);
 
 /** The answer to what is refused. A script is answered as if it had thrown, so that its author reads why. */

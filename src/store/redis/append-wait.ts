@@ -67,8 +67,8 @@ export class AppendWait {
   }
 
   /**
-   * While no sentinel answers ioredis tries them in turn without end. Each may take its time before one tells
-   * where Redis is.
+   * While no sentinel answers ioredis 6.0 tries them in turn without end. Each may take its time before one
+   * tells where Redis is.
    */
   #connectLimitMs(): Millis {
     const { url, connectTimeoutMs, commandTimeoutMs } = this.options;

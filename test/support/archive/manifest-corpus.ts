@@ -30,6 +30,8 @@ export const manifestCases: readonly ManifestCase[] = [
   ok("a byte order mark", `\ufeff{${least}}`),
   ok("comments", `// one\n{ /* two // */ ${least}, // three\n "description": "http://x/*y*/" }`),
   bad("a comma after the last", `{${least},}`, "is not valid JSON"),
+  ok("as deep as may be", `{${least},"x":${"[".repeat(198)}${"]".repeat(198)}}`),
+  bad("too deep", `{${least},"x":${"[".repeat(199)}${"]".repeat(199)}}`, "is nested deeper than 199"),
   bad("a list", "[]", "is not an object"),
   bad("nothing", "", "is not valid JSON"),
   bad("a lone null", "null", "is not an object"),
