@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { say } from "./say.mjs";
@@ -9,20 +9,23 @@ const counted = (isGood) => (isGood ? { passed: 1, failed: 0 } : { passed: 0, fa
 
 const node = (script, ...args) => [process.execPath, [script, ...args]];
 
+const folders = ["src", "test", "scripts", "vitest.config.ts"];
+
+/** The tracked files of these folders; undefined where there is no repository, as in an archive of a release. */
+function findTracked(root) {
+  const listed = spawnSync("git", ["ls-files", "-z", "--", ...folders], { cwd: root, encoding: "utf8" });
+  if (listed.status !== 0) return undefined;
+  // A file that was removed and not yet committed is listed still.
+  const files = listed.stdout.split("\0").filter((path) => path !== "" && existsSync(join(root, path)));
+  return files.length > 0 ? files : undefined;
+}
+
 /**
  * The tracked sources: what a user tries beside them, such as the README's script, is nobody's fault. Where there is
- * no repository, as in an archive of a release, all of the folders.
+ * no repository, all of the folders.
  */
-export function trackedSources(root) {
-  const folders = ["src", "test", "scripts", "vitest.config.ts"];
-  const listed = spawnSync("git", ["ls-files", "-z", "--", ...folders], { cwd: root, encoding: "utf8" });
-  if (listed.status !== 0) return folders;
-  // A file that was removed and not yet committed is listed still.
-  const files = listed.stdout
-    .split("\0")
-    .filter((path) => /\.m?[jt]s$/.test(path) && existsSync(join(root, path)));
-  return files.length > 0 ? files : folders;
-}
+export const trackedSources = (root) =>
+  findTracked(root)?.filter((path) => /\.m?[jt]s$/.test(path)) ?? folders;
 
 /** Steps that run in parallel keep their output and print it whole, so that it does not mix. */
 async function runStep([program, args], { root, isParallel, env = process.env }) {
@@ -38,10 +41,28 @@ async function runStep([program, args], { root, isParallel, env = process.env })
  */
 const freeLate = { GOGC: "off", GOMEMLIMIT: "3GiB" };
 
-async function types(step) {
+/** A project of the tracked files, with the options of the root's; the root's own where there is no repository. */
+function writeProject(root, directory) {
+  const tracked = findTracked(root)?.filter((path) => path.endsWith(".ts"));
+  if (tracked === undefined) return root;
+  const project = join(directory, "tsconfig.json");
+  const compilerOptions = { rootDir: root, typeRoots: [join(root, "node_modules/@types")] };
+  const files = tracked.map((path) => join(root, path));
+  const settings = { extends: join(root, "tsconfig.json"), compilerOptions, include: [], files };
+  writeFileSync(project, JSON.stringify(settings));
+  return project;
+}
+
+export async function checkTypes(step) {
   say("types (tsc)");
-  const tsc = node(join(step.root, "node_modules/typescript/bin/tsc"), "-p", ".");
-  return counted((await runStep(tsc, { ...step, env: { ...process.env, ...freeLate } })) === 0);
+  const directory = mkdtempSync(join(tmpdir(), "remuda-types-"));
+  try {
+    const project = writeProject(step.root, directory);
+    const tsc = node(join(step.root, "node_modules/typescript/bin/tsc"), "-p", project);
+    return counted((await runStep(tsc, { ...step, env: { ...process.env, ...freeLate } })) === 0);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }
 
 async function format(step) {
@@ -105,7 +126,7 @@ async function tests(step, filters) {
 /** Tests have the machine to themselves, but where all is to run at once. */
 async function runAll(step, args) {
   const alongside = { ...step, isParallel: true };
-  const quick = Promise.all([types(alongside), format(alongside), lint(alongside)]);
+  const quick = Promise.all([checkTypes(alongside), format(alongside), lint(alongside)]);
   if (!step.isParallel) await quick;
   return [await tests(step, args), ...(await quick)];
 }

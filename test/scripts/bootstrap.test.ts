@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,13 +19,6 @@ interface Parts {
     isKnownTo(system: string, tool: string): boolean;
     tools: Record<"chromium" | "shell", { places: string[] }>;
   };
-  "repeat.mjs": {
-    repeatTests(root: string, repeat: { times: number; filters: readonly string[] }): Promise<number>;
-  };
-  "checks.mjs": {
-    countTests(report: object, code: number): { passed: number; failed: number };
-    trackedSources(root: string): readonly string[];
-  };
 }
 const part = <Name extends keyof Parts>(name: Name): Promise<Parts[Name]> =>
   import(join(root, "scripts/bootstrap", name));
@@ -33,8 +26,6 @@ const { hasPackages } = await part("packages.mjs");
 const { build, digestOf } = await part("build.mjs");
 const { commandFor, needsOfConfig, needsOfIsolationProof, needsOfTests, isKnownTo, tools } =
   await part("system.mjs");
-const { repeatTests } = await part("repeat.mjs");
-const { countTests, trackedSources } = await part("checks.mjs");
 
 let directory: string;
 beforeEach(() => {
@@ -88,15 +79,6 @@ describe("commands", () => {
       "simulate",
     ])
       expect(scripts[name]).toBe(`exec node scripts/bootstrap.mjs ${name}`);
-  });
-});
-
-describe("a repeated check", () => {
-  test("of a file that is not there says so, and runs nothing", async () => {
-    const filters = ["test/scripts/bootstrap", "missing-file", "-t", "no name"];
-    await expect(repeatTests(root, { times: 3, filters })).rejects.toThrow(
-      "No test file has missing-file in its path.",
-    );
   });
 });
 
@@ -233,40 +215,4 @@ describe("system packages", () => {
       )?.[1] ?? "";
     expect([...tools.chromium.places, ...tools.shell.places]).toEqual(places(table));
   });
-});
-
-describe("what format and lint look at", () => {
-  const git = (...args: string[]): void => void execFileSync("git", args, { cwd: directory });
-  test("is the tracked sources, and not what was tried beside them", () => {
-    write("src/kept.ts", "");
-    write("scripts/kept.mjs", "");
-    write("src/removed.ts", "");
-    write("src/kept.lua", "");
-    git("init", "-q");
-    git("add", ".");
-    rmSync(join(directory, "src/removed.ts"));
-    write("src/tried.mjs", "");
-    write("try.mjs", "");
-    expect(trackedSources(directory)).toEqual(["scripts/kept.mjs", "src/kept.ts"]);
-  });
-  test("is all sources where there is no repository", () =>
-    expect(trackedSources(directory)).toEqual(["src", "test", "scripts", "vitest.config.ts"]));
-});
-
-describe("the closing line", () => {
-  const report = (passed: number, failed: number, files: object[] = []) => ({
-    numPassedTests: passed,
-    numFailedTests: failed,
-    testResults: files,
-  });
-  test("counts what passed and failed", () =>
-    expect(countTests(report(3, 1), 1)).toEqual({ passed: 3, failed: 1 }));
-  test("counts a file that could not be loaded", () => {
-    expect(countTests(report(3, 0, [{ status: "failed", assertionResults: [] }]), 1)).toEqual({
-      passed: 3,
-      failed: 1,
-    });
-  });
-  test("counts a run that failed outside of any test", () =>
-    expect(countTests(report(3, 0), 1)).toEqual({ passed: 3, failed: 1 }));
 });
