@@ -11,7 +11,10 @@ let node: NodeBed;
 let site: Site;
 beforeEach(async () => {
   const limits = { ...usualLimits, maxScratchBytes: 96 * 2 ** 20 };
-  [node, site] = await Promise.all([openNodeBed("full", { isReal: true, limits }), openSite()]);
+  [node, site] = await Promise.all([
+    openNodeBed("full", { isReal: true, hostSettings: { limits } }),
+    openSite(),
+  ]);
 });
 afterEach(async () => {
   await node.close();

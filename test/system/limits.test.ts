@@ -178,6 +178,11 @@ describe("where nothing of the kernel holds browsers, the watch retires the one 
     2 * limitMs,
   );
   test("of bytes stored", () => expectRetired(daemon, fillCache, "storage_exceeded"), 2 * limitMs);
+  test.runIf(process.getuid?.() === 0)(
+    "of bytes in a file that has no name any more",
+    () => expectRetired(daemon, hideIn(daemon, "unlinked_disk"), "storage_exceeded"),
+    2 * limitMs,
+  );
   test("of files", () => expectRetired(daemon, makeFiles, "storage_exceeded"), 2 * limitMs);
 });
 

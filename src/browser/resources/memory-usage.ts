@@ -1,12 +1,8 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { yieldTurn } from "../../base/yield-turn.js";
+import { processesByLeader } from "./processes.js";
 import { heldBytes, kilobytes, mountedBytes, unseenBytes } from "./shared-memory.js";
-
-interface Process {
-  readonly pid: number;
-  readonly parent: number;
-  readonly group: number;
-}
 
 /**
  * Measures the bytes that each browser's processes hold, by the pid of its first one. What many looks would
@@ -25,15 +21,21 @@ export type MeasureMemory = (
  */
 const closeLooks = 10;
 
+/**
+ * A browser whose processes map so many times its limit is above it, however they share: to look at each
+ * page's share takes the kernel as long as there are pages mapped.
+ */
+const mostSharers = 8;
+
 export function makeMeasureMemory(): MeasureMemory {
   let waiting: readonly number[] = [];
   return async (leaders, limitOf) => {
-    const trees = treesOf(leaders, await allProcesses());
+    const trees = await processesByLeader(leaders);
     const unseen = unseenBytes();
     const counted = new Map<number, number>();
     const doubtful: number[] = [];
     for (const [leader, pids] of trees) {
-      const bytes = (await sum(pids, residentBytes)) + mountedBytes(pids);
+      const bytes = (await sum(pids, residentBytes)) + (await mountedBytes(pids));
       counted.set(leader, bytes);
       if (bytes <= limitOf(leader) && bytes + unseen > limitOf(leader)) doubtful.push(leader);
     }
@@ -41,7 +43,8 @@ export function makeMeasureMemory(): MeasureMemory {
     const inTurn = [...waiting.filter((leader) => doubtful.includes(leader)), ...doubtful];
     const looked = [...new Set(inTurn)].slice(0, closeLooks);
     waiting = doubtful.filter((leader) => !looked.includes(leader));
-    const above = leaders.filter((leader) => (counted.get(leader) ?? 0) > limitOf(leader));
+    const isAbove = (bytes: number, limit: number): boolean => bytes > limit && bytes <= limit * mostSharers;
+    const above = leaders.filter((leader) => isAbove(counted.get(leader) ?? 0, limitOf(leader)));
     for (const leader of [...looked, ...above]) {
       counted.set(leader, await exactBytes(trees.get(leader) ?? []));
       await yieldTurn();
@@ -52,50 +55,14 @@ export function makeMeasureMemory(): MeasureMemory {
 
 /**
  * What is held by descriptors may be what is mapped, so that the larger of both is taken; where maps show
- * their files the first has it all.
+ * their files the first has it all. It is looked at first: shares take the kernel as long as there are
+ * mappings. Whoever has more than that look may go through has all the memory there is.
  */
 async function exactBytes(pids: readonly number[]): Promise<number> {
+  const held = await heldBytes(pids);
+  if (held === undefined) return totalmem();
   const [own, mapped] = await Promise.all([sum(pids, ownBytes), sum(pids, mappedBytes)]);
-  return own + Math.max(mapped, heldBytes(pids)) + mountedBytes(pids);
-}
-
-/**
- * Finds the processes below each leader, and those of its group, which a process stays in when it gets
- * another parent.
- */
-function treesOf(
-  leaders: readonly number[],
-  all: readonly Process[],
-): ReadonlyMap<number, readonly number[]> {
-  const owners = new Map(leaders.map((leader) => [leader, leader]));
-  const parents = new Map(all.map((process) => [process.pid, process]));
-  const ownerOf = (pid: number, depth: number): number | undefined => {
-    const process = parents.get(pid);
-    const known = owners.get(pid) ?? (process && owners.get(process.group));
-    if (known !== undefined || process === undefined || depth > mostDepth) return known;
-    return ownerOf(process.parent, depth + 1);
-  };
-  const trees = new Map<number, number[]>(leaders.map((leader) => [leader, []]));
-  for (const { pid } of all) trees.get(ownerOf(pid, 0) ?? 0)?.push(pid);
-  return trees;
-}
-
-/** The most processes between a browser's first one and its last. */
-const mostDepth = 20;
-
-async function allProcesses(): Promise<Process[]> {
-  const names = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
-  const all = await Promise.all(
-    names.map(async (pid) => {
-      const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
-      // The command's name, in parentheses, may itself hold spaces and parentheses (proc(5)).
-      const [, parent, group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
-      return group === undefined
-        ? undefined
-        : { pid: Number(pid), parent: Number(parent), group: Number(group) };
-    }),
-  );
-  return all.filter((process) => process !== undefined);
+  return own + Math.max(mapped, held) + (await mountedBytes(pids));
 }
 
 async function sum(pids: readonly number[], bytesOf: (pid: number) => Promise<number>): Promise<number> {

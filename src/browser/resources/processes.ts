@@ -40,6 +40,55 @@ export async function processTreeOf(pid: number): Promise<number[]> {
   return [pid, ...trees.flat()];
 }
 
+interface Process {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+}
+
+/**
+ * Finds the processes below each leader, however deep, and those of its group, which a process stays in when
+ * it gets another parent.
+ */
+export async function processesByLeader(
+  leaders: readonly number[],
+): Promise<ReadonlyMap<number, readonly number[]>> {
+  const all = await allProcesses();
+  const byPid = new Map(all.map((process) => [process.pid, process]));
+  const found = new Map<number, number[]>(leaders.map((leader) => [leader, []]));
+  const owners = new Map<number, number | undefined>(leaders.map((leader) => [leader, leader]));
+  for (const { pid } of all) {
+    const line: number[] = [];
+    let at = pid;
+    // What has been seen stays so: numbers that were given anew while they were read may lead in a circle.
+    while (!owners.has(at)) {
+      owners.set(at, undefined);
+      line.push(at);
+      const { parent = 0, group = 0 } = byPid.get(at) ?? {};
+      at = found.has(group) ? group : parent;
+    }
+    const owner = owners.get(at);
+    for (const member of line) owners.set(member, owner);
+    if (owner !== undefined) found.get(owner)?.push(pid);
+  }
+  return found;
+}
+
+async function allProcesses(): Promise<Process[]> {
+  const names = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
+  const all = await Promise.all(
+    names.map(async (pid) => {
+      const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
+      // The command's name, in parentheses, may itself hold spaces and parentheses (proc(5)).
+      const [, parent, group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
+      return group === undefined
+        ? undefined
+        : { pid: Number(pid), parent: Number(parent), group: Number(group) };
+    }),
+  );
+  return all.filter((process) => process !== undefined);
+}
+
 /** The living processes of the users that are looked for. Zombies hold nothing and are left out. */
 export async function processesOf(isWanted: (uid: number) => boolean): Promise<number[]> {
   const names = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));

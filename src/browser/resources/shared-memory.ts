@@ -1,9 +1,8 @@
-import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from "node:fs";
+import { readFileSync, readlinkSync, statfsSync, statSync } from "node:fs";
 import { totalmem } from "node:os";
+import { BoundedLook, given } from "./bounded-look.js";
+import { bytesOnDisk, mostCalls, openFiles } from "./open-files.js";
 import { measureMount } from "./scratch-usage.js";
-
-// All of this is synchronous: the kernel writes it out of numbers that it has at hand, and a job in the
-// thread pool would cost ten times as much.
 
 /**
  * Measures the machine's shared memory that lies in no file system of this process: the most that a browser
@@ -12,59 +11,43 @@ import { measureMount } from "./scratch-usage.js";
 export function unseenBytes(): number {
   const shared = kilobytes(textOf("/proc/meminfo"), "Shmem");
   // A covered one cannot be measured, so that what it holds stays unseen.
-  const open = uniqueMounts(mountsOf("self")).filter((mount) => isOpen("", mount));
+  const open = uniqueMounts(mountsIn(textOf("/proc/self/mountinfo"))).filter((mount) => isOpen("", mount));
   return Math.max(0, shared - sum(open.map(({ point }) => given(() => measureMount(point).bytes) ?? 0)));
 }
 
+/** A browser's private root has seven. */
+const mostMounts = 64;
+/** What a thousand processes take, and some thousand mounts besides; some 15 ms of an idle processor. */
+const mostMountCalls = 4096;
+
 /**
- * Measures what lies in the file systems in memory that only these processes see. One without a bound, and
- * one that another mount covers, cannot be measured and count as all the memory there is: no Chromium makes
- * such.
+ * Measures what lies in the file systems in memory that only these processes see. One without a bound, one
+ * that another mount covers, and more of them than a look may go through cannot be measured and count as all
+ * the memory there is: no Chromium makes such.
  */
-export function mountedBytes(pids: readonly number[]): number {
-  const shared = new Set(mountsOf("self").map(({ device }) => device));
+export async function mountedBytes(pids: readonly number[]): Promise<number> {
+  const look = new BoundedLook(mostMountCalls);
+  const shared = new Set(mountsIn(textOf("/proc/self/mountinfo")).map(({ device }) => device));
   const counted = new Map<string, number>();
-  for (const [, members] of byNamespace(pids)) {
-    const root = members.find((pid) => given(() => statfsSync(`/proc/${pid}/root`)) !== undefined);
-    if (root === undefined) continue;
-    for (const mount of uniqueMounts(mountsOf(root)).filter(({ device }) => !shared.has(device)))
-      counted.set(mount.device, bytesIn(`/proc/${root}/root`, mount));
+  for (const { root, mounts } of await namespacesOf(look, pids)) {
+    for (const mount of mounts.filter(({ device }) => !shared.has(device)).slice(0, mostMounts + 1))
+      counted.set(mount.device, await bytesIn(look, root, mount));
   }
-  return sum([...counted.values()]);
+  return look.isOver || counted.size > mostMounts ? totalmem() : sum([...counted.values()]);
 }
 
 /**
  * Measures the shared memory that these processes hold by descriptors, and what they map where the kernel
- * shows it (it does to root alone), each file once however many have it.
+ * shows it, each file once however many have it. Undefined where that is more than a look may go through.
  */
-export function heldBytes(pids: readonly number[]): number {
-  const held = new Map<string, number>();
-  for (const path of pids.flatMap((pid) => [...descriptorsOf(pid), ...mappingsOf(pid)])) {
-    const found = given(() => statSync(path));
-    // A block of stat(2) has 512 bytes.
-    if (found) held.set(`${found.dev}:${found.ino}`, found.blocks * 512);
-  }
-  return sum([...held.values()]);
+export async function heldBytes(pids: readonly number[]): Promise<number | undefined> {
+  const look = new BoundedLook(mostCalls);
+  const bytes = bytesOnDisk(await openFiles(look, pids, isUnnamed));
+  return look.isOver ? undefined : bytes;
 }
 
 /** What proc(5) calls shared memory that has no name in a file system. */
 const isUnnamed = (path: string): boolean => /^\/(?:memfd:|dev\/zero \(deleted\)|SYSV)/.test(path);
-
-function descriptorsOf(pid: number): string[] {
-  const names = given(() => readdirSync(`/proc/${pid}/fd`)) ?? [];
-  return names
-    .map((name) => `/proc/${pid}/fd/${name}`)
-    .filter((path) => isUnnamed(given(() => readlinkSync(path)) ?? ""));
-}
-
-/**
- * The links to the files that a process maps; each line of its `maps` is range, rights, offset, device, inode
- * and path.
- */
-const mappingsOf = (pid: number): string[] =>
-  [...textOf(`/proc/${pid}/maps`).matchAll(/^(\S+) \S+ \S+ \S+ \d+ +(\/.*)$/gm)]
-    .filter(([, , path = ""]) => isUnnamed(path))
-    .map(([, range = ""]) => `/proc/${pid}/map_files/${range}`);
 
 /** A file system in memory, and where it is mounted. */
 interface MemoryMount {
@@ -72,14 +55,13 @@ interface MemoryMount {
   readonly point: string;
 }
 
-/** Reads /proc/PID/mountinfo: `id parent device root point options … - type source options` (proc(5)). */
-function mountsOf(pid: number | "self"): MemoryMount[] {
-  const lines = textOf(`/proc/${pid}/mountinfo`).split("\n");
-  return lines
+/** Reads a mountinfo: `id parent device root point options … - type source options` (proc(5)). */
+const mountsIn = (text: string): MemoryMount[] =>
+  text
+    .split("\n")
     .filter((line) => / - (?:tmpfs|ramfs) /.test(line))
     .map((line) => line.split(" "))
     .map(([, , device = "", , point = ""]) => ({ device, point: unescaped(point) }));
-}
 
 /** Each file system at the first place where it is mounted. */
 const uniqueMounts = (mounts: readonly MemoryMount[]): MemoryMount[] => [
@@ -93,10 +75,10 @@ const unescaped = (path: string): string =>
 const isOpen = (root: string, { device, point }: MemoryMount): boolean =>
   given(() => statSync(root + point).dev) === numberOf(device);
 
-function bytesIn(root: string, mount: MemoryMount): number {
+async function bytesIn(look: BoundedLook, root: string, mount: MemoryMount): Promise<number> {
   const path = root + mount.point;
-  const device = given(() => statSync(path).dev);
-  const found = given(() => statfsSync(path));
+  const device = await look.ask(() => statSync(path).dev);
+  const found = await look.ask(() => statfsSync(path));
   // Who may look at the process may look at all that is mounted there, so that it has just ended.
   if (device === undefined || found === undefined) return 0;
   const isBounded = device === numberOf(mount.device) && found.blocks > 0;
@@ -109,27 +91,27 @@ function numberOf(device: string): number {
   return (major << 8) | (minor & 0xff) | ((minor & ~0xff) << 12);
 }
 
-/** Processes by their mount namespaces, without those that share ours or do not show theirs. */
-function byNamespace(pids: readonly number[]): ReadonlyMap<string, readonly number[]> {
-  const ours = given(() => readlinkSync("/proc/self/ns/mnt"));
-  const found = new Map<string, number[]>();
+/** A mount namespace by the root of a process that is in it, and its file systems in memory. */
+interface MountNamespace {
+  readonly root: string;
+  readonly mounts: readonly MemoryMount[];
+}
+
+/** The namespaces of these processes, without ours and those that do not show themselves. */
+async function namespacesOf(look: BoundedLook, pids: readonly number[]): Promise<readonly MountNamespace[]> {
+  const seen = new Set([given(() => readlinkSync("/proc/self/ns/mnt"))]);
+  const found: MountNamespace[] = [];
   for (const pid of pids) {
-    const theirs = given(() => readlinkSync(`/proc/${pid}/ns/mnt`));
-    if (theirs !== undefined && theirs !== ours) found.set(theirs, [...(found.get(theirs) ?? []), pid]);
+    const name = await look.ask(() => readlinkSync(`/proc/${pid}/ns/mnt`));
+    const root = `/proc/${pid}/root`;
+    if (name === undefined || seen.has(name) || !(await look.ask(() => statfsSync(root)))) continue;
+    seen.add(name);
+    found.push({ root, mounts: uniqueMounts(mountsIn(await look.text(`/proc/${pid}/mountinfo`))) });
   }
   return found;
 }
 
 const textOf = (path: string): string => given(() => readFileSync(path, "latin1")) ?? "";
-
-/** Undefined for what has gone, and for what this process may not see. */
-function given<Found>(look: () => Found): Found | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
-  }
-}
 
 const sum = (all: readonly number[]): number => all.reduce((total, each) => total + each, 0);
 

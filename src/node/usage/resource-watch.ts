@@ -2,7 +2,7 @@ import type { Clock, Millis } from "../../base/clock.js";
 import { type Log, textOf } from "../../base/log.js";
 import { yieldTurn } from "../../base/yield-turn.js";
 import type { BrowserLimits } from "../../browser/resources/limits.js";
-import type { StorageUse } from "../../browser/resources/scratch-usage.js";
+import type { StorageUse, StoringBrowser } from "../../browser/resources/scratch-usage.js";
 import { memoryBytes } from "../../spec/bodies.js";
 import type { Slot } from "../slot.js";
 import type { ExceededLimit } from "../end-reports.js";
@@ -16,8 +16,8 @@ interface ResourceUsage {
     leaders: readonly number[],
     limitOf: (leader: number) => number,
   ): Promise<ReadonlyMap<number, number>>;
-  /** Stored bytes by root; null where they could not be counted. */
-  stored(roots: readonly string[]): Promise<ReadonlyMap<string, StorageUse | null>>;
+  /** What is stored, by root; null where it could not be counted. */
+  stored(browsers: readonly StoringBrowser[]): Promise<ReadonlyMap<string, StorageUse | null>>;
   storedInMount(root: string): StorageUse;
   /** The fullness, from 0 to 1, of the file system that they all lie in. */
   fullness(inMounts: readonly StorageUse[]): Promise<number>;
@@ -44,12 +44,14 @@ interface EarlierLooks {
    * the limit since.
    */
   fullness: number;
+  /** The last look at a full file system has ended nobody, since some browser could not be counted. */
+  hasWaited: boolean;
 }
 
 /** Retires the browsers that have more than they may, where nothing else holds them to it. */
 export function startResourceWatch(ports: ResourceWatchPorts): { stop(): void } {
   const { clock, memoryPeriodMs, storagePeriodMs } = ports;
-  const seen: EarlierLooks = { uncounted: new WeakSet(), fullness: 0 };
+  const seen: EarlierLooks = { uncounted: new WeakSet(), fullness: 0, hasWaited: false };
   const stops = [
     clock.every(
       memoryPeriodMs,
@@ -121,24 +123,38 @@ async function watchMemory(ports: ResourceWatchPorts): Promise<void> {
 
 async function watchStorage(ports: ResourceWatchPorts, { uncounted }: EarlierLooks): Promise<void> {
   const watched = running(ports).filter((slot) => !hasMount(slot));
-  const stored = await ports.usage.stored(watched.map(rootOf));
+  const { stored, isStillUncounted } = await countStored(ports, watched, uncounted);
   await Promise.all(
     watched.map(async (slot) => {
-      const why = whyTooMuch(ports, stored.get(rootOf(slot)), uncounted.has(slot));
-      if (stored.get(rootOf(slot)) === null) uncounted.add(slot);
-      else uncounted.delete(slot);
+      const why = isStillUncounted(slot) ? uncountable : whyTooMuch(ports, stored.get(rootOf(slot)));
       if (why !== undefined) await retire(ports, slot, { limit: "storage_exceeded", why });
     }),
   );
 }
 
+/** A busy machine or a change of the files just then may keep one look from counting them, but not two. */
+const uncountable = "its files cannot be counted";
+
+async function countStored(
+  { usage }: ResourceWatchPorts,
+  slots: readonly Slot[],
+  uncounted: WeakSet<Slot>,
+): Promise<{ stored: ReadonlyMap<string, StorageUse | null>; isStillUncounted(slot: Slot): boolean }> {
+  const earlier = new Set(slots.filter((slot) => uncounted.has(slot)));
+  const stored = await usage.stored(slots.map((slot) => ({ root: rootOf(slot), pid: slot.chromium.pid })));
+  const isUncounted = (slot: Slot): boolean => stored.get(rootOf(slot)) === null;
+  for (const slot of slots) {
+    if (isUncounted(slot)) uncounted.add(slot);
+    else uncounted.delete(slot);
+  }
+  return { stored, isStillUncounted: (slot) => isUncounted(slot) && earlier.has(slot) };
+}
+
 function whyTooMuch(
   { limits }: ResourceWatchPorts,
   stored: StorageUse | null | undefined,
-  wasUncounted: boolean,
 ): string | undefined {
-  if (stored === undefined) return undefined;
-  if (stored === null) return wasUncounted ? "its files cannot be counted" : undefined;
+  if (!stored) return undefined;
   if (stored.bytes > limits.maxScratchBytes) return `it stores ${inMebibytes(stored.bytes)}`;
   return stored.files > limits.maxScratchFiles ? `it stores ${stored.files} files` : undefined;
 }
@@ -155,8 +171,29 @@ async function watchFullness(ports: ResourceWatchPorts, seen: EarlierLooks): Pro
   const fullness = await ports.usage.fullness([...inMounts.values()]);
   if (fullness <= ports.maxFullness) seen.fullness = 0;
   if (fullness <= Math.max(ports.maxFullness, seen.fullness + fullnessStep)) return;
-  const counted = await ports.usage.stored(all.filter((slot) => !hasMount(slot)).map(rootOf));
-  const bytesOf = (slot: Slot): number => (inMounts.get(slot) ?? counted.get(rootOf(slot)))?.bytes ?? 0;
+  const unmounted = all.filter((slot) => !hasMount(slot));
+  const { stored, isStillUncounted } = await countStored(ports, unmounted, seen.uncounted);
+  const hidden = unmounted.find(isStillUncounted);
+  if (hidden !== undefined)
+    return await retire(ports, hidden, { limit: "storage_exceeded", why: uncountable });
+  // The browser that cannot be counted may be the one that stores most.
+  seen.hasWaited = !seen.hasWaited && [...stored.values()].includes(null);
+  if (seen.hasWaited) return;
+  const bytesOf = (slot: Slot): number => (inMounts.get(slot) ?? stored.get(rootOf(slot)))?.bytes ?? 0;
+  await retireMost(ports, seen, { all, bytesOf, fullness });
+}
+
+interface FullLook {
+  readonly all: readonly Slot[];
+  bytesOf(slot: Slot): number;
+  readonly fullness: number;
+}
+
+async function retireMost(
+  ports: ResourceWatchPorts,
+  seen: EarlierLooks,
+  { all, bytesOf, fullness }: FullLook,
+): Promise<void> {
   const [most] = all.toSorted((a, b) => bytesOf(b) - bytesOf(a));
   const percent = Math.round(fullness * 100);
   if (most === undefined || bytesOf(most) < muchBytes) {

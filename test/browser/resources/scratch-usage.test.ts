@@ -24,7 +24,7 @@ test("an ordinary user's daemon does not take a tree that it may not look into f
   const paths = JSON.stringify([open, deep, closed]);
   const measure = `
     const { measureStorage } = await import("${module("src/browser/resources/scratch-usage.js")}");
-    console.log(JSON.stringify(Object.fromEntries(await measureStorage(${paths}))));`;
+    console.log(JSON.stringify(Object.fromEntries(await measureStorage(${paths}.map((root) => ({ root, pid: process.pid }))))));`;
   expect(JSON.parse(runModule(measure, "/", user))).toMatchObject({
     [open]: { files: 1 },
     [deep]: { files: 32 },

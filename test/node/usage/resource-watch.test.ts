@@ -1,5 +1,8 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { startResourceWatch } from "../../../src/node/usage/resource-watch.js";
+import type { StorageUse } from "../../../src/browser/resources/scratch-usage.js";
+import type { Slot } from "../../../src/node/slot.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { DrivenClock } from "../../support/driven-clock.js";
@@ -7,7 +10,9 @@ import { type NodeBed, openNodeBed } from "../../support/node/node-bed.js";
 import { PoolBed } from "../../support/store/pool-bed.js";
 
 let node: NodeBed | undefined;
+let watch: ReturnType<typeof startResourceWatch> | undefined;
 afterEach(async () => {
+  watch?.stop();
   await node?.close();
   node = undefined;
 });
@@ -19,7 +24,7 @@ test("one mount is measured in a turn of the event loop, however many browsers t
   const clock = new DrivenClock();
   let [inThisTurn, most] = [0, 0];
   const looks: number[] = [];
-  const watch = startResourceWatch({
+  watch = startResourceWatch({
     slots: node.slots,
     clock,
     log: silentLog,
@@ -47,5 +52,74 @@ test("one mount is measured in a turn of the event loop, however many browsers t
   // An ordinary user's browsers have none.
   const mounts = node.slots.all().filter((slot) => slot.chromium.isolation.limits.scratch === "mount");
   expect({ looks, most }).toEqual({ looks: [mounts.length], most: Math.min(mounts.length, 1) });
-  watch.stop();
+});
+
+const mebibyte = 2 ** 20;
+
+/** A watch over two browsers in a full directory, and what it has retired of them. */
+async function watchFull(): Promise<{
+  hidden: Slot;
+  neighbour: Slot;
+  retired: string[];
+  look(counts: readonly (StorageUse | null)[]): Promise<void>;
+}> {
+  node = await openNodeBed("resourcewatch", { hostSettings: { usesMounts: false } });
+  const pool = await PoolBed.create(node.bed, { size: 2 });
+  for (const browser of await pool.claim(2)) await node.launch(browser);
+  const [hidden, neighbour] = node.slots.all() as [Slot, Slot];
+  const clock = new DrivenClock();
+  const retired: string[] = [];
+  let [asked, counts]: [number, readonly (StorageUse | null)[]] = [0, []];
+  watch = startResourceWatch({
+    slots: { all: () => [hidden, neighbour], retireNow: async ({ id }) => void retired.push(id) },
+    clock,
+    log: silentLog,
+    meter: { limitPassed() {} },
+    limits: { maxScratchBytes: 2 ** 30, maxScratchFiles: 1000 },
+    maxFullness: 0.9,
+    memoryPeriodMs: 1000,
+    storagePeriodMs: 600_000,
+    usage: {
+      memory: async () => new Map(),
+      async stored(browsers) {
+        asked += 1;
+        return new Map(browsers.map(({ root }, at) => [root, counts[at] ?? null]));
+      },
+      storedInMount: () => ({ bytes: 0, files: 0 }),
+      fullness: async () => 0.95,
+    },
+  });
+  return {
+    hidden,
+    neighbour,
+    retired,
+    async look(next) {
+      counts = next;
+      const before = asked;
+      await clock.advance(1000);
+      await until("a look", () => asked > before);
+      await nextTurn();
+    },
+  };
+}
+
+test("where a full disk's browsers cannot all be counted, the one that hides goes, and no neighbour for it", async () => {
+  const { hidden, retired, look } = await watchFull();
+  const much = { bytes: 256 * mebibyte, files: 1 };
+  await look([null, much]);
+  expect(retired).toEqual([]);
+  await look([null, much]);
+  expect(retired).toEqual([hidden.id]);
+});
+
+test("one that could not be counted once only is no reason to wait for long", async () => {
+  const { hidden, neighbour, retired, look } = await watchFull();
+  const much = { bytes: 256 * mebibyte, files: 1 };
+  await look([null, much]);
+  await look([much, null]);
+  expect(retired).toEqual([hidden.id]);
+  await look([null, much]);
+  expect(retired).toEqual([hidden.id]);
+  await look([{ bytes: mebibyte, files: 1 }, much]);
+  expect(retired).toEqual([hidden.id, neighbour.id]);
 });

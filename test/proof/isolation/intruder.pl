@@ -439,6 +439,14 @@ my %attempts = (
       fill([$file]);
     });
   },
+  unlinked_disk => sub {
+    stay(sub {
+      my $path = "$own/tmp/fill-$nonce";
+      open(my $file, "+>", $path) or return;
+      unlink $path;
+      fill([$file]);
+    });
+  },
   much_disk => sub {
     my $path = "$given{into}[0]/fill-$nonce";
     open(my $file, ">", $path) or return;

@@ -92,7 +92,7 @@ interface Options extends Partial<
   readonly profileFiles?: number;
   /** Why an order of a vault comes too late by now. */
   readonly refuseLate?: () => Promise<Refusal | undefined>;
-  readonly limits?: HostSettings["limits"];
+  readonly hostSettings?: Pick<HostSettings, "limits" | "usesMounts">;
 }
 
 /** On a busy machine Chromium takes its time. */
@@ -106,7 +106,7 @@ export async function openNodeBed(
   const bed = await openStoreBed(server, { project });
   const fake = await makeFakeChromium();
   const host: BrowserHost = await openTestHost({
-    ...(settings.limits && { limits: settings.limits }),
+    ...settings.hostSettings,
     ...(!isReal && {
       named: { chromium: fake.executable, "headless-shell": fake.executable },
       readablePaths: readableByFakes,
