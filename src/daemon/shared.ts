@@ -66,8 +66,11 @@ async function openShared(config: Config, context: DaemonContext, stops: Stops):
   };
 }
 
+/** A client's end is held as 450 bytes or less, and other clients come and go while Redis is away. */
+const lossCountBytesOfClient = 2048;
+
 function openRecorder(
-  { telemetry }: Config,
+  { telemetry, gateway }: Config,
   { clock, log }: DaemonContext,
   {
     stores,
@@ -87,6 +90,7 @@ function openRecorder(
       screenshotBytes: telemetry.maxScreenshotBytes,
       queueBytes: telemetry.maxQueuedBytes,
       daemonBytes: telemetry.maxTotalQueuedBytes,
+      lossCountBytes: gateway.maxClients * lossCountBytesOfClient,
     },
   });
   stops.add("events", () => recorder.close());

@@ -57,6 +57,9 @@ export class Connections {
   /** What a client did while nobody listened is not counted. */
   readonly #counts = new WeakMap<Client, ConnectionCounts>();
 
+  /** Ends of clients that found no room and what they counted, which the next end counts. */
+  #uncounted: { readonly lease: LeaseId; readonly events: number } | undefined;
+
   constructor(private readonly clock: Pick<Clock, "now" | "monotonic">) {}
 
   /** Goes on with what is captured now; undefined where that wants nothing of what clients do. */
@@ -73,7 +76,8 @@ export class Connections {
     const capture = this.#captureOf(lease);
     const opening = capture && tellConnected(client, capture.sink, this.clock);
     if (opening) this.#countsOf(client).opening = opening;
-    this.#emit(lease, { type: "cdp_connect", category: "connection", source: sources[protocol], data });
+    const told = { type: "cdp_connect", category: "connection", source: sources[protocol], data } as const;
+    if (!this.#emit(lease, told)) this.#countsOf(client).dropped += 1;
   }
 
   message(client: Client): void {
@@ -95,6 +99,9 @@ export class Connections {
 
   closed(client: Client, end: keyof typeof reasons): void {
     const { id, lease, protocol, openedAt } = client;
+    const sink = this.#findSink(lease, "connection");
+    if (!sink) return;
+    const uncounted = this.#uncounted?.lease === lease ? this.#uncounted.events : 0;
     const { messages, dropped, excluded, lostBefore } = this.#countsOf(client);
     const duration_ms = Math.round(this.clock.monotonic() - openedAt);
     const recount = (lostInStore: number): SeenEvent["data"] => ({
@@ -102,12 +109,13 @@ export class Connections {
       duration_ms,
       message_count: messages,
       reason: reasons[end],
-      telemetry_dropped: dropped + lostInStore - lostBefore,
+      telemetry_dropped: dropped + uncounted + lostInStore - lostBefore,
       telemetry_excluded: excluded,
     });
-    const data = recount(this.#lostInStore(lease));
+    const data = recount(sink.lostInStore);
     const told = { type: "cdp_disconnect", category: "connection", source: sources[protocol] } as const;
-    this.#emit(lease, { ...told, data, recount });
+    const isTaken = sink.emit({ ...told, data, recount, countsLost: true });
+    this.#uncounted = isTaken ? undefined : { lease, events: uncounted + dropped + 1 };
   }
 
   requested({ lease, request, operation, status, durationMs }: AnsweredRequest): void {

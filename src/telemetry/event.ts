@@ -31,6 +31,8 @@ export type SeenEvent = Omit<TelemetryEvent, "ts" | "truncated"> & {
   readonly ts?: number;
   readonly truncated?: boolean;
   readonly navigation?: NavigationFacts | undefined;
+  /** It counts events that are lost, which would be lost uncounted with it. */
+  readonly countsLost?: true;
   /** Makes its data anew when it is stored; of the arguments it counts what the sink says then. */
   readonly recount?: ((lostInStore: number) => TelemetryEvent["data"]) | undefined;
 };

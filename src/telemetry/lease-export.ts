@@ -6,6 +6,8 @@ import type { Span } from "./traces/span.js";
 export interface WaitingEvent extends WrittenEvent {
   /** Sends its text on to the lease's destination, with its number if it got one. */
   readonly pass: ((text: string, seq?: number) => void) | undefined;
+  /** It waits beyond what others may have, since it counts those that had no room. */
+  readonly countsLost: boolean;
   /** Its text, where that tells how many events of its lease the store has lost. */
   readonly recount: ((lostInStore: number) => string) | undefined;
 }

@@ -14,6 +14,7 @@ import type {
 } from "./ports.js";
 import type { CaptureSettings } from "./settings.js";
 import { LeaseExport, recounted, type WaitingEvent } from "./lease-export.js";
+import { LeaseQueue } from "./lease-queue.js";
 import type { StoreLosses } from "./store-losses.js";
 import { truncateData } from "./truncate.js";
 
@@ -24,6 +25,8 @@ export interface RecorderLimits {
   /** What waits of one lease, and of all in this daemon; what comes beyond it is lost. */
   readonly queueBytes: number;
   readonly daemonBytes: number;
+  /** What each lease may have beyond both of events that count lost ones. */
+  readonly lossCountBytes: number;
 }
 
 export interface RecorderParts {
@@ -37,9 +40,6 @@ export interface RecorderParts {
 
 /** Events wait so long for others, so that they are stored together. */
 const batchMs: Millis = 100;
-/** A batch that has as much is stored at once. */
-const batchBytes = 512 * 1024;
-const batchEvents = 1000;
 /** A store that is away is tried again, more and more seldom. */
 const firstRetryMs: Millis = 100;
 const lastRetryMs: Millis = 2000;
@@ -47,13 +47,11 @@ const lastRetryMs: Millis = 2000;
 const closeLimitMs: Millis = 10_000;
 /** A store that loses more each time it is asked is away. */
 const mostRecounts = 5;
-/** What an event costs beside its text. */
-const eventOverhead = 100;
 
 /** What all recorders of a daemon share. */
 export interface RecorderShared extends RecorderParts {
-  /** False where the daemon may hold no more. */
-  hold(bytes: number): boolean;
+  /** False where the daemon may hold no more, unless it is to be held beyond that. */
+  hold(bytes: number, isBeyond?: boolean): boolean;
   /** Its lease's next recorder waits for it. */
   closing(lease: LeaseId, ending: Promise<void>): void;
   closed(recorder: LeaseRecorder, ending: Promise<void> | undefined): void;
@@ -77,8 +75,7 @@ export class LeaseRecorder implements LeaseSink {
   /** Names those of one opening, so that a batch which is sent twice is stored once. */
   readonly #writer = newRequestId();
   trace: TraceContext | undefined;
-  #waiting: WaitingEvent[] = [];
-  #waitingBytes = 0;
+  readonly #queue: LeaseQueue;
   #batches = 0;
   #lost = 0;
   #isClosed = false;
@@ -94,6 +91,8 @@ export class LeaseRecorder implements LeaseSink {
     private settings: CaptureSettings,
     private readonly shared: LeaseShared,
   ) {
+    const { limits, hold } = shared;
+    this.#queue = new LeaseQueue({ ...limits, hold });
     this.#exportTo(settings.destination);
   }
 
@@ -119,19 +118,15 @@ export class LeaseRecorder implements LeaseSink {
     if (!this.wants(seen.category)) return true;
     const ts = seen.ts ?? Math.round(this.shared.clock.now() * 1000);
     const text = this.#textOf(seen, ts);
-    const bytes = bytesOf(text);
-    const { limits, hold } = this.shared;
     // A picture is no record of a log, and longer than collectors take.
     const pass = seen.category === "screenshot" ? undefined : this.#exported?.expect(this.trace);
-    if (this.#waitingBytes + bytes > limits.queueBytes || !hold(bytes)) {
+    const { type, category, recount: dataOf, countsLost = false } = seen;
+    const recount = dataOf && ((lost: number) => this.#textOf({ ...seen, data: dataOf(lost) }, ts));
+    if (!this.#queue.add({ type, category, text, pass, recount, countsLost })) {
       pass?.(text);
       this.#lose("too_many", 1);
       return false;
     }
-    const { type, category, recount: dataOf } = seen;
-    const recount = dataOf && ((lost: number) => this.#textOf({ ...seen, data: dataOf(lost) }, ts));
-    this.#waiting.push({ type, category, text, pass, recount });
-    this.#waitingBytes += bytes;
     this.#storeSoon();
     return true;
   }
@@ -154,7 +149,7 @@ export class LeaseRecorder implements LeaseSink {
     this.#cancelTimer = undefined;
     // What waits after a batch that is under way is the last of it.
     await this.#storing;
-    if (this.#waiting.length > 0) await this.#storeAll();
+    if (!this.#queue.isEmpty) await this.#storeAll();
     this.shared.closed(this, this.#closing);
   }
 
@@ -180,7 +175,7 @@ export class LeaseRecorder implements LeaseSink {
   #storeSoon(): void {
     if (this.#storing || this.#isClosed) return;
     const { clock } = this.shared;
-    if (this.#waitingBytes >= batchBytes || this.#waiting.length >= batchEvents) {
+    if (this.#queue.hasBatch) {
       this.#cancelTimer?.();
       this.#cancelTimer = undefined;
       void this.#storeAll();
@@ -195,47 +190,32 @@ export class LeaseRecorder implements LeaseSink {
   #storeAll(): Promise<void> {
     this.#storing = this.#storeBatches().finally(() => {
       this.#storing = undefined;
-      if (this.#waiting.length > 0 && !this.#isClosed) this.#storeSoon();
+      if (!this.#queue.isEmpty && !this.#isClosed) this.#storeSoon();
     });
     return this.#storing;
   }
 
   async #storeBatches(): Promise<void> {
     await this.shared.before;
-    while (this.#waiting.length > 0) {
-      const events = this.#take();
+    while (!this.#queue.isEmpty) {
+      const events = this.#queue.takeBatch();
       if (await this.#store(events)) this.shared.meter.recorded(events.length);
       else this.#loseAll(events);
-      this.#release(events);
-      if (!this.#isClosed && this.#waitingBytes < batchBytes) return;
+      this.#queue.release(events);
+      if (!this.#isClosed && !this.#queue.hasBatch) return;
     }
   }
 
   /** The store is away, and the lease over: what waits beside these is not tried either. */
   #loseAll(events: readonly WaitingEvent[]): void {
-    const rest = this.#waiting.splice(0);
+    const rest = this.#queue.takeAll();
     const { losses } = this.shared;
     for (const event of [...events, ...rest]) {
       event.pass?.(recounted(event, losses.count).text);
       losses.count += 1;
     }
     this.#lose("store_away", events.length + rest.length);
-    this.#release(rest);
-  }
-
-  #release(events: readonly WaitingEvent[]): void {
-    const bytes = events.reduce((sum, { text }) => sum + bytesOf(text), 0);
-    this.#waitingBytes -= bytes;
-    this.shared.hold(-bytes);
-  }
-
-  #take(): readonly WaitingEvent[] {
-    let [count, bytes] = [0, 0];
-    while (count < this.#waiting.length && count < batchEvents && (count === 0 || bytes < batchBytes)) {
-      bytes += bytesOf(this.#waiting[count]?.text ?? "");
-      count += 1;
-    }
-    return this.#waiting.splice(0, count);
+    this.#queue.release(rest);
   }
 
   /** False where the store was away for longer than the lease lasted. */
@@ -295,6 +275,3 @@ export class LeaseRecorder implements LeaseSink {
     this.shared.meter.lost(why, count);
   }
 }
-
-/** As memory holds it, roughly: what is counted is never less than its bytes in Redis by much. */
-const bytesOf = (text: string): number => text.length + eventOverhead;

@@ -21,7 +21,7 @@ export class Recorder {
   constructor(parts: RecorderParts) {
     this.#shared = {
       ...parts,
-      hold: (bytes) => this.#hold(bytes),
+      hold: (bytes, isBeyond) => this.#hold(bytes, isBeyond),
       closing: (lease, ending) => void this.#endings.set(lease, ending),
       closed: (recorder, ending) => this.#closed(recorder, ending),
     };
@@ -62,8 +62,9 @@ export class Recorder {
     if (this.#endings.get(lease) === ending) this.#endings.delete(lease);
   }
 
-  #hold(bytes: number): boolean {
-    if (bytes > 0 && this.#heldBytes + bytes > this.#shared.limits.daemonBytes) return false;
+  #hold(bytes: number, isBeyond = false): boolean {
+    const isAbove = this.#heldBytes + bytes > this.#shared.limits.daemonBytes;
+    if (bytes > 0 && isAbove && !isBeyond) return false;
     this.#heldBytes += bytes;
     return true;
   }

@@ -80,6 +80,7 @@ test("a client is told when it comes, by its commands in order, and when it goes
         telemetry_excluded: 0,
       },
       recount: expect.any(Function),
+      countsLost: true,
     },
   ]);
 });
@@ -111,6 +112,40 @@ test("commands that are excluded, that do not decode, or that nobody takes are c
     { connection_id: "c1", telemetry_dropped: 2, telemetry_excluded: 2 },
     { connection_id: "c2", telemetry_dropped: 0, telemetry_excluded: 0 },
   ]);
+});
+
+test("the beginning of a client that nobody takes is counted at its end", () => {
+  const client = clientOf("c1");
+  room = 0;
+  connections.opened(client);
+  room = Infinity;
+  connections.closed(client, "left");
+  expect(seen.map(({ data }) => data)).toMatchObject([{ connection_id: "c1", telemetry_dropped: 1 }]);
+});
+
+test("the end of a client that nobody takes is counted with what it counts by the lease's next, once", () => {
+  const [first, second, third] = [clientOf("c1"), clientOf("c2"), clientOf("c3")];
+  room = 0;
+  connections.command(first, close(1));
+  connections.closed(first, "left");
+  connections.closed(second, "left");
+  room = Infinity;
+  connections.closed(third, "left");
+  connections.closed(clientOf("c4"), "left");
+  expect(seen.map(({ data }) => data)).toMatchObject([
+    { connection_id: "c3", telemetry_dropped: 3 },
+    { connection_id: "c4", telemetry_dropped: 0 },
+  ]);
+});
+
+test("what the ends of another lease would have counted is not counted", () => {
+  room = 0;
+  connections.closed(clientOf("c1"), "left");
+  room = Infinity;
+  const next = { ...capture, lease: newLeaseId() };
+  connections.follow(next);
+  connections.closed({ ...clientOf("c2"), lease: next.lease }, "left");
+  expect(seen.map(({ data }) => data)).toMatchObject([{ connection_id: "c2", telemetry_dropped: 0 }]);
 });
 
 test("what the store has lost of the lease while a client was there counts as lost for it, too", () => {

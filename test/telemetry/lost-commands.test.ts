@@ -8,7 +8,7 @@ import { makeTellHolder } from "../../src/telemetry/tell-holder.js";
 import { until } from "../support/browser/chromium-until.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
-import { LossCounts, makeRecorder } from "../support/telemetry/recorder.js";
+import { LossCounts, makeRecorder, recorderLimits } from "../support/telemetry/recorder.js";
 
 let server: TestRedis;
 let bed: StoreBed;
@@ -26,12 +26,12 @@ const off = JSON.stringify({ enabled: false });
 const all = { filter: { types: [], categories: [] }, order: "asc", limit: 100 } as const;
 
 /** A client of a lease that captures commands, and what Redis has of its events. */
-function openClient() {
+function openClient(bounds: Partial<typeof recorderLimits> = {}) {
   const limits = { maxBytes: 2 ** 24, maxAgeMs: 3_600_000, keepMs: 3_600_000 };
   const events = new RedisEventStore(bed.store, { unnamed: bed.project, limits });
   const stream = { browser: newBrowserId(onDemandPartition), lease: newLeaseId() };
   const meter = new LossCounts();
-  const recorder = makeRecorder(events, { meter });
+  const recorder = makeRecorder(events, { meter, limits: { ...recorderLimits, ...bounds } });
   const telemetry = new BrowserTelemetry({ browser: stream.browser, launched: undefined, recorder });
   const connections = new Connections(systemClock);
   let capture: Capture | undefined;
@@ -62,6 +62,8 @@ function openClient() {
     knowsOfLost: (count: number) => until(`${count} lost`, () => capture?.sink.lostInStore === count),
     read: async () =>
       (await events.read(stream, all)).events.map(({ seq, text }) => ({ seq, ...JSON.parse(text) })),
+    /** Nothing of it waits any more. */
+    recorded: () => recorder.close(),
     end: () => telemetry.over(stream.lease),
   };
 }
@@ -106,6 +108,32 @@ test("while Redis stands still nothing is lost, and the end of a client who went
   expect((await client.read()).at(-1)).toMatchObject({ data: { telemetry_dropped: 0 } });
   await client.end();
 });
+
+test.each([{ queueBytes: 20_000 }, { daemonBytes: 20_000 }])(
+  "the end of a client whose commands have filled what may wait is stored and counts those that were lost: %o",
+  async (bounds) => {
+    const client = openClient(bounds);
+    client.configure(1, on);
+    client.open();
+    await client.stored(1);
+    server.signal("SIGSTOP");
+    try {
+      for (let id = 1; id <= 200; id += 1) client.send(id);
+      client.close();
+    } finally {
+      server.signal("SIGCONT");
+    }
+    await client.recorded();
+    const stored = await client.read();
+    const commands = stored.filter(({ type }) => type === "cdp_command").length;
+    expect(commands).toBeGreaterThan(10);
+    expect(stored.at(-1)).toMatchObject({
+      type: "cdp_disconnect",
+      data: { telemetry_dropped: 200 - commands },
+    });
+    expect(client.meter.lostBy).toEqual({ too_many: 200 - commands });
+  },
+);
 
 test("what Redis has lost while a client was there is counted at its end, also where capture was off meanwhile", async () => {
   const client = await openedClient();

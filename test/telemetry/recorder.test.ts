@@ -120,15 +120,6 @@ test("a store that stands still holds up nobody: what waits is bounded, the rest
   expect([recorder.heldBytes, meter.recordedCount]).toEqual([0, kept]);
 });
 
-test("all leases of a daemon together hold no more than it may", () => {
-  const limits = { ...recorderLimits, queueBytes: 10_000, daemonBytes: 15_000 };
-  const recorder = makeRecorder({ append: () => new Promise(() => {}) }, { limits });
-  const sinks = [0, 1, 2].map(() => recorder.open(stream(), settings));
-  for (const sink of sinks) while (sink.emit(seen({ text: "x".repeat(500) })));
-  expect(recorder.heldBytes).toBeLessThanOrEqual(15_000);
-  expect(sinks.every(({ lost }) => lost === 1)).toBe(true);
-});
-
 test("what a lease has left while the store is away is lost after its limit, and counted", async () => {
   const clock = new DrivenClock();
   const meter = new LossCounts();

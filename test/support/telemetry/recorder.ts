@@ -12,6 +12,7 @@ export const recorderLimits: RecorderLimits = {
   screenshotBytes: 1024 * 1024,
   queueBytes: 1024 * 1024,
   daemonBytes: 4 * 1024 * 1024,
+  lossCountBytes: 64 * 1024,
 };
 
 /** What is lost, by reason. */
