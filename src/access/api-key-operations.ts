@@ -163,15 +163,19 @@ function draw(ports: ApiKeyPorts, salt: string, { person }: Principal): NewApiKe
  * A repeat is known by caller and project, so that nobody is answered what another was given, nor a person
  * what they were given under a token of another project.
  */
-function repeatable({ idempotencyKey, principal }: Caller, operation: string, body: unknown): Repeatable {
+function repeatable(
+  { idempotencyKey: sent, principal }: Caller,
+  operation: string,
+  body: unknown,
+): Repeatable {
   const reach = principal.credentialScope ?? "every project";
-  const keyed = requestDigests(
-    idempotencyKey,
-    `${operation} as ${principalKey(principal)} of ${reach}`,
-    body,
-  );
+  const idempotencyKey = requestDigests(sent, `${operation} as ${principalKey(principal)} of ${reach}`, body);
   const maker = keyOf(principal);
-  return { salt: newKeySalt(), ...(keyed && { keyed }), ...(maker !== undefined && { maker }) };
+  return {
+    salt: newKeySalt(),
+    ...(idempotencyKey && { idempotencyKey }),
+    ...(maker !== undefined && { maker }),
+  };
 }
 
 /**

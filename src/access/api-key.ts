@@ -84,7 +84,7 @@ export interface Repeatable {
   /** The API key that asks, which has to be good at the moment at which the other is made. */
   readonly maker?: string;
   readonly salt: string;
-  readonly keyed?: { readonly key: string; readonly body: string };
+  readonly idempotencyKey?: { readonly key: string; readonly body: string };
 }
 /** `same`: the request came before, and was given the key of this salt. */
 export type GivenKey =

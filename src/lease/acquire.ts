@@ -95,12 +95,12 @@ function leaseRequestOf(
   { pool, body, caller }: PoolAcquire,
   telemetry: Telemetry | null | undefined,
 ): LeaseRequest {
-  const keyed = idempotencyKeyOf(caller, `acquire ${pool.id}`, body);
+  const idempotencyKey = idempotencyKeyOf(caller, `acquire ${pool.id}`, body);
   const { name, tags, start_url: startUrl, protect_filled: protectFilled } = body;
   const { partition } = pool;
   const details = { name, tags, startUrl, telemetry, protectFilled };
-  const waiter = waiterOf(ports, details, keyed ? { caller, keyed } : { caller });
-  return keyed ? { caller, keyed, partition, waiter } : { caller, partition, waiter };
+  const waiter = waiterOf(ports, details, idempotencyKey ? { caller, idempotencyKey } : { caller });
+  return idempotencyKey ? { caller, idempotencyKey, partition, waiter } : { caller, partition, waiter };
 }
 
 /** Asks the store once, and waits where that has put the request in line. */
@@ -134,14 +134,14 @@ async function lendFrom(
 }
 
 const storeRequestOf = (
-  { waiter, keyed, caller: { admission } }: LeaseRequest,
+  { waiter, idempotencyKey, caller: { admission } }: LeaseRequest,
   { pool, body }: Pick<PoolAcquire, "pool" | "body">,
 ): Parameters<PoolStore["acquire"]>[1] => ({
   pool: pool.id,
   waiter,
   mayWait: body.acquire_timeout_seconds !== 0,
   ...(pool.name === undefined ? {} : { name: pool.name }),
-  ...(keyed ? { keyed } : {}),
+  ...(idempotencyKey ? { idempotencyKey } : {}),
   admission,
 });
 

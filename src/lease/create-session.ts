@@ -83,8 +83,8 @@ function leaseRequestOf(
   details: Parameters<typeof waiterOf>[1],
   { body, caller }: { readonly body: SessionCreate; readonly caller: Caller },
 ): LeaseRequest {
-  const keyed = idempotencyKeyOf(caller, "create session", body);
-  const sent = { caller, ...(keyed ? { keyed } : {}) };
+  const idempotencyKey = idempotencyKeyOf(caller, "create session", body);
+  const sent = { caller, ...(idempotencyKey ? { idempotencyKey } : {}) };
   const timeoutSeconds = body.timeout_seconds ?? defaultTimeoutSeconds;
   return {
     ...sent,
@@ -156,7 +156,7 @@ async function claim(
   const { lease } = request.waiter;
   const reserved = await ports.projects.reserveSession(lease);
   const reached = reachedBy(reserved);
-  if (reached && !request.keyed) return finalAnswer(reached);
+  if (reached && !request.idempotencyKey) return finalAnswer(reached);
   const full = reached ?? tooManyOnDemand(ports);
   const reply = await claimReserved(ports, attempt, { template, full, ...untilOf(reserved) });
   if (leaseIn(reply) !== lease && reserved.kind === "reserved") await ports.projects.freeSession(lease);
@@ -188,12 +188,17 @@ async function claimReserved(
 ): Promise<LeaseReply<Refusal>> {
   const { poolStore, nodes, jobs, placeByReading } = ports;
   const { request } = attempt;
-  const { partition, waiter, keyed } = request;
+  const { partition, waiter, idempotencyKey } = request;
   const lent = await attempt.ask(() => lendStandby(ports, request, reserved));
   if (lent) return answerOf(lent, { full, obstacle: "" });
   const { candidate, obstacle } = await placed(placeByReading, { partition, template: reserved.template });
-  if (!candidate && !keyed) return finalAnswer(noRoom(obstacle));
-  const asked = { ...reserved, waiter, ...(candidate ? { candidate } : {}), ...(keyed ? { keyed } : {}) };
+  if (!candidate && !idempotencyKey) return finalAnswer(noRoom(obstacle));
+  const asked = {
+    ...reserved,
+    waiter,
+    ...(candidate ? { candidate } : {}),
+    ...(idempotencyKey ? { idempotencyKey } : {}),
+  };
   const reply = await attempt.ask(() => poolStore.createSession(partition, asked));
   if (reply.kind === "claimed") await jobs.add([launchJob(reply.browser)]);
   else if (candidate) await nodes.freeRoom(candidate.node, candidate.id);

@@ -125,11 +125,11 @@ export class Grants {
   }
 
   /** A request that was answered with a fault, while a script may have granted it or put it in line. */
-  abandon({ partition, waiter, keyed, caller }: LeaseRequest): void {
+  abandon({ partition, waiter, idempotencyKey, caller }: LeaseRequest): void {
     if (this.#undos.size >= mostAbandoned) return void (this.#notKept += 1);
     const { lease, name } = waiter;
     const connection = caller.request;
-    const abandoned = { partition, waiter: waiter.id, lease, connection, name, key: keyed?.key };
+    const abandoned = { partition, waiter: waiter.id, lease, connection, name, key: idempotencyKey?.key };
     const run = (): Promise<void> => this.#takeBack(abandoned);
     this.#undos.add({ partition, id: connection, what: "abandoned request taken back", run });
   }
@@ -157,7 +157,7 @@ export class Grants {
   async #takeBack({ partition, waiter, lease, connection, name, key }: Abandoned): Promise<void> {
     const { poolStore, projects } = this.ports;
     // A retry under an idempotency key may have been given the lease or the place of its first attempt.
-    const first = key === undefined ? undefined : await poolStore.findKeyed(partition, key);
+    const first = key === undefined ? undefined : await poolStore.findByKey(partition, key);
     const held = first ?? { waiter, lease };
     const reply = await poolStore.withdraw(partition, { ...held, connection });
     if (reply.kind === "granted") this.settle(partition, held.lease, "lost");

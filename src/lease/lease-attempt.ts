@@ -190,13 +190,13 @@ export const isLaunchFailure = (end: WaitResult): end is FailedWait =>
 /** The name goes to the lease that an attempt under the same key was granted meanwhile, or is free. */
 async function passNameOn(
   { projects }: LendPorts,
-  { partition, waiter, keyed }: LeaseRequest,
+  { partition, waiter, idempotencyKey }: LeaseRequest,
   { name, result }: { name: string; result: LendResult<unknown> },
 ): Promise<void> {
   const other = result.kind === "granted" ? result.session.browser.lease : undefined;
-  if (!keyed || other?.name !== name)
+  if (!idempotencyKey || other?.name !== name)
     return await projects.freeName({ kind: "session", name, owner: waiter.lease });
-  const { key } = keyed;
+  const { key } = idempotencyKey;
   await projects.reserveName({ kind: "session", name, owner: other.id, partition, key, takesOver: true });
 }
 
@@ -209,16 +209,16 @@ async function reserve(
   request: LeaseRequest,
   name: string,
 ): Promise<NameReservation | undefined> {
-  const { partition, waiter, keyed } = request;
+  const { partition, waiter, idempotencyKey } = request;
   const reservation = {
     kind: "session",
     name,
     owner: waiter.lease,
     partition,
-    ...(keyed && { key: keyed.key }),
+    ...(idempotencyKey && { key: idempotencyKey.key }),
   } as const;
   if (await ports.projects.reserveName(reservation)) return "own";
-  if (!keyed) return undefined;
+  if (!idempotencyKey) return undefined;
   if (await isRepeat(ports, request)) return "kept";
   // The control that reserved it has died before it asked for a browser.
   return (await ports.projects.reserveName({ ...reservation, takesOver: true })) && "own";
@@ -227,10 +227,10 @@ async function reserve(
 /** The name may be taken by this very request's first attempt: then its key finds that lease or place. */
 async function isRepeat(
   { projects, poolStore }: LendPorts,
-  { partition, keyed, waiter }: LeaseRequest,
+  { partition, idempotencyKey, waiter }: LeaseRequest,
 ): Promise<boolean> {
-  const held = keyed && (await projects.findName("session", waiter.name ?? ""));
-  const earlier = held && (await poolStore.findKeyed(partition, keyed.key));
+  const held = idempotencyKey && (await projects.findName("session", waiter.name ?? ""));
+  const earlier = held && (await poolStore.findByKey(partition, idempotencyKey.key));
   return earlier !== undefined && earlier.lease === held?.owner;
 }
 

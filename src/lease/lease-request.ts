@@ -10,7 +10,7 @@ export interface LeaseRequest {
   readonly partition: Partition;
   readonly waiter: Waiter;
   readonly caller: Caller;
-  readonly keyed?: IdempotencyKey;
+  readonly idempotencyKey?: IdempotencyKey;
 }
 
 interface SessionDetails {
@@ -25,7 +25,7 @@ interface SessionDetails {
 export function waiterOf(
   { control }: { readonly control: ControlId },
   { name, tags, startUrl, telemetry, protectFilled }: SessionDetails,
-  { caller, keyed }: Pick<LeaseRequest, "caller" | "keyed">,
+  { caller, idempotencyKey }: Pick<LeaseRequest, "caller" | "idempotencyKey">,
 ): Waiter {
   const waiter: { -readonly [Field in keyof Waiter]: Waiter[Field] } = {
     id: caller.request,
@@ -33,7 +33,7 @@ export function waiterOf(
     control,
     connection: caller.request,
   };
-  if (keyed) waiter.key = keyed.key;
+  if (idempotencyKey) waiter.key = idempotencyKey.key;
   if (name !== undefined) waiter.name = name;
   if (tags && Object.keys(tags).length > 0) waiter.tags = JSON.stringify(tags);
   if (startUrl) waiter.startUrl = startUrl;

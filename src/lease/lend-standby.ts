@@ -29,20 +29,20 @@ export interface StandbyPorts {
  */
 export async function lendStandby(
   { poolStore, nodes, sessionReader, standbyShapes, standbyMeter }: StandbyPorts,
-  { partition, waiter, keyed }: LeaseRequest,
+  { partition, waiter, idempotencyKey }: LeaseRequest,
   reserved: Pick<CreateRequest, "template" | "reservedUntil">,
 ): Promise<CreateReply | undefined> {
   const { template } = reserved;
   const shape = findShape(standbyShapes, template);
   if (!shape) return undefined;
   // What the key was given may be the place of a launch that has failed, which only another launch takes up.
-  if (keyed && (await poolStore.findKeyed(partition, keyed.key))) return undefined;
+  if (idempotencyKey && (await poolStore.findByKey(partition, idempotencyKey.key))) return undefined;
   const { start_url: startUrl } = template;
   const reply = await poolStore.createSession(partition, {
     ...reserved,
     waiter: { ...waiter, ...(startUrl !== undefined && { startUrl }) },
     standby: { key: shape.key, facts: JSON.stringify(sessionFactsOf(template)) },
-    ...(keyed && { keyed }),
+    ...(idempotencyKey && { idempotencyKey }),
   });
   if (reply.kind === "none") {
     standbyMeter.asked("missed");

@@ -70,28 +70,28 @@ const unmade = "unmade ";
 async function createOnce(
   ports: PoolPorts,
   spec: PoolSpec,
-  keyed: IdempotencyKey | undefined,
+  idempotencyKey: IdempotencyKey | undefined,
 ): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const id = newPoolId(projects.project);
-  if (!keyed) return (await writePool(ports, id, spec)) ?? (await findOne(ports, id));
-  const earlier = await projects.remember(keyed, unmade + id);
+  if (!idempotencyKey) return (await writePool(ports, id, spec)) ?? (await findOne(ports, id));
+  const earlier = await projects.remember(idempotencyKey, unmade + id);
   if (earlier.kind === "mismatch") return refusal("idempotency_mismatch");
   const value = earlier.kind === "same" ? earlier.value : unmade + id;
   return value.startsWith(unmade)
-    ? await makeKeyed(ports, { id: value.slice(unmade.length) as PoolId, spec, keyed })
+    ? await makeUnderKey(ports, { id: value.slice(unmade.length) as PoolId, spec, idempotencyKey })
     : await findOne(ports, value);
 }
 
 /** An earlier attempt may have failed anywhere on its way: it is gone on with, under the same id. */
-async function makeKeyed(
+async function makeUnderKey(
   ports: PoolPorts,
-  { id, spec, keyed }: { id: PoolId; spec: PoolSpec; keyed: IdempotencyKey },
+  { id, spec, idempotencyKey }: { id: PoolId; spec: PoolSpec; idempotencyKey: IdempotencyKey },
 ): Promise<Done<Pool> | Refusal> {
   const { projects } = ports;
   const refused = await writePool(ports, id, spec);
-  if (refused) await projects.forgetKey(keyed);
-  else await projects.settleKey(keyed, id);
+  if (refused) await projects.forgetKey(idempotencyKey);
+  else await projects.settleKey(idempotencyKey, id);
   return refused ?? (await findOne(ports, id));
 }
 

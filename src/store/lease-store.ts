@@ -36,7 +36,7 @@ import type { ScriptReply } from "./redis/replies.js";
 
 const placeParser = parserOf("a waiter", Type.Object({ id: RequestId, lease: LeaseId }));
 /** What `remember` of include/repeats.lua keeps under an idempotency key. */
-const keyedParser = parserOf("a remembered key", Type.Object({ lease: LeaseId, waiter: RequestId }));
+const rememberedParser = parserOf("a remembered key", Type.Object({ lease: LeaseId, waiter: RequestId }));
 const claimedParser = parserOf(
   "a claimed launch",
   Type.Object({ browser: LaunchingBrowser, waiter: RequestId, lease: LeaseId }),
@@ -65,16 +65,16 @@ export class RedisLeaseStore implements LeaseStore {
 
   async acquire(partition: Partition, ask: AcquireRequest): Promise<AcquireReply> {
     const { connection, lease } = ask.waiter;
-    const target = { partition, request: connection, keyed: ask.keyed, asker: connection };
+    const target = { partition, request: connection, idempotencyKey: ask.idempotencyKey, asker: connection };
     const args = {
       pool: ask.pool,
       name: ask.name ?? "",
       waiter: JSON.stringify(ask.waiter),
       lease,
-      body: ask.keyed?.body ?? "",
+      body: ask.idempotencyKey?.body ?? "",
       mayWait: flag(ask.mayWait),
     };
-    if (!ask.keyed && this.#warmAcquires.areAsked(partition)) {
+    if (!ask.idempotencyKey && this.#warmAcquires.areAsked(partition)) {
       const warm = await this.scripts.runFor(ask.admission, target, { name: "acquire-warm", args });
       if (warm.kind === "refused") return warm;
       if (warm.kind === "granted") return grantIn(warm);
@@ -98,13 +98,13 @@ export class RedisLeaseStore implements LeaseStore {
       networkGeneration: 1,
     };
     const reply = await this.scripts.run(
-      { partition, request: ask.relaunch ?? ask.waiter.connection, keyed: ask.keyed },
+      { partition, request: ask.relaunch ?? ask.waiter.connection, idempotencyKey: ask.idempotencyKey },
       "create-session",
       {
         browser: browser ? JSON.stringify(browser) : "",
         waiter: JSON.stringify(ask.waiter),
         template: JSON.stringify(ask.template),
-        body: ask.keyed?.body ?? "",
+        body: ask.idempotencyKey?.body ?? "",
         isRelaunch: flag(ask.relaunch !== undefined),
         reservedUntil: ask.reservedUntil ?? "",
         standby: ask.standby?.key ?? "",
@@ -126,12 +126,12 @@ export class RedisLeaseStore implements LeaseStore {
     return { kind: reply.kind };
   }
 
-  async findKeyed(
+  async findByKey(
     partition: Partition,
     key: string,
   ): Promise<{ lease: LeaseId; waiter: RequestId } | undefined> {
     const text = await this.scripts.ask((redis) => redis.get(this.scripts.idempotencyKey(partition, key)));
-    return text === null ? undefined : keyedParser.json(text);
+    return text === null ? undefined : rememberedParser.json(text);
   }
 
   async heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]> {

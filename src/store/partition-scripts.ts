@@ -38,7 +38,7 @@ interface ScriptTarget {
   readonly partition: Partition;
   /** The request under which the script's first answer is kept. */
   readonly request?: RequestId | LeaseId;
-  readonly keyed?: IdempotencyKey | undefined;
+  readonly idempotencyKey?: IdempotencyKey | undefined;
 }
 
 interface KeysOfPartition {
@@ -154,14 +154,17 @@ export class PartitionScripts {
     return made;
   }
 
-  #keysIn({ partition, request, keyed }: ScriptTarget, name: ScriptName): CallParts["keys"] {
+  #keysIn(
+    { partition, request, idempotencyKey: remembered }: ScriptTarget,
+    name: ScriptName,
+  ): CallParts["keys"] {
     const { project, shared } = this.#keysOf(partition);
     const script = answersOf[name] ?? name;
     return {
       shared,
       keyOf: (key) => {
         if (key === "answer") return answerKey(project, partition, { script, request: request ?? "none" });
-        if (key === "idempotency") return idempotencyKey(project, partition, keyed?.key ?? "none");
+        if (key === "idempotency") return idempotencyKey(project, partition, remembered?.key ?? "none");
         throw new Error(`script ${script}: no partition has ${key}, or it stands behind those of a request`);
       },
     };

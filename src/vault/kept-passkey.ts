@@ -39,10 +39,10 @@ export const passkeyFields = ({ spec, values }: Pick<VaultItem, "spec" | "values
 /** Throws `secret_unreadable` where it is damaged. */
 export function openKept(
   ports: Pick<VaultPorts, "project">,
-  keyed: OpenedVault,
+  vault: OpenedVault,
   of: PasskeyField,
 ): KeptPasskey {
-  const kept = findKept(ports, keyed, of);
+  const kept = findKept(ports, vault, of);
   if (!kept)
     throw new RemudaError("secret_unreadable", { message: `A value of item ${of.item.id} is damaged` });
   return kept;
@@ -50,11 +50,11 @@ export function openKept(
 
 export function findKept(
   { project }: Pick<VaultPorts, "project">,
-  keyed: OpenedVault,
+  vault: OpenedVault,
   { item, field: name }: PasskeyField,
 ): KeptPasskey | undefined {
   const stored = item.values.get(name);
-  const text = stored && openValue({ project, ...keyed }, item, { name, stored })?.reveal();
+  const text = stored && openValue({ project, ...vault }, item, { name, stored })?.reveal();
   const passkey = text === undefined ? undefined : parsePasskey(text);
   const fields: unknown = passkey && JSON.parse(text ?? "");
   if (!passkey || !isRecord(fields)) return undefined;
@@ -81,11 +81,11 @@ export async function isArmed(
  */
 export async function refuseArmed(
   ports: Pick<VaultPorts, "project" | "clock" | "findSession">,
-  keyed: OpenedVault,
+  vault: OpenedVault,
   { item, changed }: { readonly item: VaultItem; readonly changed: ReadonlySet<string> },
 ): Promise<Refusal | undefined> {
   for (const field of passkeyFields(item)) {
-    const armed = changed.has(field) ? findKept(ports, keyed, { item, field })?.armed : undefined;
+    const armed = changed.has(field) ? findKept(ports, vault, { item, field })?.armed : undefined;
     if (await isArmed(ports, armed))
       return refusal("conflict", { message: "A browser has the passkey; disarm_passkey takes it away" });
   }

@@ -267,5 +267,5 @@ export const passkeyOrder = async (
   forMs,
 });
 
-export const shownPasskey = (ports: VaultPorts, keyed: OpenedVault, item: VaultItem): Done<Operated> =>
-  done({ kind: "item", item: showItem(ports, keyed, { item, link: undefined }) });
+export const shownPasskey = (ports: VaultPorts, vault: OpenedVault, item: VaultItem): Done<Operated> =>
+  done({ kind: "item", item: showItem(ports, vault, { item, link: undefined }) });

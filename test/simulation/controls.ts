@@ -102,16 +102,16 @@ async function request(world: World, asking: Asking): Promise<void> {
     ask: { partition },
   } = asking;
   const { name } = waiter;
-  const keyed = waiter.key === undefined ? undefined : { key: waiter.key, body: asking.body };
+  const idempotencyKey = waiter.key === undefined ? undefined : { key: waiter.key, body: asking.body };
   const isOurs =
     name === undefined ||
     (await bed.projects.reserveName({ kind: "session", name, owner: waiter.lease, partition }));
   if (!isOurs) {
     const held = await bed.projects.findName("session", name);
-    const earlier = keyed && (await bed.poolStore.findKeyed(partition, keyed.key));
+    const earlier = idempotencyKey && (await bed.poolStore.findByKey(partition, idempotencyKey.key));
     if (!held || earlier?.lease !== held.owner) return void (world.isRefused = true);
   }
-  const call = await prepare(world, asking, keyed);
+  const call = await prepare(world, asking, idempotencyKey);
   const reply = await world.repeatably(call, (one) => one.kind);
   world.isRefused =
     reply.kind === "mismatch" ||
@@ -129,20 +129,26 @@ type Call = () => Promise<AcquireReply | CreateReply>;
 async function prepare(
   world: World,
   { waiter, control, ask: { partition } }: Asking,
-  keyed: IdempotencyKey | undefined,
+  idempotencyKey: IdempotencyKey | undefined,
 ): Promise<Call> {
   const { bed, random, pool } = world;
-  if (partition === onDemandPartition) return await prepareSession(world, waiter, { keyed });
+  if (partition === onDemandPartition) return await prepareSession(world, waiter, { idempotencyKey });
   const id = pool?.partition === partition ? pool.id : ((partition + random.id(12)) as PoolId);
   const mayWait = random.chance(0.8);
   world.note(`acquire ${waiter.connection} by ${control.id} key ${waiter.key ?? ""}`);
-  return () => bed.poolStore.acquire(partition, { pool: id, waiter, mayWait, ...(keyed ? { keyed } : {}) });
+  return () =>
+    bed.poolStore.acquire(partition, {
+      pool: id,
+      waiter,
+      mayWait,
+      ...(idempotencyKey ? { idempotencyKey } : {}),
+    });
 }
 
 async function prepareSession(
   world: World,
   waiter: Waiter,
-  { keyed, isAgain = false }: { keyed?: IdempotencyKey | undefined; isAgain?: boolean },
+  { idempotencyKey, isAgain = false }: { idempotencyKey?: IdempotencyKey | undefined; isAgain?: boolean },
 ): Promise<Call> {
   const { bed, random } = world;
   const id = findBrowserId(onDemandPartition + random.id(12));
@@ -156,7 +162,7 @@ async function prepareSession(
     candidate,
     waiter,
     template: writeOf(poolSpec()).template,
-    ...(keyed ? { keyed } : {}),
+    ...(idempotencyKey ? { idempotencyKey } : {}),
     ...(isAgain ? { relaunch: world.request() } : {}),
   };
   return async () => {

@@ -25,14 +25,15 @@ onBoth("an idempotency key on a session on demand", ({ bed, server }) => {
       ...over,
     };
     const { template } = writeOf(poolSpec());
-    const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: "body" } };
+    const idempotencyKey =
+      waiter.key === undefined ? {} : { idempotencyKey: { key: waiter.key, body: "body" } };
     return {
       waiter,
       reply: await bed().poolStore.createSession(onDemandPartition, {
         candidate: candidateOn(onDemandPartition, nodeA),
         waiter,
         template,
-        ...keyed,
+        ...idempotencyKey,
       }),
     };
   };

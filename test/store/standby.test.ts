@@ -43,7 +43,7 @@ onBoth(
         waiter,
         template: { ...template, start_url: "https://example.com/" },
         standby: { key, facts },
-        ...(waiter.key !== undefined && { keyed: { key: waiter.key, body: "body" } }),
+        ...(waiter.key !== undefined && { idempotencyKey: { key: waiter.key, body: "body" } }),
         ...over,
       });
     async function granted(waiter = waiterOf(), over: Partial<CreateRequest> = {}) {

@@ -5,11 +5,11 @@ import type { Secret } from "./secret.js";
 const blockBytes = 64;
 const [innerPad, outerPad] = [0x36, 0x5c];
 
-interface Keyed {
+interface HmacState {
   readonly inner: Buffer;
   readonly outer: Buffer;
 }
-const keyed = new WeakMap<Secret, Keyed>();
+const hmacs = new WeakMap<Secret, HmacState>();
 
 /**
  * HMAC-SHA256 in base64url, of a text of ASCII. Two hashes in one call each take a third of the time that an
@@ -29,8 +29,8 @@ export function hmacOf(secret: Secret, text: string): string {
 const usualBytes = 128;
 const digestBytes = 32;
 
-function keysOf(secret: Secret): Keyed {
-  const known = keyed.get(secret);
+function keysOf(secret: Secret): HmacState {
+  const known = hmacs.get(secret);
   if (known) return known;
   const text = Buffer.from(secret.reveal());
   const key = text.length > blockBytes ? hash("sha256", text, "buffer") : text;
@@ -41,6 +41,6 @@ function keysOf(secret: Secret): Keyed {
     return made;
   };
   const made = { inner: keyWith(innerPad, usualBytes), outer: keyWith(outerPad, digestBytes) };
-  keyed.set(secret, made);
+  hmacs.set(secret, made);
   return made;
 }

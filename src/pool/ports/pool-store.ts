@@ -86,7 +86,7 @@ export interface AcquireRequest {
   /** What the caller calls the pool by, where that is not its id: a pool of another name is `missing`. */
   readonly name?: string;
   readonly waiter: Waiter;
-  readonly keyed?: IdempotencyKey;
+  readonly idempotencyKey?: IdempotencyKey;
   readonly mayWait: boolean;
   /** Set where the caller may be let in along the way; a refusal says that they were not. */
   readonly admission?: Caller["admission"];
@@ -98,7 +98,7 @@ export interface CreateRequest {
   readonly candidate?: LaunchCandidate;
   readonly waiter: Waiter;
   readonly template: LaunchTemplate;
-  readonly keyed?: IdempotencyKey;
+  readonly idempotencyKey?: IdempotencyKey;
   /** Names a request of a waiter whose launch has failed: another is claimed for its place alone. */
   readonly relaunch?: RequestId;
   /** From then on the reservation of the session is void, where there is one: nothing is claimed under it. */
@@ -175,7 +175,7 @@ export interface LeaseStore {
     ask: { waiter: RequestId; connection: RequestId; lease: LeaseId },
   ): Promise<WithdrawReply>;
   /** What an idempotency key (its digest) was given, if it is remembered. */
-  findKeyed(partition: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
+  findByKey(partition: Partition, key: string): Promise<{ lease: LeaseId; waiter: RequestId } | undefined>;
   /** Which of the leases live. */
   heldAmong(partition: Partition, leases: readonly LeaseId[]): Promise<readonly LeaseId[]>;
   /** The browser of a live lease. */

@@ -108,12 +108,12 @@ export interface ProjectStore {
   partitions(): Promise<readonly Partition[]>;
   /** An answer kept under an idempotency key, or the place to keep it. */
   remember(
-    keyed: IdempotencyKey,
+    idempotencyKey: IdempotencyKey,
     value: string,
   ): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
   /** Gives what is kept another value, for as long as it is kept. */
-  settleKey(keyed: IdempotencyKey, value: string): Promise<void>;
-  forgetKey(keyed: IdempotencyKey): Promise<void>;
+  settleKey(idempotencyKey: IdempotencyKey, value: string): Promise<void>;
+  forgetKey(idempotencyKey: IdempotencyKey): Promise<void>;
   sweepNames(): Promise<void>;
   /** Forgets pools that were never opened, and deleted ones whose partition is empty. */
   sweepPools(): Promise<void>;

@@ -87,7 +87,7 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
 
   async create(...[key, how]: Parameters<ApiKeyStore["create"]>): Promise<IssueResult> {
     const args = { record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
-    const { kind, payload } = await this.#run("create-key", args, how.keyed?.key);
+    const { kind, payload } = await this.#run("create-key", args, how.idempotencyKey?.key);
     if (kind === "created") return { kind: "issued", key: apiKeyParser.json(payload) };
     if (kind === "many") return { kind, most: this.limits.maxKeys };
     return kind === "same" ? this.#sameKey(payload) : { kind };
@@ -95,15 +95,15 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
 
   async rotate(...[old, key, how]: Parameters<ApiKeyStore["rotate"]>): ReturnType<ApiKeyStore["rotate"]> {
     const args = { ...old, record: JSON.stringify(key), most: this.limits.maxKeys, ...this.#repeatArgs(how) };
-    const { kind, payload } = await this.#run("rotate-key", args, how.keyed?.key);
+    const { kind, payload } = await this.#run("rotate-key", args, how.idempotencyKey?.key);
     if (kind === "rotated") return { kind: "issued", key: apiKeyParser.json(payload) };
     if (kind === "many") return { kind, most: this.limits.maxKeys };
     return kind === "same" ? this.#sameKey(payload) : { kind };
   }
 
-  async given({ keyed }: Parameters<ApiKeyStore["given"]>[0]): Promise<GivenKey | undefined> {
-    if (!keyed) return undefined;
-    const { kind, payload } = await this.#run("given-key", { body: keyed.body }, keyed.key);
+  async given({ idempotencyKey }: Parameters<ApiKeyStore["given"]>[0]): Promise<GivenKey | undefined> {
+    if (!idempotencyKey) return undefined;
+    const { kind, payload } = await this.#run("given-key", { body: idempotencyKey.body }, idempotencyKey.key);
     if (kind === "none") return undefined;
     return kind === "same" ? this.#sameKey(payload) : { kind };
   }
@@ -188,8 +188,8 @@ export class RedisApiKeyStore implements ApiKeyStore, EndedKeys {
     return this.store.run(script, keyOf, args);
   }
 
-  #repeatArgs({ salt, keyed, maker = "" }: Parameters<ApiKeyStore["create"]>[1]): ScriptArgs {
-    return { salt, maker, body: keyed?.body ?? "", keepMs: this.limits.idempotencyMs };
+  #repeatArgs({ salt, idempotencyKey, maker = "" }: Parameters<ApiKeyStore["create"]>[1]): ScriptArgs {
+    return { salt, maker, body: idempotencyKey?.body ?? "", keepMs: this.limits.idempotencyMs };
   }
 
   #sameKey(payload: string): GivenKey {

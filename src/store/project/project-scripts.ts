@@ -48,7 +48,7 @@ export class ProjectScripts {
     return this.store.run(name, (key) => organizationKey(key as OrganizationPart), args);
   }
 
-  runKeyed<const Name extends ScriptName>(
+  runUnderKey<const Name extends ScriptName>(
     name: Name,
     digest: string,
     args: ScriptArgs,

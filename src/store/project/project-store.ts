@@ -152,23 +152,23 @@ export class RedisProjectStore implements ProjectStore {
     if (failures.length > 0) throw failures[0];
   }
 
-  async forgetKey(keyed: IdempotencyKey): Promise<void> {
-    await this.#scripts.ask((redis) => redis.del(this.#scripts.idempotencyKey(keyed.key)));
+  async forgetKey(idempotencyKey: IdempotencyKey): Promise<void> {
+    await this.#scripts.ask((redis) => redis.del(this.#scripts.idempotencyKey(idempotencyKey.key)));
   }
 
-  async settleKey(keyed: IdempotencyKey, value: string): Promise<void> {
-    const text = JSON.stringify({ body: keyed.body, value });
+  async settleKey(idempotencyKey: IdempotencyKey, value: string): Promise<void> {
+    const text = JSON.stringify({ body: idempotencyKey.body, value });
     await this.#scripts.ask((redis) =>
-      redis.set(this.#scripts.idempotencyKey(keyed.key), text, "KEEPTTL", "XX"),
+      redis.set(this.#scripts.idempotencyKey(idempotencyKey.key), text, "KEEPTTL", "XX"),
     );
   }
 
   async remember(
-    keyed: IdempotencyKey,
+    idempotencyKey: IdempotencyKey,
     value: string,
   ): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
-    const reply = await this.#scripts.runKeyed("remember-key", keyed.key, {
-      body: keyed.body,
+    const reply = await this.#scripts.runUnderKey("remember-key", idempotencyKey.key, {
+      body: idempotencyKey.body,
       value,
       keepMs: this.limits.idempotencyMs,
     });

@@ -106,12 +106,12 @@ onBoth("API keys", ({ bed }) => {
     const ask = { ...drawn(), name: "once" };
     const first = await store().create(ask, plain);
     expect(await store().create(ask, plain)).toEqual(first);
-    const keyed = { key: "k1", body: "b1" };
-    const issued = keyOf(await store().create({ ...drawn(), name: "x" }, { salt: "first", keyed }));
-    const again = await store().create({ ...drawn(), name: "x" }, { salt: "second", keyed });
+    const idempotencyKey = { key: "k1", body: "b1" };
+    const issued = keyOf(await store().create({ ...drawn(), name: "x" }, { salt: "first", idempotencyKey }));
+    const again = await store().create({ ...drawn(), name: "x" }, { salt: "second", idempotencyKey });
     expect(again).toEqual({ kind: "same", salt: "first", key: issued });
     const other = { key: "k1", body: "b2" };
-    expect(await store().create({ ...drawn(), name: "y" }, { salt: "s", keyed: other })).toEqual({
+    expect(await store().create({ ...drawn(), name: "y" }, { salt: "s", idempotencyKey: other })).toEqual({
       kind: "mismatch",
     });
     expect((await store().page({ limit: 10, offset: 0 }, null)).items).toHaveLength(2);

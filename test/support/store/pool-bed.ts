@@ -105,10 +105,16 @@ export class PoolBed {
     const { body, mayWait = true, ...over } = options;
     const id = request();
     const waiter: Waiter = { id, lease: newLeaseId(), control: controlA, connection: id, ...over };
-    const keyed = waiter.key === undefined ? {} : { keyed: { key: waiter.key, body: body ?? "body" } };
+    const idempotencyKey =
+      waiter.key === undefined ? {} : { idempotencyKey: { key: waiter.key, body: body ?? "body" } };
     return {
       waiter,
-      reply: await this.bed.poolStore.acquire(this.partition, { pool: this.id, waiter, mayWait, ...keyed }),
+      reply: await this.bed.poolStore.acquire(this.partition, {
+        pool: this.id,
+        waiter,
+        mayWait,
+        ...idempotencyKey,
+      }),
     };
   }
 
