@@ -17,3 +17,20 @@ export async function forEachConcurrently<Item>(
   await Promise.all(Array.from({ length: atOnce }, lane));
   return failures;
 }
+
+/** Does some work one run at a time: all who ask for it during a run share the next. */
+export function shareRuns(work: () => Promise<void>): () => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  let next: Promise<void> | undefined;
+  const begin = (): Promise<void> => {
+    next = undefined;
+    return work();
+  };
+  return () => {
+    if (!next) {
+      next = last.then(begin);
+      last = next.catch(() => {});
+    }
+    return next;
+  };
+}

@@ -1,4 +1,6 @@
-import type { BrowserId, ClaimId } from "../base/ids.js";
+import { forEachConcurrently } from "../base/concurrently.js";
+import { groupBy } from "../base/group-by.js";
+import { type BrowserId, type ClaimId, type Partition, partitionOf } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
 import type { RetireReason } from "../pool/browser.js";
 import type { LeaseUsage, NodeReports } from "../pool/ports/node-reports.js";
@@ -27,12 +29,16 @@ interface EndReportPorts {
   readonly log: Log;
 }
 
+/** So many of one pool. */
+const endsAtOnce = 8;
+
 /**
  * Reports ends that this node has decided. A report that Redis did not take is kept until it does: otherwise
  * a record that names a browser which is no more would be handed out.
  */
 export class EndReports {
   readonly #waiting = new Map<BrowserId, BrowserEnd>();
+  readonly #retrying = new Map<Partition, Promise<unknown>>();
 
   constructor(private readonly ports: EndReportPorts) {}
 
@@ -66,7 +72,22 @@ export class EndReports {
     if (claim) await this.gone(id, claim);
   }
 
+  /**
+   * Reports again what waits. Redis may take nothing of one pool, in a Cluster, which keeps no other waiting;
+   * whoever asks during a retry of a pool joins it.
+   */
   async retry(): Promise<void> {
-    for (const [id, end] of this.#waiting) await this.endedBefore(id, end);
+    const waiting = groupBy(this.#waiting, ([id]) => partitionOf(id));
+    await Promise.all([...waiting].map(([partition, ends]) => this.#retryOnce(partition, ends)));
+  }
+
+  #retryOnce(partition: Partition, ends: readonly (readonly [BrowserId, BrowserEnd])[]): Promise<unknown> {
+    const retrying =
+      this.#retrying.get(partition) ??
+      forEachConcurrently(ends, endsAtOnce, ([id, end]) => this.endedBefore(id, end)).finally(() =>
+        this.#retrying.delete(partition),
+      );
+    this.#retrying.set(partition, retrying);
+    return retrying;
   }
 }

@@ -106,7 +106,8 @@ export class Reconciler {
 
   async #lookAtAll(): Promise<void> {
     const { slots, nameOwnership } = this.ports;
-    await slots.retryEnds();
+    // An end that Redis does not take holds up no look at other browsers.
+    void slots.retryEnds();
     if (!(await nameOwnership.holds())) return;
     // The browsers are listed before the records are read, so that a browser that comes meanwhile is not
     // taken for one without a record.

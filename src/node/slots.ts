@@ -209,7 +209,10 @@ export class Slots {
     await this.#endReports.endedBefore(id, { why: "missing", text: "its node has no such browser" });
   }
 
-  /** Ends what could not be ended when it was to be, and reports and keeps what Redis did not take then. */
+  /**
+   * Ends what could not be ended when it was to be, and reports and keeps what Redis did not take then. Never
+   * rejects.
+   */
   async retryEnds(): Promise<void> {
     await Promise.all(
       this.all()
@@ -220,8 +223,7 @@ export class Slots {
           ),
         ),
     );
-    await this.#endReports.retry();
-    await this.#recordings.retry();
+    await Promise.all([this.#endReports.retry(), this.#recordings.retry()]);
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 import type { NodeId } from "../base/ids.js";
-import { forEachConcurrently } from "../base/concurrently.js";
+import { forEachConcurrently, shareRuns } from "../base/concurrently.js";
 import type { LivingNode, NodeStore } from "./ports/node-store.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import type { Projects } from "./ports/project-store.js";
@@ -44,11 +44,8 @@ export class SilentNodes {
   #suspects = new Set<string>();
   /** Those that the look under way is at: it hears of them what whoever suspects them meanwhile would. */
   #examined: ReadonlySet<string> = new Set();
-  #looking: Promise<void> = Promise.resolve();
   /** The living nodes that the last look found. */
   #living: ReadonlyMap<NodeId, LivingNode> = new Map();
-  /** The look after that, which nobody has begun. */
-  #next: Promise<void> | undefined;
 
   constructor(private readonly ports: SilentNodePorts) {}
 
@@ -86,15 +83,10 @@ export class SilentNodes {
    * Looks at nodes that are late, suspected, or were silent. One look at a time, so that the last mark is
    * what was seen last; all who ask during a look share the next. Never throws.
    */
-  look(): Promise<void> {
-    this.#next ??= this.#looking.then(() => this.#begin());
-    return this.#next;
-  }
+  readonly look: () => Promise<void> = shareRuns(() => this.#look());
 
-  async #begin(): Promise<void> {
+  async #look(): Promise<void> {
     const suspects = this.#suspects;
-    this.#looking = this.#next ?? Promise.resolve();
-    this.#next = undefined;
     this.#suspects = new Set();
     this.#examined = suspects;
     try {

@@ -222,7 +222,8 @@ export class RedisNodeStore implements NodeStore {
     const gone = await Promise.all(
       [...groupBy(due, partitionOf)].map(([partition, browsers]) => this.#goneOf(node, partition, browsers)),
     );
-    for (const browser of gone.flat()) await this.freeRoom(node, browser);
+    const free = gone.flat();
+    if (free.length > 0) await this.store.ask((redis) => redis.hdel(nodeKey(node, "room"), ...free));
   }
 
   async #goneOf(

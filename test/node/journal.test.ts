@@ -278,3 +278,21 @@ test("what the disk did not take is restored too, is said once, and is written w
   expect(statSync(entry(pool)).size).toBeGreaterThan(0);
   expect(saying("journal written again")).toHaveLength(1);
 });
+
+test("checks that Redis leaves unanswered are one, and one more for all who have asked meanwhile", async () => {
+  const { dataset } = node.bed;
+  const ask = dataset.join.bind(dataset);
+  let [joins, answer] = [0, (): void => {}];
+  const silence = new Promise<void>((resolve) => (answer = resolve));
+  dataset.join = async (known) => {
+    joins += 1;
+    return await silence.then(() => ask(known));
+  };
+  const { recovery, journal } = await openJournal();
+  const first = recovery.check();
+  await until("the first", () => joins === 1);
+  const others = Array.from({ length: 60 }, () => recovery.check());
+  answer();
+  await Promise.all([first, ...others]);
+  expect([joins, journal.dataset?.name]).toEqual([2, await dataset.present()]);
+});

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newPoolId, partitionOf } from "../../src/base/ids.js";
-import { organizationKey } from "../../src/store/redis/keys.js";
+import { newPoolId, partitionOf, type PoolId } from "../../src/base/ids.js";
+import { organizationKey, partitionKey, projectKey } from "../../src/store/redis/keys.js";
 import { age } from "../support/store/age.js";
 import { startRedis, type TestRedis } from "../support/store/redis.js";
 import { openStoreBed, poolSpec, request, type StoreBed, writeOf } from "../support/store/store-bed.js";
@@ -26,16 +26,17 @@ afterEach(async () => {
 });
 
 /** As a control makes one, or as it leaves one that dies before the record is written. */
-async function makePool(name: string, isWritten = true): Promise<void> {
+async function makePool(name: string, isWritten = true): Promise<PoolId> {
   const { projects, poolStore } = bed;
   const id = newPoolId();
   await projects.addPool(id);
   await projects.reserveName({ kind: "pool", name, owner: id, partition: partitionOf(id) });
   await projects.reserveSize(id, 1, { pooledSessions: null, maxPools: count * 2 });
-  if (!isWritten) return;
+  if (!isWritten) return id;
   const write = writeOf(poolSpec({ size: 1, name }));
   await poolStore.createPool(partitionOf(id), { id, write, request: request() });
   await projects.openPool(id);
+  return id;
 }
 
 interface Asking {
@@ -75,4 +76,20 @@ test("a look at the sizes of many pools does not ask for one after another", asy
   await bed.redis.del(organizationKey("reservations"), organizationKey("usage"));
   expect(await askingOf(() => bed.projects.sweepReservations())).toMatchObject(cheap);
   expect(await bed.redis.hgetall(organizationKey("usage"))).toMatchObject({ pool: `${count}` });
+});
+
+test("pools whose records cannot be read keep no other from being settled, and none from being listed", async () => {
+  const { project, projects, redis } = bed;
+  const spoil = (id: PoolId): Promise<unknown> =>
+    redis.set(partitionKey(project, partitionOf(id), "pool"), "no record");
+  const unmade = await Promise.all(["one", "two", "three"].map((name) => makePool(name, false)));
+  const spoiled = [await makePool("spoiled", false), await makePool("spoiled too")];
+  await age(redis, "remuda:*", 10_000_000);
+  for (const id of spoiled) await spoil(id);
+  await redis.del(projectKey(project, "poolOrder"));
+  await expect(projects.sweepPools()).rejects.toThrow("WRONGTYPE");
+  const noted = await redis.hkeys(projectKey(project, "pools"));
+  expect(noted).toHaveLength(count + 2);
+  expect(noted.filter((id) => unmade.some((one) => one === id))).toEqual([]);
+  expect(await projects.newestPools(0, count * 2)).toHaveLength(count);
 });

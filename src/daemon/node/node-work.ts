@@ -1,7 +1,8 @@
-import type { Clock, Millis } from "../../base/clock.js";
+import type { Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import type { NodeId } from "../../base/ids.js";
 import { textOf } from "../../base/log.js";
+import { shareRuns } from "../../base/concurrently.js";
 import type { Stops } from "../../base/stops.js";
 import type { BrowserHost } from "../../browser/host.js";
 import type { Config } from "../../config/config.js";
@@ -17,6 +18,7 @@ import type { BeatResult, NodeFacts } from "../../pool/ports/node-store.js";
 import type { Job } from "../../pool/ports/pool-store.js";
 import { startWorker } from "../../schedule/queues.js";
 import { listenAsNode } from "../../store/messages.js";
+import { Beats } from "./beats.js";
 import { whyNot } from "./browser-host.js";
 import { mostBrowsers } from "./browsers.js";
 import type { EgressPart } from "./egress.js";
@@ -31,7 +33,6 @@ interface NodeWork extends LeaseWork {
 }
 
 const endedDrainMs: Millis = 2000;
-const lastBeatMs: Millis = 2000;
 
 /**
  * Takes messages and jobs, looks after browsers, beats; what stops it first empties the node. Gives what
@@ -42,6 +43,8 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   const { nameOwnership, slots, reconciler, recovery, drain, gateway } = work;
   await recovery.check();
   await takeName(shared, work, stops);
+  // Beats go on meanwhile: what takes long to look at is no reason to be taken for lost.
+  const settle = shareRuns(() => settleDoubt(work));
   const beat = makeBeat({
     clock,
     limitMs: config.node.lostAfterMs,
@@ -51,7 +54,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
       if (beats.isClosed) return;
       const result = await stores.nodes.beat(work.facts());
       onBeat(result, work, shared);
-      if (result.kind === "accepted" && work.standstill.doubt) await settleDoubt(work);
+      if (result.kind === "accepted" && work.standstill.doubt) void settle();
     },
     look: () => reconciler.look(),
   });
@@ -76,46 +79,12 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   return () => beats.soon();
 }
 
-/** The beats of a node, in turn and out of it. */
-class Beats {
-  #isClosed = false;
-  #stop = (): void => {};
-  readonly #underWay = new Set<Promise<void>>();
-
-  constructor(
-    private readonly clock: Clock,
-    /** Never rejects. */
-    private readonly beat: () => Promise<void>,
-  ) {}
-
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
-  start(periodMs: Millis): void {
-    this.#stop = this.clock.every(periodMs, () => this.soon());
-  }
-
-  soon(): void {
-    if (this.#isClosed) return;
-    const beat = this.beat().finally(() => this.#underWay.delete(beat));
-    this.#underWay.add(beat);
-  }
-
-  /** Waits for what has been sent, which would bring back a node that is forgotten; a sick Redis for 2 s. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#stop();
-    const limit = { what: "the last beat", limitMs: lastBeatMs };
-    await within(this.clock, limit, Promise.all(this.#underWay)).catch(() => {});
-  }
-}
-
 /**
  * The node counts as living, so what it has lost is cleared. Browsers without a record are ended before their
  * clients are heard again; a look that was under way may have read records before this process stood still.
  */
 async function settleDoubt({ reconciler, standstill }: LeaseWork): Promise<void> {
+  if (!standstill.doubt) return;
   await reconciler.look();
   await reconciler.look();
   standstill.settle();

@@ -1,4 +1,4 @@
-import { forEachConcurrently } from "../../base/concurrently.js";
+import { forEachConcurrently, shareRuns } from "../../base/concurrently.js";
 import { RemudaError } from "../../base/errors.js";
 import { isOnDemand, type NodeId, partitionOf } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
@@ -38,7 +38,6 @@ const refusals = {
  * journal and from what runs here, whatever nobody has written meanwhile.
  */
 export class Recovery {
-  #last: Promise<void> = Promise.resolve();
   #restored: NodeFacts["restored"];
 
   constructor(private readonly ports: RecoveryPorts) {}
@@ -50,13 +49,10 @@ export class Recovery {
 
   /**
    * Asks Redis whether it has what it had. Resolves when whatever it had forgotten by this call is written
-   * again. Throws where it does not answer.
+   * again. Throws where it does not answer. There is one check at a time; all who ask during one share the
+   * next.
    */
-  check(): Promise<void> {
-    const next = this.#last.catch(() => {}).then(() => this.#check());
-    this.#last = next.catch(() => {});
-    return next;
-  }
+  readonly check: () => Promise<void> = shareRuns(() => this.#check());
 
   async #check(): Promise<void> {
     const { journal, store, log } = this.ports;

@@ -116,13 +116,14 @@ export class RedisProjectStore implements ProjectStore {
   async sweepPools(): Promise<void> {
     const all = await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools")));
     const now = await this.#scripts.now();
-    for (const [id, noted] of Object.entries(all)) {
+    const failures = await forEachConcurrently(Object.entries(all), partitionsAtOnce, async ([id, noted]) => {
       const [state, since] = noted.split(" ");
       const mayCome = state === "creating" && isPending(Number(since) + graceMs, now, graceMs);
       const pool = findPoolId(id);
       if (pool && state !== "open") await this.#settleNote(pool, noted, mayCome);
-    }
+    });
     await this.#order.mend(await this.pools());
+    if (failures.length > 0) throw failures[0];
   }
 
   async settlePartition(partition: Partition): Promise<boolean> {
@@ -249,8 +250,12 @@ class RedisPoolOrder {
   /** Makes it what the notes of pools say, where a release that keeps no order has written them. */
   async mend(open: readonly PoolId[]): Promise<void> {
     const listed = new Set<string>(await this.scripts.ask((redis) => redis.zrange(this.#key, "0", "-1")));
-    for (const pool of open.filter((id) => !listed.delete(id))) await this.add(pool);
-    for (const pool of listed) await this.#drop(pool);
+    const unlisted = open.filter((id) => !listed.delete(id));
+    const failures = [
+      ...(await forEachConcurrently(unlisted, partitionsAtOnce, (pool) => this.add(pool))),
+      ...(await forEachConcurrently(listed, partitionsAtOnce, (pool) => this.#drop(pool))),
+    ];
+    if (failures.length > 0) throw failures[0];
   }
 
   /** Others may have opened it since the notes were read. */
