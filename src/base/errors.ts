@@ -214,7 +214,7 @@ export interface ReachedCount {
   readonly most: number;
 }
 
-/** A refusal is a result: nothing was changed. */
+/** A refusal is a result: nothing was changed, but for what docs/errors.md names. */
 export interface Refusal {
   readonly kind: "refused";
   readonly code: ErrorCode;

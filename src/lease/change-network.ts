@@ -1,4 +1,4 @@
-import { type Detail, refusal, type Refusal, RemudaError } from "../base/errors.js";
+import { refusal, type Refusal } from "../base/errors.js";
 import { newRequestId, partitionOf } from "../base/ids.js";
 import type { LeasedBrowser } from "../pool/browser.js";
 import type { NodeReply, NodeRequest } from "../pool/ports/messages.js";
@@ -6,39 +6,12 @@ import type { NodeReports } from "../pool/ports/node-reports.js";
 import type { LeaseChange, PoolStore } from "../pool/ports/pool-store.js";
 import type { ProxyChoice, SessionPatch } from "../spec/bodies.js";
 import { normaliseNetwork } from "../spec/field-checks.js";
+import { withNetworkInForce } from "./refused-change.js";
 
 interface ChangeNetworkPorts {
   readonly poolStore: PoolStore;
   readonly reports: Pick<NodeReports, "applied">;
   askNode(browser: LeasedBrowser, what: NodeRequest): Promise<NodeReply>;
-}
-
-/** Throws the error again unless the store could not be reached. */
-export function rethrowUnlessStoreAway(error: unknown): void {
-  if (!(error instanceof RemudaError && error.code === "store_unavailable")) throw error;
-}
-
-/** A refusal has it where the network is in force all the same. */
-export const inForce: Detail = {
-  code: "network_in_force",
-  message: "What the browser may reach has changed as was asked for",
-};
-
-/**
- * Does what follows once the node has put a network in force. Where Redis cannot be reached for that, the
- * refusal tells the caller that the network is in force all the same.
- */
-export async function withNetworkInForce<Value>(work: () => Promise<Value>): Promise<Value | Refusal> {
-  try {
-    return await work();
-  } catch (error) {
-    rethrowUnlessStoreAway(error);
-    return refusal("store_unavailable", {
-      message:
-        "The network is in force; the store could not be reached for the rest. To send the same again is harmless",
-      details: [inForce],
-    });
-  }
 }
 
 /**
@@ -80,7 +53,7 @@ export async function askNetwork(
   }
   if (answer.kind === "failed")
     return refusal("conflict", {
-      message: "The browser's node could not put this network in force; nothing has changed",
+      message: "The browser's node could not put this network in force, so the network has not changed",
     });
   return refusal("node_silent", {
     retryAfterSeconds: 1,

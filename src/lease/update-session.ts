@@ -26,16 +26,15 @@ import { checkWebRtc } from "../spec/policies/policy-checks.js";
 import type { LoadedProfile } from "../pool/session-profile.js";
 import { type References, resolveReferences } from "../registry/references.js";
 import { capturingLease, type Session } from "../pool/session.js";
-import {
-  askNetwork,
-  changeNetwork,
-  networkOf,
-  inForce,
-  withNetworkInForce,
-  rethrowUnlessStoreAway,
-} from "./change-network.js";
+import { askNetwork, changeNetwork, networkOf } from "./change-network.js";
 import { changeTelemetry } from "./telemetry/change-telemetry.js";
 import { changeRunning, refusedProfile } from "./change-running.js";
+import {
+  networkInForce,
+  rethrowUnlessStoreAway,
+  withBrowserChanged,
+  withNetworkInForce,
+} from "./refused-change.js";
 
 interface UpdateSessionPorts extends References {
   readonly poolStore: PoolStore;
@@ -156,8 +155,8 @@ async function withName(ports: UpdateSessionPorts, change: SessionChange): Promi
 
 /**
  * Changes first what the browser may refuse, all of it or nothing, then the record, and the start page last,
- * since only its dispatch is waited for. Where nothing but the network is to change, the node refuses it when
- * the record asks for it.
+ * since only its dispatch is waited for. A refusal that comes after the browser has changed tells so. Where
+ * nothing but the network is to change, the node refuses it when the record asks for it.
  */
 async function changeBrowser(
   ports: UpdateSessionPorts,
@@ -182,9 +181,10 @@ async function changeBrowser(
   const isInForce = network !== undefined && !isRunning;
   const record = async (): Promise<Done<Session> | Refusal> => {
     const unheard = await askTelemetry(ports, change, attached);
-    if (unheard) return isInForce ? { ...unheard, details: [inForce] } : unheard;
+    if (unheard) return isInForce ? { ...unheard, details: [networkInForce] } : unheard;
     return await changeRecord(ports, change, { attached, network: isRunning ? network : undefined });
   };
+  if (isRunning) return await withBrowserChanged(record);
   return isInForce ? await withNetworkInForce(record) : await record();
 }
 

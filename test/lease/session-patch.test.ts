@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { newRequestId, partitionOf } from "../../src/base/ids.js";
 import type { SessionPatch } from "../../src/spec/bodies.js";
 import type { PoolSpec } from "../../src/spec/launch-template.js";
 import type { Session } from "../../src/pool/session.js";
@@ -123,6 +124,59 @@ test("what the browser has taken before its node says nothing of telemetry is in
   const { lease } = await pool.record(id);
   expect(lease?.viewport).toContain("640");
   expect([lease?.name, lease?.telemetry]).toEqual([undefined, expect.stringContaining("page")]);
+});
+
+test("telemetry that others change at each merge is refused, and told what the browser has taken before", async () => {
+  const { poolStore } = control.bed;
+  const { id, lease } = await lend(await filled());
+  const findHeld = poolStore.findHeld.bind(poolStore);
+  let others = 0;
+  const changeByOther = async (): Promise<void> => {
+    const held = await findHeld(partitionOf(id), lease);
+    const over = held?.browser.lease.telemetryRevision ?? 0;
+    const telemetry = { text: '{"enabled":false}', over };
+    const change = { set: {}, clear: [], touched: false, telemetry };
+    await poolStore.touch(partitionOf(id), { browser: id, lease, change, request: newRequestId() });
+    others += 1;
+  };
+  control.whileNodeWorks(changeByOther);
+  poolStore.findHeld = async (...asked) => {
+    const held = await findHeld(...asked);
+    if (control.asked.length > 0) await changeByOther();
+    return held;
+  };
+  const telemetry = { browser: { page: { enabled: true } } };
+  const patch = { name: "two", viewport: { width: 640, height: 480 }, telemetry };
+  expect(await control.updateSession(id, patch, callerOf())).toMatchObject({
+    code: "conflict",
+    details: [{ code: "browser_changed" }],
+  });
+  expect(others).toBeGreaterThanOrEqual(5);
+  poolStore.findHeld = findHeld;
+  const { browser } = (await findHeld(partitionOf(id), lease)) ?? {};
+  expect(browser?.lease).toMatchObject({ viewport: expect.stringContaining("640") });
+  expect([browser?.lease.name, browser?.lease.telemetry]).toEqual([undefined, '{"enabled":false}']);
+  expect(await holderOf("two")).toBeUndefined();
+});
+
+test("a viewport that the browser has taken is told where Redis goes away then", async () => {
+  const { id } = await lend(await filled());
+  control.whileNodeWorks(async () => void control.broken.add("touch"));
+  expect(
+    await control.updateSession(id, { name: "two", viewport: { width: 640, height: 480 } }, callerOf()),
+  ).toMatchObject({ code: "store_unavailable", details: [{ code: "browser_changed" }] });
+});
+
+test("a viewport that the browser has taken is told where its node does not take the network after it", async () => {
+  const { id } = await lend(await filled());
+  control.whileNodeWorks(async () => {
+    if (control.asked.length === 2) control.answerOfNode("failed");
+  });
+  const patch = { viewport: { width: 640, height: 480 }, network: { allowed_hosts: ["a.example"] } };
+  expect(await control.updateSession(id, patch, callerOf())).toMatchObject({
+    code: "conflict",
+    details: [{ code: "browser_changed" }],
+  });
 });
 
 test("what a control that died has touched and not noted is restored before the next holder", async () => {
