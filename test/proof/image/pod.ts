@@ -1,5 +1,5 @@
 import type { V1Container, V1EnvVar, V1PodSpec, V1Volume } from "@kubernetes/client-node";
-import { processMasks } from "../isolation/container.js";
+import { firstId, ownIds, processMasks } from "../isolation/container.js";
 
 /** A pod as a manifest has it, and what a cluster would add. */
 export interface Pod {
@@ -35,10 +35,6 @@ export interface Seccomp {
   readonly syscalls: readonly { readonly names: readonly string[]; readonly [field: string]: unknown }[];
   readonly [field: string]: unknown;
 }
-
-/** The first id on the machine of a pod with a user namespace of its own. */
-export const firstId = 1_000_000;
-const idCount = 65_536;
 
 export const hasOwnUsers = ({ spec }: Pod): boolean => spec.hostUsers === false;
 /** Whom a volume's directory belongs to, on the machine. */
@@ -173,7 +169,6 @@ export function ociOf(pod: Pod, ground: Ground): object {
   // An ordinary user has its capabilities in the bounding set alone.
   const held = runAsUser === 0 ? names : [];
   const seccomp = seccompOf(pod, ground.seccomp);
-  const ids = [{ containerID: 0, hostID: firstId, size: idCount }];
   return {
     ociVersion: "1.0.2",
     hostname: pod.name,
@@ -196,7 +191,7 @@ export function ociOf(pod: Pod, ground: Ground): object {
       namespaces: ["pid", "mount", "ipc", "uts", "network", ...(hasOwnUsers(pod) ? ["user"] : [])].map(
         (type) => ({ type }),
       ),
-      ...(hasOwnUsers(pod) && { uidMappings: ids, gidMappings: ids }),
+      ...(hasOwnUsers(pod) && { uidMappings: ownIds, gidMappings: ownIds }),
       ...(container.securityContext?.procMount !== "Unmasked" && processMasks),
       ...(seccomp && { seccomp }),
     },

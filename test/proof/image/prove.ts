@@ -9,7 +9,8 @@ import { isRoot } from "../isolation/programs.js";
 import { type Driven, drive, type Standing, standingOf } from "./drive.js";
 import { type PodNetwork, openPodNetwork } from "./network.js";
 import { type Deployed, deploy } from "./overlay.js";
-import { firstId, type ImageConfig } from "./pod.js";
+import { firstId } from "../isolation/container.js";
+import type { ImageConfig } from "./pod.js";
 import { openSites, type Sites } from "./sites.js";
 
 const run = promisify(execFile);

@@ -1,5 +1,6 @@
 import type { Kind } from "../arguments.js";
 import type { ZipPart } from "../../support/archive/zip-bytes.js";
+import type { Settings } from "./daemon.js";
 import type { Place } from "./intrude.js";
 import type { Target, Victims } from "./victims.js";
 
@@ -10,7 +11,11 @@ export interface Browser {
   readonly root: string;
   readonly isPlain: boolean;
   /** What keeps it apart, as it says itself. */
-  readonly isolation?: { readonly rung?: string; readonly network?: string };
+  readonly isolation?: {
+    readonly rung?: string;
+    readonly network?: string;
+    readonly limits?: { readonly cpu?: string; readonly scratch?: string };
+  };
   /** Gives it an extension of these files as its holder may; false where that is refused. */
   extend(files: Readonly<Record<string, string | Buffer>>): Promise<boolean>;
   /** The same with an archive of these entries, true or not. */
@@ -31,6 +36,17 @@ export interface BrowserSource {
   open(): Promise<Browser>;
   /** One whose profile its holder keeps. */
   openKeeping(): Promise<KeepingBrowser>;
+  /** Those of another daemon, as the first is isolated; without a wall there is no other. */
+  openBeside(settings: Settings): Promise<SourceBeside>;
+  /** Those of a pod as the manifests make it, with these settings besides; undefined where there is none. */
+  readonly openPod?: (settings: Settings) => Promise<SourceBeside>;
+}
+
+export interface SourceBeside {
+  open(): Promise<Browser>;
+  /** What its daemon has said. */
+  log(): string;
+  close(): Promise<void>;
 }
 
 export interface KeepingBrowser extends Browser {

@@ -1,22 +1,13 @@
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { RungName } from "../../../src/spec/bodies.js";
+import type { Context, Pod } from "./contexts.js";
 import { isRoot } from "./programs.js";
 
-/** A security context as a pod has it: the system calls allowed, and whether parts of /proc are covered. */
-export interface Context {
-  readonly name: string;
-  readonly seccomp?: object;
-  readonly isProcMasked: boolean;
-  /**
-   * What docs/isolation.md, In containers, says of browsers in it; on the rung `none` nothing is launched.
-   */
-  readonly expected: { readonly rung: RungName; readonly network: "namespace" | "none" };
-  /** It lies in the repository for operators to use, so everything is tried in it. */
-  readonly isShipped?: true;
-}
+/** The first id on the machine of a pod with a user namespace of its own, and how many it has. */
+export const firstId = 1_000_000;
+export const ownIds = [{ containerID: 0, hostID: firstId, size: 65_536 }];
 
 const run = promisify(execFile);
 
@@ -37,98 +28,6 @@ export const processMasks = {
   readonlyPaths: ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],
 };
 
-/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. */
-const namespaceFlags = 0x7e020000;
-/** Models how containerd's default profile judges a container without capabilities. */
-const runtimeDefault = {
-  defaultAction: "SCMP_ACT_ALLOW",
-  syscalls: [
-    {
-      names: [
-        "unshare",
-        "setns",
-        "chroot",
-        "mount",
-        "umount",
-        "umount2",
-        "pivot_root",
-        "sethostname",
-        "setdomainname",
-        "mount_setattr",
-        "move_mount",
-        "open_tree",
-        "fsopen",
-        "fsmount",
-        "fsconfig",
-        "fspick",
-        "bpf",
-        "perf_event_open",
-        "init_module",
-        "finit_module",
-        "delete_module",
-        "kexec_load",
-        "reboot",
-        "swapon",
-        "swapoff",
-        "acct",
-        "quotactl",
-        "syslog",
-        "open_by_handle_at",
-        "keyctl",
-        "add_key",
-        "request_key",
-        "userfaultfd",
-      ],
-      action: "SCMP_ACT_ERRNO",
-      errnoRet: 1,
-    },
-    {
-      names: ["clone"],
-      action: "SCMP_ACT_ERRNO",
-      errnoRet: 1,
-      args: [{ index: 0, value: namespaceFlags, valueTwo: 0x10000000, op: "SCMP_CMP_MASKED_EQ" }],
-    },
-    // ENOSYS makes the C library fall back to clone, whose flags can be judged.
-    { names: ["clone3"], action: "SCMP_ACT_ERRNO", errnoRet: 38 },
-  ],
-};
-
-/**
- * Every context that can be tried: none, the runtime's default, and the profiles that lie in the directory.
- */
-export async function findContexts(directory: string): Promise<readonly Context[]> {
-  const files = (await readdir(directory)).filter((name) => /^seccomp.*\.json$/.test(name));
-  if (files.length === 0) throw new Error(`${directory} has no profile of seccomp`);
-  const shipped = await Promise.all(
-    files.map(async (name) => ({
-      name: `k8s/${name}`,
-      seccomp: JSON.parse(await readFile(join(directory, name), "utf8")) as object,
-      isProcMasked: true,
-      isShipped: true as const,
-      expected: { rung: "shared-proc", network: "namespace" } as const,
-    })),
-  );
-  return [
-    {
-      name: "no seccomp, /proc unmasked",
-      isProcMasked: false,
-      expected: { rung: "user-namespace", network: "namespace" },
-    },
-    {
-      name: "no seccomp, /proc masked",
-      isProcMasked: true,
-      expected: { rung: "shared-proc", network: "namespace" },
-    },
-    ...shipped,
-    {
-      name: "runtime's default",
-      seccomp: runtimeDefault,
-      isProcMasked: true,
-      expected: { rung: "none", network: "none" },
-    },
-  ];
-}
-
 /** Why no container can be had here, if none can. */
 export async function whyNoContainers(): Promise<string | undefined> {
   if (!isRoot) return "it takes root";
@@ -139,29 +38,57 @@ export async function whyNoContainers(): Promise<string | undefined> {
   return isThere ? undefined : "crun is not installed";
 }
 
+/** The uid of the daemon, as this machine numbers it; undefined where it is the tier's user. */
+export const rootIn = ({ rootWith }: Context): number | undefined => rootWith && firstId;
+
 interface Contained {
   readonly context: Context;
+  /** The daemon's, as this machine numbers it. */
   readonly uid: number;
   /** Where the bundle lies, and all that the program may write to. */
   readonly directory: string;
+  /** With a /dev/shm like that of a pod of its overlay, and not the machine's. */
+  readonly isPod: boolean;
   readonly command: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/**
- * Gives the command that runs another in a container: on this machine's own root, read-only, without any
- * capability.
- */
+/** Who the process is, and what it may: an ordinary user has nothing, and can gain nothing. */
+function rightsOf({ rootWith }: Context, uid: number): object {
+  const held = rootWith ?? [];
+  const inside = rootWith ? 0 : uid;
+  return {
+    user: { uid: inside, gid: inside },
+    capabilities: { bounding: held, effective: held, permitted: held, inheritable: [], ambient: [] },
+    noNewPrivileges: rootWith === undefined,
+  };
+}
+
+/** Devices of the container's own: root of a user namespace can make none in the machine's /dev. */
+const ownDevices = [
+  { destination: "/dev", type: "tmpfs", source: "tmpfs", options: ["nosuid", "mode=755", "size=65536k"] },
+  // What others keep there stays within reach of the container, so that only a browser's own root hides it.
+  { destination: "/dev/shm", type: "bind", source: "/dev/shm", options: ["bind", "rw"] },
+];
+
+const sharedMemory = ({ sharedMemoryBytes }: Pod): object => ({
+  destination: "/dev/shm",
+  type: "tmpfs",
+  source: "tmpfs",
+  options: ["nosuid", "nodev", "mode=1777", `size=${sharedMemoryBytes}`],
+});
+
+/** Gives the command that runs another in a container: on this machine's own root, read-only. */
 export async function contained({
   context,
   uid,
   directory,
+  isPod,
   command,
   environment,
 }: Contained): Promise<string[]> {
   const bundle = join(directory, "bundle");
   await mkdir(join(bundle, "rootfs"), { recursive: true });
-  const none = { bounding: [], effective: [], permitted: [], inheritable: [], ambient: [] };
   await writeFile(
     join(bundle, "config.json"),
     JSON.stringify({
@@ -169,20 +96,23 @@ export async function contained({
       hostname: "pod",
       process: {
         terminal: false,
-        user: { uid, gid: uid },
         args: command,
         cwd: "/",
-        capabilities: none,
-        noNewPrivileges: true,
+        ...rightsOf(context, uid),
         env: Object.entries({ ...environment, TMPDIR: directory }).map(([name, value]) => `${name}=${value}`),
       },
       root: { path: "rootfs", readonly: true },
       mounts: [
         { destination: "/proc", type: "proc", source: "proc" },
+        ...(context.rootWith ? ownDevices : []),
+        ...(isPod && context.pod ? [sharedMemory(context.pod)] : []),
         { destination: directory, type: "bind", source: directory, options: ["bind", "rw"] },
       ],
       linux: {
-        namespaces: ["pid", "mount", "ipc", "uts"].map((type) => ({ type })),
+        namespaces: ["pid", "mount", "ipc", "uts", ...(context.rootWith ? ["user"] : [])].map((type) => ({
+          type,
+        })),
+        ...(context.rootWith && { uidMappings: ownIds, gidMappings: ownIds }),
         ...(context.isProcMasked && processMasks),
         ...(context.seccomp && { seccomp: context.seccomp }),
       },

@@ -104,7 +104,11 @@ describe("the quick part", () => {
     ],
     ["denied requests that fill the log", "flood: 1000 denied requests and the log"],
     ["no limit of what a browser uses", "1500 processes at once"],
-    ["the host's loopback", "ports of the host's loopback"],
+    [
+      "the host's loopback",
+      "ports of the host's loopback",
+      "a site of the host's loopback, from a page of a daemon as it is shipped",
+    ],
     [
       "what others of the machine see and ask",
       "flood: /metrics under another name",

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.js";
 import { within } from "../../../src/base/deadline.js";
-import { contained, type Context, pidIn } from "./container.js";
+import { contained, pidIn, rootIn } from "./container.js";
+import type { Context } from "./contexts.js";
 import { asUser, endOf, isRoot, uidOf } from "./programs.js";
 import { filesOf, type Target } from "./victims.js";
 
@@ -43,37 +44,64 @@ const main = join(import.meta.dirname, "../../../src/main.js");
 const startLimitMs = 60_000;
 const stopLimitMs = 60_000;
 
+/** Sections of the configuration file, by their names. */
+export type Settings = Readonly<Record<string, object>>;
+
+/** The proof's own site is on the machine's loopback, so that is open to pages. */
+const proofSettings = {
+  egress: { private_hosts: ["127.0.0.0/8"] },
+  fill: { default_rate_per_minute: 6000 },
+  node: { memory_bytes: 2 ** 40, storage_watch_period_seconds: 1 },
+  browser: { max_scratch_bytes: 2 ** 28 },
+};
+
 /**
  * `over`: put over the settings, section by section. `kept`: the directory of a daemon that was killed, to
  * start there again.
  */
-export async function startDaemon(
+export function startDaemon(tier: Tier, over: Settings = {}, kept?: string): Promise<Daemon> {
+  const sections = new Set([...Object.keys(proofSettings), ...Object.keys(over)]);
+  const all: Settings = { ...proofSettings };
+  return startAs(
+    tier,
+    Object.fromEntries([...sections].map((name) => [name, { ...all[name], ...over[name] }])),
+    { kept },
+  );
+}
+
+interface Place {
+  readonly kept?: string | undefined;
+  /** In a container as its overlay's pods are, directories of browsers in its own /dev/shm. */
+  readonly isPod?: boolean;
+}
+
+/** With these settings alone, but for what tells the proof where the daemon is. */
+export async function startAs(
   tier: Tier,
-  over: Readonly<Record<string, object>> = {},
-  kept?: string,
+  settings: Settings,
+  { kept, isPod = false }: Place = {},
 ): Promise<Daemon> {
-  const uid = uidOf(tier.name);
+  const uid = (tier.context && rootIn(tier.context)) ?? uidOf(tier.name);
   const words = `words-${randomBytes(8).toString("hex")}-daemon`;
   const directory = kept ?? (await mkdtemp(join(tmpdir(), "remuda-prove-")));
   await chmod(directory, 0o755);
   if (isRoot) await chown(directory, uid, uid);
   // Cgroups are named for it, so that it has a name of its own.
-  const scratchDirectory = join(directory, `s-${directory.slice(-6)}`);
+  const scratchDirectory = join(isPod ? "/dev/shm" : directory, `s-${directory.slice(-6)}`);
   const config = join(directory, "config.json");
+  const { uid_base } = tier.context?.pod?.settings.node ?? {};
   await writeFile(
     config,
     JSON.stringify({
-      egress: { private_hosts: ["127.0.0.0/8"], ...over["egress"] },
+      ...settings,
       log: { format: "json" },
-      fill: { default_rate_per_minute: 6000 },
       node: {
         scratch_dir: scratchDirectory,
-        memory_bytes: 2 ** 40,
-        storage_watch_period_seconds: 1,
+        // A busy machine starts browsers late.
         launch_limit_seconds: 100,
-        ...over["node"],
+        ...(uid_base !== undefined && { uid_base }),
+        ...settings["node"],
       },
-      browser: { max_scratch_bytes: 2 ** 28, ...over["browser"] },
     }),
   );
   const environment = {
@@ -84,7 +112,7 @@ export async function startDaemon(
     REMUDA_PORT: "0",
     PROVE_WORDS: words,
   };
-  const started = start(await commandOf(tier, { uid, directory, environment }), environment);
+  const started = start(await commandOf(tier, { uid, directory, isPod, environment }), environment);
   const close = async (): Promise<void> => {
     started.child.kill("SIGTERM");
     await within(
@@ -108,7 +136,7 @@ export async function startDaemon(
       pid,
       uid,
       directory,
-      scratchDirectory,
+      scratchDirectory: isPod ? `/proc/${pid}/root${scratchDirectory}` : scratchDirectory,
       close,
       words,
       log: started.said,
@@ -129,11 +157,16 @@ export async function startDaemon(
 
 async function commandOf(
   { context }: Tier,
-  { uid, directory, environment }: { uid: number; directory: string; environment: Record<string, string> },
+  {
+    uid,
+    directory,
+    isPod,
+    environment,
+  }: Pick<Daemon, "uid" | "directory"> & { isPod: boolean; environment: Record<string, string> },
 ): Promise<string[]> {
   const command = [process.execPath, "--enable-source-maps", main];
   return context
-    ? await contained({ context, uid, directory, command, environment })
+    ? await contained({ context, uid, directory, isPod, command, environment })
     : [...asUser(uid), ...command];
 }
 

@@ -11,6 +11,7 @@ import { plantIn, plantVictims } from "./victims.js";
 /** A machine with its daemon, and how both are ended. */
 export interface OpenMachine extends TestMachine {
   readonly daemon: Daemon;
+  readonly tier: Tier;
   close(): Promise<void>;
 }
 
@@ -52,6 +53,7 @@ export async function openGround(tier: Tier): Promise<OpenMachine> {
     ];
     return {
       daemon,
+      tier,
       victims,
       targets,
       directory,

@@ -10,7 +10,7 @@ import { bound } from "../../support/bound.js";
 import { endGroup } from "../../support/living.js";
 import type { ZipPart } from "../../support/archive/zip-bytes.js";
 import type { Kind } from "../arguments.js";
-import type { Browser, TestMachine, BrowserSource, KeepingBrowser } from "./browser-source.js";
+import type { Browser, TestMachine, BrowserSource, KeepingBrowser, SourceBeside } from "./browser-source.js";
 import type { Place } from "./intrude.js";
 import { asUser, isRoot } from "./programs.js";
 import { archiveAnything, partsOf, unpackAnything } from "./unpack-anything.js";
@@ -30,7 +30,8 @@ export async function openPlain(machine: TestMachine, kind: Kind): Promise<Brows
       save: () => archiveAnything(join(browser.root, "profile"), machine.uid).finally(() => browser.close()),
     };
   };
-  return { kind, machine, isPlain: true, open, openKeeping };
+  const beside: SourceBeside = { open, log: () => "", close: async () => {} };
+  return { kind, machine, isPlain: true, open, openKeeping, openBeside: async () => beside };
 }
 
 const switches = [

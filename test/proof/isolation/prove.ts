@@ -1,6 +1,7 @@
 import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Context, findContexts, whyNoContainers } from "./container.js";
+import { whyNoContainers } from "./container.js";
+import { type Context, findContexts } from "./contexts.js";
 import type { Attempt } from "./corpus/attempt.js";
 import { corpus, quickControls } from "./corpus/all.js";
 import type { Tier } from "./daemon.js";

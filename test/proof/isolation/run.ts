@@ -1,7 +1,7 @@
 import { systemClock } from "../../../src/base/clock.js";
 import { TimeLimitReached, within } from "../../../src/base/deadline.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
-import type { Attempt, ClientAttempt, ProcessAttempt } from "./corpus/attempt.js";
+import { type Attempt, type ClientAttempt, NothingProved, type ProcessAttempt } from "./corpus/attempt.js";
 import type { Browser, BrowserSource } from "./browser-source.js";
 import { notBegun, type Outcome, type Proving, type Tell } from "./outcome.js";
 import { tryTogether } from "./try-processes.js";
@@ -17,13 +17,15 @@ export async function runCorpus(corpus: readonly Attempt[], proving: Proving): P
   const outcomes = new Map<Attempt, Outcome>();
   const { source, signal } = proving;
   const tell = (attempt: Attempt, given: Outcome): void => {
-    const outcome = source.isPlain ? given : admitted(attempt, given);
+    const outcome = source.isPlain ? given : admittedFor(attempt.isAdmitted, given);
     outcomes.set(attempt, outcome);
     proving.onOutcome?.(outcome);
   };
   const wanted = corpus.filter(
-    ({ needsChromium, needsHeadless }) =>
-      (!needsChromium || source.kind.engine === "chromium") && (!needsHeadless || source.kind.headless),
+    ({ needsChromium, needsHeadless, needsPod }) =>
+      (!needsChromium || source.kind.engine === "chromium") &&
+      (!needsHeadless || source.kind.headless) &&
+      (!needsPod || source.openPod !== undefined),
   );
   const shared = wanted.filter(({ isAlone }) => !isAlone);
   const sharing = withBrowser(source, async (browser) => {
@@ -47,14 +49,14 @@ export async function runCorpus(corpus: readonly Attempt[], proving: Proving): P
         vector: attempt.vector,
         verdict: "not tried",
         leaks: [],
-        note: wanted.includes(attempt) ? notBegun : "of another kind of browser",
+        note: wanted.includes(attempt) ? notBegun : "of another kind of browser or container",
       },
   );
 }
 
-const admitted = ({ isAdmitted }: Attempt, outcome: Outcome): Outcome =>
-  outcome.verdict === "leaked" && isAdmitted !== undefined
-    ? { ...outcome, verdict: "admitted", note: isAdmitted }
+const admittedFor = (because: string | undefined, outcome: Outcome): Outcome =>
+  outcome.verdict === "leaked" && because !== undefined
+    ? { ...outcome, verdict: "admitted", note: because }
     : outcome;
 
 const unsureOf = ({ name, vector }: Attempt, { message: note }: Error): Outcome => ({
@@ -148,9 +150,10 @@ async function tryClient(
 ): Promise<Outcome> {
   const leaks: string[] = [];
   try {
-    const asked = { source, browser, site, isControl: isControl(attempt, source), leaks };
+    const admitted: string[] = [];
+    const asked = { source, browser, site, isControl: isControl(attempt, source), leaks, admitted };
     const { work, close } = await openWork(asked);
-    const { given, note, isHung } = await runWithin(attempt, work);
+    const { given, note, saysNothing } = await runWithin(attempt, work);
     leaks.push(...wordsIn(given, source.machine));
     const limit = { what: "a word of the browser after it", limitMs: 30_000 };
     const isLiving = await within(systemClock, limit, answers(browser)).then(
@@ -158,7 +161,7 @@ async function tryClient(
       () => false,
     );
     await close();
-    return judged(attempt, { leaks, note, isHung, isLiving });
+    return admittedFor(admitted[0], judged(attempt, { leaks, note, saysNothing, isLiving }));
   } catch (error) {
     const unsure = unsureOf(attempt, error instanceof Error ? error : new Error(String(error)));
     return leaks.length > 0 ? { ...unsure, verdict: "leaked", leaks } : unsure;
@@ -169,22 +172,28 @@ interface Ran {
   readonly given?: unknown;
   /** What it threw: a refusal is a wall that holds. */
   readonly note?: string | undefined;
-  /** It neither succeeded nor failed in its time, which tells nothing. */
-  readonly isHung: boolean;
+  /** It could not be made, or neither succeeded nor failed in its time. */
+  readonly saysNothing: boolean;
 }
 
 const runWithin = (attempt: ClientAttempt, work: Parameters<ClientAttempt["run"]>[0]): Promise<Ran> =>
   within(systemClock, { what: attempt.name, limitMs: attemptLimitMs }, attempt.run(work)).then(
-    (given) => ({ given, isHung: false }),
+    (given) => ({ given, saysNothing: false }),
     (error: Error) => ({
       note: error.message,
-      isHung: error instanceof TimeLimitReached && error.what === attempt.name,
+      saysNothing:
+        error instanceof NothingProved || (error instanceof TimeLimitReached && error.what === attempt.name),
     }),
   );
 
 function judged(
   { name, vector, endsBrowser }: ClientAttempt,
-  { leaks, note, isHung, isLiving }: Omit<Ran, "given"> & { leaks: readonly string[]; isLiving: boolean },
+  {
+    leaks,
+    note,
+    saysNothing,
+    isLiving,
+  }: Omit<Ran, "given"> & { leaks: readonly string[]; isLiving: boolean },
 ): Outcome {
   if (leaks.length > 0) return { name, vector, verdict: "leaked", leaks: [...new Set(leaks)] };
   // A browser that it ended by itself gives nothing any more; whether it had been tried is what is asked.
@@ -193,7 +202,7 @@ function judged(
   return {
     name,
     vector,
-    verdict: !isHung && (isLiving || endsBrowser === true) ? "held" : "unsure",
+    verdict: !saysNothing && (isLiving || endsBrowser === true) ? "held" : "unsure",
     leaks,
     ...(told !== undefined && { note: told }),
   };

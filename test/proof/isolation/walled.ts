@@ -3,7 +3,8 @@ import { workspaceOf } from "../../support/browser/browser-processes.js";
 import { zipBytes, type ZipPart } from "../../support/archive/zip-bytes.js";
 import type { Kind } from "../arguments.js";
 import type { OpenMachine } from "./machine.js";
-import type { Browser, BrowserSource, KeepingBrowser } from "./browser-source.js";
+import type { Browser, BrowserSource, KeepingBrowser, SourceBeside } from "./browser-source.js";
+import { type Daemon, type Settings, startAs } from "./daemon.js";
 import { findMainProcess } from "./programs.js";
 import { partsOf } from "./unpack-anything.js";
 
@@ -49,7 +50,25 @@ export function openWalled(machine: OpenMachine, kind: Kind, session: object = {
       },
     };
   };
-  return { kind, machine, isPlain: false, openKeeping, open: () => open() };
+  const besides = (other: Daemon): SourceBeside => ({
+    open: () => openWalled({ ...machine, daemon: other }, kind, session).open(),
+    log: () => other.log(),
+    close: () => other.close(),
+  });
+  const { tier } = machine;
+  const pod = tier.context?.pod;
+  return {
+    kind,
+    machine,
+    isPlain: false,
+    open: () => open(),
+    openKeeping,
+    openBeside: async (settings) => besides(await startAs(tier, settings)),
+    ...(pod && {
+      openPod: async (settings: Settings) =>
+        besides(await startAs(tier, { ...pod.settings, ...settings }, { isPod: true })),
+    }),
+  };
 }
 
 const isolationOf = ({ isolation }: Record<string, unknown>): Pick<Browser, "isolation"> =>

@@ -4,7 +4,7 @@ import { within } from "../../../src/base/deadline.js";
 import { Page } from "../egress/corpus/page.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { until } from "../../support/browser/chromium-until.js";
-import { textsIn, type Work } from "./corpus/attempt.js";
+import { NothingProved, textsIn, type Work } from "./corpus/attempt.js";
 import type { Browser, TestMachine, BrowserSource } from "./browser-source.js";
 import type { Site } from "./site.js";
 import type { Target } from "./victims.js";
@@ -17,6 +17,8 @@ interface Given {
   readonly isControl: boolean;
   /** What the attempt has seen by itself. */
   readonly leaks: string[];
+  /** Why what it has seen is no fault here. */
+  readonly admitted: string[];
 }
 
 const connectLimitMs = 60_000;
@@ -31,6 +33,7 @@ export async function openWork({
   site,
   isControl,
   leaks,
+  admitted,
 }: Given): Promise<{ work: Work; close(): Promise<void> }> {
   const { machine } = source;
   const nonce = `n${randomBytes(6).toString("hex")}`;
@@ -69,8 +72,14 @@ export async function openWork({
       return found;
     },
     openKeeping: () => source.openKeeping(),
+    openBeside: (settings) => source.openBeside(settings),
+    async openPod(settings) {
+      if (!source.openPod) throw new NothingProved("there is no pod");
+      return await source.openPod(settings);
+    },
+    admits: (because) => void admitted.push(because),
     async renewed() {
-      const next = await openWork({ source, browser, site, isControl, leaks });
+      const next = await openWork({ source, browser, site, isControl, leaks, admitted });
       renewed.push(next.close);
       return { ...next.work, nonce };
     },

@@ -9,6 +9,7 @@ import { outside } from "./outside.js";
 import { ownPages } from "./internal-pages.js";
 import { pages } from "./pages.js";
 import { processes } from "./processes.js";
+import { shipped } from "./shipped.js";
 
 /** Every attempt that is known against one browser, by what it goes at. */
 export const corpusByKind = {
@@ -22,6 +23,7 @@ export const corpusByKind = {
   ownPages,
   floods,
   appetites,
+  shipped,
 } satisfies Readonly<Record<string, readonly Attempt[]>>;
 
 export const corpus: readonly Attempt[] = Object.values(corpusByKind).flat();

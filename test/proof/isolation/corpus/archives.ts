@@ -5,7 +5,7 @@ import { crxBytes } from "../../../support/archive/crx-bytes.js";
 import { type ZipPart, zipBytes } from "../../../support/archive/zip-bytes.js";
 import { intrude } from "../intrude.js";
 import { symbolicLink } from "../unpack-anything.js";
-import type { ClientAttempt, Work } from "./attempt.js";
+import { type ClientAttempt, NothingProved, type Work } from "./attempt.js";
 
 const archive = (
   name: string,
@@ -118,7 +118,7 @@ async function keepLinks(work: Work): Promise<unknown> {
         seconds: 20,
       });
     const planted = (await readdir(work.machine.seen(into))).filter((name) => name.includes(work.nonce));
-    if (planted.length === 0) throw new Error("no link could be planted, so nothing is proved");
+    if (planted.length === 0) throw new NothingProved("no link could be planted");
     const saved = (await browser.save()).toString("latin1");
     if (saved.includes(work.nonce)) work.saw("a link was saved with the profile");
     return saved;

@@ -2,7 +2,8 @@ import type { Engine } from "../../../../src/browser/chromium.js";
 import type { Served } from "../../../support/egress/egress-site.js";
 import type { RawCdp } from "../../../support/gateway/raw-cdp.js";
 import type { Page } from "../../egress/corpus/page.js";
-import type { Browser, TestMachine, KeepingBrowser } from "../browser-source.js";
+import type { Browser, KeepingBrowser, SourceBeside, TestMachine } from "../browser-source.js";
+import type { Settings } from "../daemon.js";
 import type { Site } from "../site.js";
 import type { Target } from "../victims.js";
 
@@ -41,10 +42,23 @@ export interface Work {
   renewed(): Promise<Work>;
   /** Another browser, whose profile is kept. */
   openKeeping(): Promise<KeepingBrowser>;
+  /** Browsers of another daemon beside, which has these settings. */
+  openBeside(settings: Settings): Promise<SourceBeside>;
+  /** Those of a pod as the manifests make it, with these settings besides. */
+  openPod(settings: Settings): Promise<SourceBeside>;
+  /** Nothing holds it on this machine, and the pages of the repository say so: what is said there. */
+  admits(because: string): void;
   /** The attempt has seen by itself that it succeeded. */
   saw(what: string): void;
   /** Whether it has seen that already. */
   hasSeen(): boolean;
+}
+
+/** The attempt could not be made, so what it did not get says nothing of any wall. */
+export class NothingProved extends Error {
+  constructor(why: string) {
+    super(`${why}, so nothing is proved`);
+  }
 }
 
 /** Why an attempt gets nothing without a wall either; it is kept for what it would find if that changed. */
@@ -58,6 +72,8 @@ interface Common {
   readonly needsChromium?: true;
   /** Those with a display of their own have more memory than anybody should fill in a proof. */
   readonly needsHeadless?: true;
+  /** A container as a pod of an overlay is. */
+  readonly needsPod?: true;
   /** The wall against it is the end of its browser. */
   readonly endsBrowser?: true;
   /**

@@ -1,12 +1,16 @@
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { once } from "node:events";
+import { availableParallelism } from "node:os";
 import { basename } from "node:path";
 import { systemClock } from "../../../../src/base/clock.js";
 import { within } from "../../../../src/base/deadline.js";
 import { connectRaw } from "../../../support/gateway/raw-cdp.js";
 import { frame, openRawClient, type RawClient } from "../../../support/gateway/raw-frames.js";
-import type { ClientAttempt, Work } from "./attempt.js";
+import { Page } from "../../egress/corpus/page.js";
+import type { Browser } from "../browser-source.js";
+import { factOf, processesOf, withDescendants } from "../programs.js";
+import { type ClientAttempt, NothingProved, type Work } from "./attempt.js";
 
 const mebibyte = 2 ** 20;
 const farId = 7_000_001;
@@ -67,6 +71,54 @@ async function hurtsNeighbour({ browser, openKeeping, saw }: Work, message: stri
     await neighbour.close();
   }
 }
+
+/** Far longer than a neighbour computes; then the threads end by themselves. */
+const threadsMs = 60_000;
+const computingMs = 4000;
+/** Computing and what goes with it takes so long at most while others compute, too. */
+const computingLimitMs = 6 * computingMs;
+
+/** Processor time of all of a browser's processes so far, in ticks (proc(5): fields 14 and 15 of `stat`). */
+async function ticksOf({ root }: Browser): Promise<number> {
+  const stats = await Promise.all(
+    (await withDescendants(await processesOf(root))).map((pid) => factOf(pid, "stat")),
+  );
+  // The name of a program, in brackets, may hold spaces.
+  const fields = stats.map((stat) => stat.slice(stat.lastIndexOf(")") + 2).split(" "));
+  return fields.reduce((sum, [...each]) => sum + Number(each[11] ?? 0) + Number(each[12] ?? 0), 0);
+}
+
+/** Whether one busy thread of a neighbour is left with the share of one among all those of this browser. */
+async function takesProcessors({ browser, open, openKeeping, saw, admits }: Work): Promise<void> {
+  const processors = availableParallelism();
+  const neighbour = await openKeeping();
+  const cdp = await connectRaw(neighbour.cdpUrl);
+  try {
+    const computing = await Page.open(cdp, "about:blank");
+    await (await open()).evaluate(busyThreads(threadsPerProcessor * processors));
+    const before = await Promise.all([ticksOf(neighbour), ticksOf(browser)]);
+    const busy = `const end = performance.now() + ${computingMs}; while (performance.now() < end);`;
+    const limit = { what: "a neighbour's page", limitMs: computingLimitMs };
+    await within(systemClock, limit, computing.evaluate(busy)).catch(({ message }: Error) => saw(message));
+    const after = await Promise.all([ticksOf(neighbour), ticksOf(browser)]);
+    const [own = 0, others = 0] = after.map((ticks, at) => ticks - (before[at] ?? 0));
+    // With equal shares a neighbour has a processor, and the threads have the others; else a quarter of that.
+    if (own * 2 * processors < others) saw(`a neighbour's page gets ${own} ticks beside ${others}`);
+    if (browser.isolation?.limits?.cpu === "none") admits(noShares);
+  } finally {
+    cdp.socket.terminate();
+    await neighbour.close();
+  }
+}
+const threadsPerProcessor = 4;
+const noShares =
+  "processors are shared out among browsers by cgroups alone; docs/isolation.md, Limits, says where there are none";
+/** Starts so many workers that compute, and waits until all do. */
+const busyThreads = (count: number): string => `
+  const code = "postMessage(0); const end = performance.now() + ${threadsMs}; while (performance.now() < end);";
+  const url = URL.createObjectURL(new Blob([code]));
+  await Promise.all(Array.from({ length: ${count} }, () => new Promise((resolve) => (new Worker(url).onmessage = resolve))));`;
+
 const commandWith = (given: string): string =>
   `{"id":1,"method":"Browser.getVersion","params":{"given":${given}}}`;
 const farBytes = 99 * mebibyte;
@@ -164,7 +216,7 @@ const wantedHeaders: readonly (readonly [string, RegExp])[] = [
 async function lacksHeaders({ machine: { port }, saw }: Work): Promise<void> {
   const reply = await fetch(`http://127.0.0.1:${port}/docs`);
   const text = await reply.text();
-  if (reply.status !== 200) throw new Error(`/docs answers ${reply.status}, so nothing is proved`);
+  if (reply.status !== 200) throw new NothingProved(`/docs answers ${reply.status}`);
   for (const [name, wanted] of wantedHeaders) {
     const found = reply.headers.get(name) ?? "";
     if (!wanted.test(found)) saw(`/docs has ${name}: ${JSON.stringify(found)}`);
@@ -174,7 +226,7 @@ async function lacksHeaders({ machine: { port }, saw }: Work): Promise<void> {
 
 async function asksUnderAnotherName({ machine: { port }, saw }: Work): Promise<void> {
   if ((await statusOf(port, `127.0.0.1:${port}`)) !== 200)
-    throw new Error("its own name is refused too, so nothing is proved");
+    throw new NothingProved("its own name is refused too");
   for (const host of ["attacker.example", `attacker.example:${port}`, "127.0.0.1.attacker.example"]) {
     if ((await statusOf(port, host)) === 200) saw(`/metrics as ${JSON.stringify(host)}`);
   }
@@ -209,6 +261,12 @@ export const floods: readonly ClientAttempt[] = [
   flood("8 MiB of nesting, and a neighbour", (work) => hurtsNeighbour(work, someNesting()), {
     needsHeadless: true,
     succeedsPlain: noNeighbour,
+  }),
+  flood("four busy threads for each processor, and a neighbour", takesProcessors, {
+    vector: "page",
+    succeedsPlain: {
+      because: "a kernel that groups programs by sessions shares processors out among them, too",
+    },
   }),
   flood("40 clients of one browser", opensMany, quick),
   flood("96 MiB of messages that are not finished", finishesNothing, quick),
