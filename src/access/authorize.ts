@@ -71,7 +71,7 @@ export async function authorize(things: GuardedLookup, attempt: Attempt): Promis
   if (rule.of === "everybody") return done({});
   if (rule.of === "unrestricted" || rule.of === "administration") return closedTo(principal, rule);
   if (rule.of === "list") {
-    const may = mayOf(principal);
+    const may = policyCheckOf(principal);
     return done({ sees: (thing) => may.lacking(rule.kind, rule.needs, thing).length === 0 });
   }
   const found = rule.of === "thing" ? await findThing(things, attempt, rule) : done({});
@@ -98,7 +98,7 @@ async function findThing(
   const { policy } = principal;
   if (!found || !knowsOf(policy, projectOfRequest(principal), { kind, id: found.id }))
     return refusal(missing[kind]);
-  const lacking = mayOf(principal).lacking(kind, needs, found);
+  const lacking = policyCheckOf(principal).lacking(kind, needs, found);
   return lacking.length === 0 ? done({ id: found.id }) : notAllowed(principal, `${lacking.join(", ")} here`);
 }
 
@@ -112,17 +112,18 @@ async function findDriven(things: GuardedLookup, attempt: Attempt): Promise<Done
 /** What can be neither an id nor a name never becomes part of a question. */
 const isRef = new RegExp(bounds.namePattern);
 
-interface May {
+interface PolicyCheck {
   inProject(action: Action): boolean;
   on(action: Action, kind: GuardedKind, id: string): boolean;
   /** What is not allowed of the actions, and of the use of what the thing holds. */
   lacking(kind: GuardedKind, needs: readonly Action[], thing: Guarded): readonly string[];
 }
 
-function mayOf(principal: Attempt["principal"]): May {
+function policyCheckOf(principal: Attempt["principal"]): PolicyCheck {
   const { policy } = principal;
   const project = projectOfRequest(principal);
-  const on: May["on"] = (action, kind, id) => allows(policy, action, { project, thing: { kind, id } });
+  const on: PolicyCheck["on"] = (action, kind, id) =>
+    allows(policy, action, { project, thing: { kind, id } });
   return {
     on,
     inProject: (action) => allows(policy, action, { project }),
@@ -134,7 +135,10 @@ function mayOf(principal: Attempt["principal"]): May {
   };
 }
 
-const lackingOnProfile = (on: May["on"], { id, save }: NonNullable<Guarded["profile"]>): readonly string[] =>
+const lackingOnProfile = (
+  on: PolicyCheck["on"],
+  { id, save }: NonNullable<Guarded["profile"]>,
+): readonly string[] =>
   needsOnProfile(save)
     .filter((action) => !on(action, "profiles", id))
     .map((action) => `${action} on its profile`);
@@ -148,7 +152,7 @@ async function attach(
   { principal }: Attempt,
   body: AttachingBody,
 ): Promise<Done<AttachingBody> | Refusal> {
-  const may = mayOf(principal);
+  const may = policyCheckOf(principal);
   const { isClosed, named } = attachmentsOf(body);
   if (isClosed) return notAllowed(principal, "extensions or an export of telemetry: no policy does");
   const ids = new Map<Selector, string>();
