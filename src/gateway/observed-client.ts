@@ -1,5 +1,5 @@
 import { isText } from "../base/is-text.js";
-import { tellCommand } from "../telemetry/commands/tell.js";
+import { tellCommand, tellWritten } from "../telemetry/commands/tell.js";
 import type { Command } from "./cdp/command.js";
 import type { ClientEnd, ClientIdentity, LocalBrowser } from "./ports.js";
 
@@ -34,8 +34,9 @@ export class ObservedClient {
     if (choosesDownloads(command)) this.#choosers.add(addresseeOf(command));
     const { clientObserver } = this.browser;
     if (!clientObserver) return;
-    // What another thread has written out cannot be read here.
-    const told = command.written ? command.told : tellCommand(command);
+    const { method, written } = command;
+    // What another thread has written out cannot be read here; nobody may have listened when it was.
+    const told = written ? (command.told ?? tellWritten({ method, written })) : tellCommand(command);
     if (told) clientObserver.command(this.identity, told);
   }
 

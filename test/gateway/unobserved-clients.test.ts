@@ -2,6 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vi
 import type { Command } from "../../src/gateway/cdp/command.js";
 import { judgeAndWrite } from "../../src/gateway/gates/judge.js";
 import type { ClientObserver } from "../../src/gateway/ports.js";
+import type { ReportedCommand } from "../../src/telemetry/commands/tell.js";
+import { until } from "../support/browser/chromium-until.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 
@@ -42,11 +44,15 @@ async function parses(sessionId: string): Promise<number> {
   }
 }
 
-async function attachNested(): Promise<string> {
+async function firstPage(): Promise<string> {
   const { result } = await client.send("Target.getTargets");
   const targets = result?.targetInfos as { targetId: string; type: string }[];
-  const targetId = targets.find(({ type }) => type === "page")?.targetId;
-  const attached = await client.send("Target.attachToTarget", { targetId, flatten: false });
+  return targets.find(({ type }) => type === "page")?.targetId ?? "";
+}
+
+async function attachNested(targetId?: string): Promise<string> {
+  const to = { targetId: targetId ?? (await firstPage()), flatten: false };
+  const attached = await client.send("Target.attachToTarget", to);
   return String(attached.result?.sessionId);
 }
 
@@ -91,3 +97,36 @@ test.each([
   expect(JSON.stringify(judged).includes("text_length")).toBe(row.isObserved);
   expect(counted.reads).toBe(row.reads);
 });
+
+const longText = "x".repeat(2 * 1024 * 1024);
+const insertion = { method: "Input.insertText", params: { text: longText } };
+const carried = (sessionId: string, message: object) => ({
+  method: "Target.sendMessageToTarget",
+  params: { sessionId, message: JSON.stringify({ id: 77, ...message }) },
+});
+test.each([
+  ["one of its own", () => insertion, ["Input.insertText"]],
+  ["one in a message", (nested: string) => carried(nested, insertion), ["Input.insertText"]],
+  [
+    "one in a message in a message",
+    (nested: string) => carried(nested, carried("none", insertion)),
+    ["Input.insertText"],
+  ],
+  ["one that is not reported", () => ({ method: "Runtime.evaluate", params: { expression: longText } }), []],
+])(
+  "of a long command that was read before somebody listened, and goes to the browser after, the method is told: %s",
+  async (_, commandOf, methods) => {
+    const page = await firstPage();
+    const { method, params } = commandOf(await attachNested(page));
+    const session = method === carried("", {}).method ? undefined : await client.attach(page);
+    const release = browser.bed.local(browser.chromium.id).bridge.holds.hold([page]);
+    const before = browser.bed.counts.received;
+    const answer = client.send(method, params, session);
+    await until("the message has come", () => browser.bed.counts.received > before);
+    const told: ReportedCommand[] = [];
+    observer = { ...deaf, command: (_client, command) => told.push(command) };
+    release();
+    await answer;
+    expect(told).toEqual(methods.map((reported) => ({ method: reported })));
+  },
+);

@@ -32,6 +32,18 @@ export function tellCommand(sent: JudgedCommand): ReportedCommand | undefined {
   return told ? { method, data: { method, ...addressOf(command), ...told } } : { method };
 }
 
+/**
+ * The same of a command that another thread has written out while nobody listened: nothing but its method,
+ * since its arguments were not read.
+ */
+export function tellWritten({
+  method,
+  written,
+}: Pick<JudgedCommand, "method"> & { written: Uint8Array }): ReportedCommand | undefined {
+  const name = method === carrier ? carriedMethod(written) : method;
+  return name !== undefined && rows.has(name) ? { method: name as ReportedMethod } : undefined;
+}
+
 const addressOf = ({ id, session }: JudgedCommand): Record<string, FieldValue> => ({
   command_id: id,
   ...(session === undefined ? {} : { session_id: clipped(session) }),
@@ -86,4 +98,21 @@ function carried({ params: { message, sessionId } }: JudgedCommand): JudgedComma
     ...(typeof sessionId === "string" ? { session: sessionId } : {}),
   };
   return method === carrier ? carried(command) : command;
+}
+
+const escaped = (text: string): string => JSON.stringify(text).slice(1, -1);
+
+/** Each further message is escaped once more; the gate has written all of them, `id` and `method` first. */
+function carriedMethod(written: Uint8Array): string | undefined {
+  const bytes = Buffer.from(written.buffer, written.byteOffset, written.length);
+  let key = `"method":"`;
+  let [at, name]: [number, string] = [0, carrier];
+  while (name === carrier) {
+    key = escaped(key);
+    at = bytes.indexOf(key, at);
+    if (at === -1) return undefined;
+    const start = at + key.length;
+    name = bytes.toString("latin1", start, bytes.indexOf("\\", start));
+  }
+  return name;
 }
