@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect } from "vitest";
+import { defaultProject, partitionOf, type PoolId } from "../../src/base/ids.js";
+import { partitionKey } from "../../src/store/redis/keys.js";
 import { until } from "../support/browser/chromium-until.js";
-import type { Lease } from "../support/daemon/daemon.js";
+import type { Lease, PoolState } from "../support/daemon/daemon.js";
 import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { fault } from "./fault.js";
@@ -55,5 +57,43 @@ fault(
     fleet.forget(a.daemon);
     a.daemon.place.remove();
     tell({ saw: "waits for a browser elsewhere" });
+  },
+);
+
+/** The drain has told the pool how long its browsers may still be lent. */
+async function drainTold({ id }: PoolState): Promise<void> {
+  const redis = fleet.redis.client();
+  const key = partitionKey(defaultProject, partitionOf(id as PoolId), "pool");
+  await until("the drain told", async () => (await redis.hget(key, "closed"))?.includes("drainsUntil"));
+  redis.disconnect();
+}
+
+fault(
+  "a node drains (60 s) that has all there is of two pools: it lends where the lease can live its time",
+  async (tell) => {
+    const control = await fleet.control();
+    await fleet.node("b", { node: { max_browsers: 1 } });
+    await control.makePool({ name: "elsewhere" });
+    const { daemon } = await fleet.node("a", { node: { max_browsers: 2 }, drain: { limit_seconds: 60 } });
+    const short = await control.makePool({ name: "herd", timeout_seconds: 10 });
+    const long = await control.makePool({ name: "long", timeout_seconds: 600 });
+    daemon.signal("SIGTERM");
+    await Promise.all([drainTold(short), drainTold(long)]);
+    const refused = await control.call("POST /browser_pools/long/acquire", { acquire_timeout_seconds: 0 });
+    const lease = await acquire(control, 0);
+    expect(refused.status).toBe(204);
+    expect((await control.browsersOf("long")).map(({ state, node }) => [state, node])).toEqual([
+      ["idle", "a"],
+    ]);
+    if (!lease) throw new Error("nothing was lent");
+    expect((await control.browsersOf("herd")).map(({ state, node }) => [state, node])).toEqual([
+      ["leased", "a"],
+    ]);
+    await release(control, lease);
+    daemon.signal("SIGTERM");
+    expect(await daemon.ended()).toEqual({ code: 0, signal: null });
+    fleet.forget(daemon);
+    daemon.place.remove();
+    tell({ saw: "a lease of 10 s, and 204 for one of 600 s" });
   },
 );
