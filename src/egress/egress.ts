@@ -4,6 +4,7 @@ import type { Millis } from "../base/clock.js";
 import { within } from "../base/deadline.js";
 import type { BrowserId } from "../base/ids.js";
 import { textOf } from "../base/log.js";
+import { RateLimit } from "../base/rate-limit.js";
 import { turns } from "../base/fair-turns.js";
 import { fetchThrough } from "./curl.js";
 import { type ProxyExchange, forward, type ForwardParts } from "./forward.js";
@@ -37,7 +38,8 @@ export class Egress {
   /** The browser's connections: those that became tunnels the server no longer knows. */
   readonly #inner = new Set<Socket>();
   /** Whether a connection that may be a stranger's is the browser's. */
-  readonly #admissions = new WeakMap<Socket, Promise<boolean>>();
+  readonly #admissions = new WeakMap<Socket, Promise<boolean | undefined>>();
+  readonly #strangers: RateLimit;
   readonly #connections: EgressConnections;
   readonly #counts: TrafficCounts;
   readonly #origins = new Origins();
@@ -66,6 +68,11 @@ export class Egress {
     const around = { ...parts, browser: target.browser, counts: this.#counts };
     this.#connections = new EgressConnections(around);
     this.#connections.apply(target.rules);
+    this.#strangers = new RateLimit({
+      clock,
+      perSecond: 1,
+      onSuppressed: (_, count) => this.#warnOfStrangers(count),
+    });
     this.#shared = {
       connections: this.#connections,
       connector: new Connector(around),
@@ -155,6 +162,7 @@ export class Egress {
     } finally {
       this.target.listener.close();
       this.#connections.close();
+      this.#strangers.flush();
       this.#counts.read();
     }
   }
@@ -189,7 +197,10 @@ export class Egress {
     server.on("connection", (socket) => {
       this.#inner.add(socket);
       const admission = this.target.listener.admits?.(socket);
-      if (admission) this.#admissions.set(socket, admission);
+      if (admission) {
+        this.#admissions.set(socket, admission);
+        void admission.then((isOurs) => isOurs || this.#refuse(socket, isOurs));
+      }
       // Node.js stops listening for errors when it hands a socket over (Node.js 20.20): a reset must not end
       // the process, whoever has it by then.
       socket.on("error", () => {});
@@ -214,21 +225,28 @@ export class Egress {
 
   #run({ socket }: IncomingMessage, work: () => Promise<void>): void {
     const admission = this.#admissions.get(socket);
-    (admission ? this.#unlessStranger(socket, admission, work) : work()).catch((error: unknown) => {
+    (admission ? ifAdmitted(admission, work) : work()).catch((error: unknown) => {
       this.parts.log.error({ browser: this.target.browser, message: textOf(error) }, "egress broke");
       socket.destroy();
     });
   }
 
-  async #unlessStranger(
-    socket: Socket,
-    admission: Promise<boolean>,
-    work: () => Promise<void>,
-  ): Promise<void> {
-    if (await admission) return await work();
-    this.parts.log.warn({ browser: this.target.browser }, "stranger refused by an egress");
+  /**
+   * Takes from a stranger the place of one of the browser's own connections, which it would keep for as long
+   * as a head may take. A connection that its process has closed already may have been the browser's.
+   */
+  #refuse(socket: Socket, isOurs: false | undefined): void {
     socket.destroy();
+    if (isOurs === false && !this.#closing && this.#strangers.admits("strangers")) this.#warnOfStrangers(1);
   }
+
+  #warnOfStrangers(count: number): void {
+    this.parts.log.warn({ browser: this.target.browser, count }, "stranger refused by an egress");
+  }
+}
+
+async function ifAdmitted(admission: Promise<boolean | undefined>, work: () => Promise<void>): Promise<void> {
+  if (await admission) await work();
 }
 
 /** The server is a plain one, so what it hands over is a TCP socket. */

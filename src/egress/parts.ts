@@ -56,8 +56,11 @@ export interface ProxyListener {
   /** /proc path of the user namespace that owns it, where it was made without root. */
   readonly userNamespace?: string;
   listen(server: Server): Promise<void>;
-  /** Whether the connection is the browser's own; left out: nobody else can connect. */
-  admits?(socket: Socket): Promise<boolean>;
+  /**
+   * Whether the connection is the browser's own; undefined where no process holds its other end any more.
+   * Never rejects. Left out: nobody else can connect.
+   */
+  admits?(socket: Socket): Promise<boolean | undefined>;
   /**
    * Admits connections of the browser's uid until the returned function is called; before, nobody's are. Left
    * out: the browser has no uid of its own, or is the only one that can connect.

@@ -30,8 +30,12 @@ interface PortOptions {
   readonly admission?: Pick<ProxyListener, "admits" | "admit">;
 }
 
-const hasUid = async (socket: Socket, uid: number | undefined): Promise<boolean> =>
-  uid !== undefined && (await findPeerUid(socket).catch(() => undefined)) === uid;
+/** Undefined where no process holds the other end any more; never rejects. */
+const hasUid = (socket: Socket, uid: number | undefined): Promise<boolean | undefined> =>
+  findPeerUid(socket).then(
+    (found) => (found === undefined ? undefined : found === uid),
+    () => false,
+  );
 
 /** Admits connections of one uid alone. */
 export const admitOnly = (uid: number): Required<Pick<ProxyListener, "admits">> => ({

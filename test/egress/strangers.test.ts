@@ -5,9 +5,14 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { within } from "../../src/base/deadline.js";
+import { systemClock } from "../../src/base/clock.js";
+import { openPort } from "../../src/egress/port.js";
 import { makeReservedEndpoints } from "../../src/egress/reserved-endpoints.js";
+import { spareConnections } from "../../src/egress/limits.js";
 import { canFindPeerUid, findPeerUid } from "../../src/egress/peer/peer.js";
 import { compiled } from "../support/compiled.js";
+import { DrivenClock } from "../support/driven-clock.js";
 import { openEgress, rulesFor } from "../support/egress/egress-bed.js";
 import { ask, openTunnel } from "../support/egress/egress-client.js";
 import { type PeerWay, peerWayArguments } from "../support/egress/peer-program.js";
@@ -91,21 +96,57 @@ test("whose a connection is can be found out while it lasts", async () => {
   server.close();
 });
 
+const asUser = (uid: number, code: string): [program: string, args: string[]] => [
+  "setpriv",
+  ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", process.execPath, "-e", code],
+];
+
 /** What a process of another user is answered by the proxy. */
 function askAs(uid: number, proxy: string, target: string): string {
   const { port, hostname } = new URL(proxy);
   const code = `const { request } = require("node:http");
     request({ host: "${hostname}", port: ${port}, path: "${target}" }, (reply) => reply.on("data", (data) => process.stdout.write(data))).on("error", (error) => console.log(error.code)).end();`;
-  return spawnSync(
-    "setpriv",
-    ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups", process.execPath, "-e", code],
-    { encoding: "utf8" },
-  ).stdout;
+  return spawnSync(...asUser(uid, code), { encoding: "utf8" }).stdout;
 }
 
+/**
+ * A process of another user opens so many connections, says nothing and stays. Resolves once all of them have
+ * been cut, or else before the proxy's time for a head is over.
+ */
+async function keepSilentAs(uid: number, proxy: string, connections: number): Promise<void> {
+  const { port, hostname } = new URL(proxy);
+  const code = `let open = ${connections};
+    for (let i = 0; i < ${connections}; i += 1)
+      require("node:net").connect(${port}, "${hostname}").on("error", () => {}).on("close", () => --open || console.log("cut")).resume();
+    setInterval(() => {}, 60_000);`;
+  const child = spawn(...asUser(uid, code), { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const limit = { what: "cutting what is silent", limitMs: 5_000 };
+  await within(systemClock, limit, once(child.stdout, "data")).catch(() => {});
+}
+
+test("strangers leave two lines a second in the log, and what came too late to be anybody's leaves none", async () => {
+  const clock = new DrivenClock();
+  const answers = [...Array.from({ length: 20 }, () => false), undefined];
+  const listener = openPort({ admission: { admits: async () => answers.shift() } });
+  const bed = await openEgress(rulesFor([]), { listener, parts: { clock } });
+  const { port, hostname } = new URL(bed.egress.proxyUrl);
+  const counts = (): unknown[] =>
+    bed.lines
+      .filter(({ message }) => message === "stranger refused by an egress")
+      .map(({ fields }) => (fields as { count: number }).count);
+  while (answers.length > 0) await once(connect(Number(port), hostname).resume(), "close");
+  expect(counts()).toEqual([1]);
+  await clock.advance(1000);
+  expect(counts()).toEqual([1, 19]);
+  await bed.egress.close();
+  expect(counts()).toEqual([1, 19]);
+});
+
 test.runIf(isRoot).each<PeerWay>(["kernel", "table"])(
-  "a proxy admits the browser's user alone: no other user of the machine, and no other browser's that asks first (by the %s)",
+  "a proxy admits the browser's user alone: no other user of the machine, and no other browser's that asks first or says nothing (by the %s)",
   async (way) => {
+    const maxConnections = 100;
     // The helper waits for its child, which this process has to answer: so the egress stands in a third.
     const module = (path: string): string => pathToFileURL(join(compiled, path)).href;
     const code = `
@@ -113,7 +154,7 @@ test.runIf(isRoot).each<PeerWay>(["kernel", "table"])(
     const { systemClock: clock } = await import("${module("src/base/clock.js")}"); const { patternsOf } = await import("${module("src/base/net/hosts.js")}");
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const egress = await Egress.open({ browser: "b", rules: { allowed: null, privates: patternsOf(["127.0.0.1"]), routes: [] }, listener: openPort({ admission: admitNamed() }) }, {
-      settings: { connectMs: 60000, idleMs: 20000, maxConnections: 100, bytesPerSecond: null, headerBytes: 16384 },
+      settings: { connectMs: 60000, idleMs: 20000, maxConnections: ${maxConnections}, bytesPerSecond: null, headerBytes: 16384 },
       resolve: async () => [], reserved: { isOwn: () => false }, proxyHosts: [], clock, log, meter: { request() {}, carried() {} },
     });
     console.log(egress.proxyUrl);
@@ -150,6 +191,9 @@ test.runIf(isRoot).each<PeerWay>(["kernel", "table"])(
     expect(askAs(70_004, proxy, page)).toContain("ECONNRESET");
     expect(askAs(64_999, proxy, page)).toContain("ECONNRESET");
     expect(askAs(0, proxy, page)).toContain("ECONNRESET");
+    expect(askAs(70_003, proxy, page)).toBe("reached");
+    // It takes no place from the browser by saying nothing either.
+    await keepSilentAs(70_004, proxy, maxConnections + spareConnections + 6);
     expect(askAs(70_003, proxy, page)).toBe("reached");
     // The browser has ended, and the next one that has its uid has another proxy.
     await tell(0);
