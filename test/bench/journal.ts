@@ -111,7 +111,7 @@ async function measureShape({ what, pools, largest, busy }: Shape, forMs: number
     const journalled = await measure({ ...measured, isKept: true }, `${what}, with it`);
     return [without, journalled];
   } finally {
-    fleet.stop();
+    await fleet.stop();
     stopEffects();
     await fences.close();
     await bed.close();

@@ -5,6 +5,7 @@ import { openScaling, gaugesOf } from "../../src/daemon/metrics.js";
 import { makeListSessions } from "../../src/lease/list-sessions.js";
 import { SessionReader } from "../../src/pool/launch-templates.js";
 import { makeNodeOperations } from "../../src/pool/node-operations.js";
+import type { NodeId, Partition } from "../../src/base/ids.js";
 import { pause, systemClock } from "../../src/base/clock.js";
 import { startRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
@@ -46,7 +47,7 @@ export async function benchScale(): Promise<Report> {
   try {
     await measureAll(bench);
   } finally {
-    fleet.stop();
+    await fleet.stop();
     stopEffects();
     await fences.close();
     await bed.close();
@@ -137,17 +138,40 @@ async function measureReaders(bench: Bench): Promise<void> {
   await add(bench, "GET /browsers, 20 of them", () => list({ status: "active", limit: 20, offset: 0 }));
 }
 
-/** What a node asks for each second, to hold its browsers against their records. */
+/** The number of pools, beside its own, that a node asks at each look (node/reconciler.ts). */
+const othersPerLook = 32;
+
+/**
+ * What a node asks every `node.expire_period_seconds`, to hold its browsers against their records and to
+ * journal what has changed.
+ */
 async function measureLook(bench: Bench): Promise<void> {
   const { poolStore } = bench.bed;
   const { nodes, partitions } = bench.fleet;
   const [node] = nodes;
   if (node === undefined) return;
   const own = await poolStore.partitionsOf(node, partitions);
-  await Promise.all(own.map((partition) => poolStore.browsersOf(partition, node)));
+  const others = partitions.filter((partition) => !own.includes(partition)).slice(0, othersPerLook);
+  await lookOnce(bench, { node, own, others });
   await add(bench, `one look of one node, in ${own.length} pools`, () =>
-    Promise.all(own.map((partition) => poolStore.browsersOf(partition, node))),
+    lookOnce(bench, { node, own, others }),
   );
+}
+
+interface Look {
+  readonly node: NodeId;
+  readonly own: readonly Partition[];
+  readonly others: readonly Partition[];
+}
+
+async function lookOnce(
+  { bed: { nodes, poolStore }, fleet }: Bench,
+  { node, own, others }: Look,
+): Promise<void> {
+  await nodes.holder(node);
+  await poolStore.partitionsOf(node, others);
+  await Promise.all(own.map((partition) => poolStore.browsersOf(partition, node)));
+  await fleet.journals.note(node, own);
 }
 
 async function measureChurn(bench: Bench): Promise<void> {

@@ -27,7 +27,7 @@ export async function benchScripts(): Promise<Report> {
     await fleet.create();
     for (const steps of parts) found.push(...(await measure(bed, { fleet, meter, steps, size: largest })));
   } finally {
-    fleet.stop();
+    await fleet.stop();
     await fences.close();
     await bed.close();
     await server.stop();

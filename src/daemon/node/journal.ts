@@ -4,10 +4,10 @@ import type { NodeId } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import { Journal } from "../../node/journal/journal.js";
 import { JournalFiles } from "../../node/journal/journal-files.js";
-import { Recovery } from "../../node/journal/recovery.js";
+import { Recovery, type RecoveryCounts } from "../../node/journal/recovery.js";
 import type { Slots } from "../../node/slots.js";
 import { schema } from "../../store/redis/schema.js";
-import type { DaemonParts } from "../parts.js";
+import type { DaemonKeys, DaemonParts } from "../parts.js";
 
 /** A node of the largest kind serves some hundred pools, and has some hundred browsers of 2 KiB each. */
 const mostBytes = 64 * 2 ** 20;
@@ -17,9 +17,14 @@ export interface JournalPart {
   readonly recovery: Recovery;
 }
 
+interface JournalParts extends Pick<DaemonParts, "config" | "clock" | "log" | "stores"> {
+  readonly keys: Pick<DaemonKeys, "seal">;
+  readonly metrics: { readonly epochs: { recovered(counts: Readonly<RecoveryCounts>): void } };
+}
+
 /** What this node would write again into a Redis that has forgotten everything. */
 export async function openJournal(
-  { config, clock, log, keys, metrics, stores }: DaemonParts,
+  { config, clock, log, keys, metrics, stores }: JournalParts,
   { node, slots }: { node: NodeId; slots: Slots },
   stops: Stops,
 ): Promise<JournalPart> {

@@ -16,7 +16,9 @@ import type { NameOwnership } from "../../node/name-ownership.js";
 import type { AssetsPart } from "./browser-assets.js";
 import { openGateway } from "../gateway.js";
 import type { JournalPart } from "./journal.js";
+import type { Config } from "../../config/config.js";
 import type { DaemonParts } from "../parts.js";
+import type { Stores } from "../stores.js";
 import { keepPasskeyOrdered, openFillOrder, openPasskeyOrder, refuseLateOrder } from "../vaults.js";
 import { makeRegister } from "./registration.js";
 
@@ -82,9 +84,16 @@ export function openLeaseWork(
   return { nameOwnership, ...ofLeases, leaseCommands, reconciler, standstill, ...drains, ...kept };
 }
 
+interface ReconcilerParts extends Pick<DaemonParts, "clock" | "log"> {
+  readonly config: {
+    readonly node: Pick<Config["node"], "expirePeriodMs" | "probePeriodMs" | "probeLimitMs">;
+  };
+  readonly stores: Pick<Stores, "poolStore" | "reports" | "projects" | "nodes" | "dataset">;
+}
+
 /** Holds what Redis says of this node's browsers against what runs here. */
 export function openReconciler(
-  { config, clock, log, stores }: Pick<DaemonParts, "config" | "clock" | "log" | "stores">,
+  { config, clock, log, stores }: ReconcilerParts,
   {
     journal,
     recovery,

@@ -1,4 +1,7 @@
-import { newNodeId, type NodeId } from "../../../src/base/ids.js";
+import { join } from "node:path";
+import { Seal } from "../../../src/base/crypto/seal.js";
+import { Secret } from "../../../src/base/crypto/secret.js";
+import { newNodeId, newRequestId, type NodeId } from "../../../src/base/ids.js";
 import type { Config } from "../../../src/config/config.js";
 import { makeReservedEndpoints } from "../../../src/egress/reserved-endpoints.js";
 import type { DaemonContext } from "../../../src/daemon/boot.js";
@@ -9,9 +12,12 @@ import { Drain } from "../../../src/node/drain/drain.js";
 import { NetworkSync } from "../../../src/node/network-sync.js";
 import { ProfileSaver } from "../../../src/node/profile-saver.js";
 import { EpochRegistration, LeaseHandover } from "../../../src/node/lease-handover.js";
+import { NameOwnership } from "../../../src/node/name-ownership.js";
 import { Slots } from "../../../src/node/slots.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { startWorker } from "../../../src/schedule/queues.js";
+import { Beats } from "../../../src/daemon/node/beats.js";
+import { openJournal } from "../../../src/daemon/node/journal.js";
 import { openReconciler } from "../../../src/daemon/node/lease-work.js";
 import { openContact } from "../../../src/daemon/node/node-work.js";
 import { openStores, type Stores } from "../../../src/daemon/stores.js";
@@ -95,20 +101,32 @@ function slotsOf({ poolStore, reports }: Stores, { clock, log, hurry }: DaemonCo
   });
 }
 
+const keys = { seal: new Seal(new Secret("a secret of the benches")) };
+const metrics = { epochs: { recovered() {} } };
+
 /** What src/daemon/node/node.ts wires, but for Chromium and its clients. */
 export async function startNode(config: Config, context: DaemonContext): Promise<SimulatedNode> {
   const { clock, log } = context;
-  const { stores } = openStores(config, context);
+  const { stores, stops } = openStores(config, context);
   await stores.contact();
   const { poolStore, reports, nodes, messages } = stores;
+  const { lostAfterMs, beatPeriodMs } = config.node;
   const node = newNodeId();
+  const identity = { origin: node, run: newRequestId() };
   const slots = slotsOf(stores, context);
   const networkSync = new NetworkSync({ poolStore, reports, clock, log });
-  const drain = new Drain({ ...stores, node, slots, clock, log, holdsName: async () => true });
+  const nameOwnership = new NameOwnership({ ...identity, node, nodes, clock, lostAfterMs });
+  const drain = new Drain({ ...stores, node, slots, clock, log, holdsName: () => nameOwnership.holds() });
+  // All nodes are one process with one data directory.
+  const owning = { ...config, dataDir: join(config.dataDir, node) };
+  const shared = { config: owning, clock, log, stores, keys, metrics };
+  const kept = await openJournal(shared, { node, slots }, stops);
   let isDraining = false;
-  const beat = (): Promise<unknown> =>
-    nodes.beat({
+  const beat = async (): Promise<void> => {
+    await kept.recovery.check();
+    const result = await nodes.beat({
       id: node,
+      ...identity,
       host: "127.0.0.1",
       port: 1,
       memoryBytes,
@@ -117,6 +135,8 @@ export async function startNode(config: Config, context: DaemonContext): Promise
       canLaunch: true,
       engines: ["chromium"],
     });
+    nameOwnership.onBeat(result);
+  };
   await drain.forgetEarlierRun();
   await beat();
   const onFault = (error: unknown): void => log.warn({ node, error: String(error) }, "simulated node failed");
@@ -130,18 +150,15 @@ export async function startNode(config: Config, context: DaemonContext): Promise
   await listenAsNode(stores.listenerParts, node, {
     onMessage: (message) => void receive(message).catch(onFault),
   });
-  await startWorker(
-    stores.queueOptions,
-    node,
-    async (job) => await (job.kind === "retire" ? slots.retire(job) : slots.launch(job)),
-  );
-  const redisContact = openContact({ config, clock, log, stores }, { node, slots, networkSync });
+  await startWorker(stores.queueOptions, node, async (job) => {
+    if (await nameOwnership.mayWork()) await (job.kind === "retire" ? slots.retire(job) : slots.launch(job));
+  });
+  const redisContact = openContact(shared, { node, slots, networkSync });
   const registration = new EpochRegistration({ node, slots, reports, log });
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, registration, log });
-  const nameOwnership = { holds: async () => true };
-  const unkept = { journal: { note() {} }, recovery: { check: async () => {} } };
-  openReconciler({ config, clock, log, stores }, { node, nameOwnership, slots, handover, ...unkept }).start();
-  clock.every(config.node.beatPeriodMs, () => void beat().catch(onFault));
+  openReconciler(shared, { node, nameOwnership, slots, handover, ...kept }).start();
+  const beats = new Beats(clock, () => beat().catch(onFault));
+  beats.start(beatPeriodMs);
   return {
     id: node,
     redisContact,

@@ -17,6 +17,7 @@ import type { Job } from "../../../src/pool/ports/pool-store.js";
 import { nodeKey, partitionKey, partitionParts } from "../../../src/store/redis/keys.js";
 import { candidateOn, poolSpec, request, type StoreBed, writeOf } from "../../support/store/store-bed.js";
 import { times } from "../support/runs.js";
+import { NodeJournals } from "./journals.js";
 import { type FleetSize, smallest } from "./sizes.js";
 
 const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
@@ -31,6 +32,7 @@ export class SimulatedFleet {
   readonly nodes: NodeId[] = [];
   readonly partitions: Partition[] = [];
   readonly maintenance: Maintenance;
+  readonly journals: NodeJournals;
   readonly faults = new Map<string, number>();
   #stopped = false;
   #stocked = 0;
@@ -43,6 +45,7 @@ export class SimulatedFleet {
     readonly size: FleetSize,
   ) {
     const { poolStore, nodes, allProjects: projects } = bed;
+    this.journals = new NodeJournals(bed);
     const jobs = { add: async (more: readonly Job[]) => this.#take(more) };
     this.#fill = makeFill({
       poolStore,
@@ -72,6 +75,7 @@ export class SimulatedFleet {
   async create(): Promise<void> {
     const { nodes, pools, browsers, largest } = this.size;
     for (let count = 0; count < nodes; count += 1) this.nodes.push(newNodeId());
+    await this.journals.open(this.nodes);
     for (const node of this.nodes) this.#beating.add(node);
     await this.beatAll();
     const each = Math.floor((browsers - largest - smallest) / (pools - 2));
@@ -166,6 +170,7 @@ export class SimulatedFleet {
       canLaunch: true,
       engines: ["chromium"],
     };
+    await this.journals.check(id);
     await this.bed.nodes.beat(facts);
   }
 
@@ -243,8 +248,9 @@ export class SimulatedFleet {
     });
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#stopped = true;
+    await this.journals.close();
   }
 
   #fault(error: unknown): void {

@@ -38,3 +38,24 @@ export async function costOf(redis: Redis, work: () => Promise<unknown>): Promis
     roundTrips: after.roundTrips - before.roundTrips,
   };
 }
+
+async function callsOf(redis: Redis): Promise<ReadonlyMap<string, number>> {
+  const text = await redis.info("commandstats");
+  const calls = [...text.matchAll(/^cmdstat_(\S+):calls=(\d+)/gm)];
+  return new Map(calls.map(([, name = "", count]) => [name, Number(count)]));
+}
+
+/**
+ * How many of each command some work had Redis execute, inside scripts or outside, where nobody else uses it.
+ */
+export async function commandsOf(
+  redis: Redis,
+  work: () => Promise<unknown>,
+): Promise<Readonly<Record<string, number>>> {
+  const before = await callsOf(redis);
+  await work();
+  const grown = [...(await callsOf(redis))].map(
+    ([name, calls]) => [name, calls - (before.get(name) ?? 0)] as const,
+  );
+  return Object.fromEntries(grown.filter(([name, calls]) => calls > 0 && name !== "info"));
+}
