@@ -19,7 +19,8 @@ interface WatchParts {
   readonly rates: Rates | undefined;
   categories(): ReadonlySet<EventCategory>;
   hasClients(): boolean;
-  emit(event: SeenEvent): void;
+  /** False where the event is lost, because too much waits already. */
+  emit(event: SeenEvent): boolean;
   /** A target has gone, or is left alone for a while. */
   left(targetId: string): void;
   onClosed(): void;
@@ -55,7 +56,7 @@ export class BrowserWatch {
 
   constructor(private readonly parts: WatchParts) {
     const { pipe, clock, rates } = parts;
-    this.#rates = new MessageRates({ clock, rates, told: (lost) => this.#tellLost(lost) });
+    this.#rates = new MessageRates({ clock, rates, told: (...lost) => this.#tellLost(...lost) });
     this.#screenshots = new Screenshots(clock);
     this.#connection = new MonitorConnection({
       pipe,
@@ -169,15 +170,12 @@ export class BrowserWatch {
     if (lost > mostLost) this.#rest(page);
   }
 
-  #tellLost({ count, byMethod }: DroppedMessages): void {
+  #tellLost({ count, byMethod }: DroppedMessages, isLast: boolean): boolean {
     for (const [page, lost] of this.#lostOf)
       if (lost > 1) this.#lostOf.set(page, lost / 2);
       else this.#lostOf.delete(page);
-    this.#tellOfMonitor("monitor_events_dropped", {
-      dropped: count,
-      by_method: byMethod,
-      paused_targets: [...this.#resting.keys()],
-    });
+    const data = { dropped: count, by_method: byMethod, paused_targets: [...this.#resting.keys()] };
+    return this.#tellOfMonitor("monitor_events_dropped", data, isLast);
   }
 
   /**
@@ -294,7 +292,8 @@ export class BrowserWatch {
     this.#tellOfMonitor("monitor_init_failed", { step });
   }
 
-  #tellOfMonitor(type: string, data: ProtocolRecord): void {
-    this.parts.emit({ type, category: "monitor", source: { kind: "local_process" }, data });
+  #tellOfMonitor(type: string, data: ProtocolRecord, isLastCount = false): boolean {
+    const event = { type, category: "monitor", source: { kind: "local_process" }, data } as const;
+    return this.parts.emit(isLastCount ? { ...event, countsLost: true } : event);
   }
 }

@@ -112,10 +112,10 @@ export class Monitor {
     }
   }
 
-  #emit(event: SeenEvent): void {
-    if (!this.#watched) return;
+  #emit(event: SeenEvent): boolean {
+    if (!this.#watched) return true;
     if (event.type === "console_error") this.parts.consoleError?.(event);
-    this.#watched.sink.emit(event);
+    return this.#watched.sink.emit(event);
   }
 
   #closed(watch: BrowserWatch): void {

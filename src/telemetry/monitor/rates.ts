@@ -20,8 +20,11 @@ export interface DroppedMessages {
 interface RatesParts {
   readonly clock: Pick<Clock, "monotonic" | "after">;
   readonly rates?: Rates | undefined;
-  /** Called at most once a second, where something was lost. */
-  told(lost: DroppedMessages): void;
+  /**
+   * Called at most once a second, where something was lost. Where it gives false that was not told, and is
+   * told with what is lost next; `isLast`: there will be no next.
+   */
+  told(lost: DroppedMessages, isLast: boolean): boolean;
 }
 
 /**
@@ -50,15 +53,15 @@ export class MessageRates {
   /** Tells what was not told yet. */
   close(): void {
     this.#cancel?.();
-    if (this.#cancel) this.#tell();
+    if (this.#cancel) this.#tell(true);
   }
 
-  #tell(): void {
+  #tell(isLast = false): void {
     this.#cancel = undefined;
     const byMethod = Object.fromEntries(this.#lost);
     const count = [...this.#lost.values()].reduce((sum, each) => sum + each, 0);
-    this.#lost = new Map();
-    this.parts.told({ count, byMethod });
+    if (this.parts.told({ count, byMethod }, isLast) || isLast) this.#lost = new Map();
+    else this.#cancel = this.parts.clock.after(periodMs, () => this.#tell());
   }
 }
 

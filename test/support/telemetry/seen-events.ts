@@ -14,9 +14,13 @@ export class SeenEvents implements WatchSink {
     return true;
   }
 
+  /** Nothing more is taken but what counts lost events. */
+  isFull = false;
+
   emit(event: SeenEvent): boolean {
-    this.all.push(event);
-    return true;
+    const isTaken = !this.isFull || event.countsLost === true;
+    if (isTaken) this.all.push(event);
+    return isTaken;
   }
 
   left(targetId: string): void {

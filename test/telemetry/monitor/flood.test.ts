@@ -53,6 +53,19 @@ test("what was left out last is told where the watch ends, once", async () => {
   expect(dropped.at(-1)).toBeGreaterThan(0);
 });
 
+test("what was left out while nothing more could be taken is told when something can, or where the watch ends", async () => {
+  await browser.start(["console"]);
+  const { session } = await browser.open();
+  events.isFull = true;
+  await run(session, log(1000));
+  await browser.monitor.stop();
+  events.isFull = false;
+  const [last] = events.all;
+  expect(events.all).toHaveLength(1);
+  expect(last).toMatchObject({ type: "monitor_events_dropped", countsLost: true });
+  expect(last?.data["dropped"]).toBeGreaterThan(800);
+});
+
 test("a page that goes on is left alone, and others are not", async () => {
   await browser.start(["console", "page"]);
   const flooding = await browser.open();
