@@ -56,6 +56,7 @@ async function failOver(
   const { redis, effects } = world.bed;
   await effects.idle();
   world.note("the replica takes over");
+  world.isDisturbed = true;
   world.snapshot = undefined;
   await replica.takeOver();
   await ageKeys(redis, replica.keys, world.aged - aged);
@@ -100,6 +101,7 @@ export async function demote(world: World): Promise<void> {
   if (!holder || !pool) return;
   await world.bed.effects.idle();
   world.note("Redis is demoted");
+  world.isDisturbed = true;
   const before = await picturesOf(redis, project, world.partitions());
   const { lease, browser, partition } = holder;
   const id = request();

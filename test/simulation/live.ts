@@ -10,6 +10,11 @@ import { World } from "./world.js";
 const worlds = 6;
 const stepsBetweenChecks = 250;
 const stepsBetweenRests = 2000;
+/**
+ * A world is disturbed where Redis fails over or is demoted, a node reaches it again or a stopped control
+ * goes on. What that has broken shows when all has settled, before much else happens.
+ */
+const stepsToRest = 150;
 
 /** Starts a Redis for each world, since a failover or a demotion concerns the whole server. */
 export const startServers = (): Promise<readonly TestRedis[]> =>
@@ -59,11 +64,14 @@ async function live(server: TestRedis, { seed, index, steps }: Life, stop: Abort
 }
 
 async function advance(world: World, stopping: AbortSignal): Promise<void> {
-  const restAt = world.steps + stepsBetweenRests;
+  let restAt = world.steps + stepsBetweenRests;
   let checkAt = world.steps;
+  world.isDisturbed = false;
   while (world.steps < restAt && !stopping.aborted) {
     const act = anyAction(world);
     await world.step(async () => act(world));
+    if (world.isDisturbed) restAt = Math.min(restAt, world.steps + stepsToRest);
+    world.isDisturbed = false;
     if (world.steps < checkAt) continue;
     checkAt += stepsBetweenChecks;
     world.callers = world.callers.filter((caller) => caller.phase !== "over");

@@ -14,6 +14,7 @@ export async function stopOrContinue(world: World): Promise<void> {
   control.unheardUntil = world.now + 1;
   world.note(`control ${control.id} ${control.isStopped ? "stands still" : "goes on"}`);
   if (control.isStopped) return;
+  world.isDisturbed = true;
   await world.beat();
   await lookForLost(world, control);
 }
@@ -86,6 +87,7 @@ export async function freezeOrThaw(world: World): Promise<void> {
  */
 export async function thaw(world: World, node: FakeNode): Promise<void> {
   node.isFrozen = false;
+  world.isDisturbed = true;
   const { kind } = await world.bed.nodes.beat(world.factsOf(node));
   world.note(`${node.id} reaches Redis again: ${kind}`);
 }

@@ -19,8 +19,7 @@ import {
   projectParts,
 } from "../../src/store/redis/keys.js";
 import { ageKeys } from "../support/store/age.js";
-import type { HeardMessage } from "../support/egress/listener.js";
-import { openMessageListener } from "../support/egress/listener.js";
+import { type HeardMessage, openMessageListener } from "../support/egress/listener.js";
 import type { TestRedis } from "../support/store/redis.js";
 import { openStoreBed, type StoreBed } from "../support/store/store-bed.js";
 import type { Slot } from "./begin.js";
@@ -75,6 +74,7 @@ export class World {
   isEffectLost = false;
   hasActed = false;
   isAtRest = false;
+  isDisturbed = false;
   now = 0;
   /** The last time at which all that lives and reaches Redis has beaten. */
   beatenAt = 0;

@@ -4,4 +4,4 @@
  */
 export const simulationSeed = Number(process.env["SIMULATION_SEED"] ?? 1);
 /** How many steps it makes: `SIMULATION_STEPS`. `npm run simulate` goes on, seed after seed. */
-export const simulationSteps = Number(process.env["SIMULATION_STEPS"] ?? 4000);
+export const simulationSteps = Number(process.env["SIMULATION_STEPS"] ?? 12_000);
