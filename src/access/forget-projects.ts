@@ -1,4 +1,5 @@
 import type { Millis } from "../base/clock.js";
+import { attemptEach } from "../base/concurrently.js";
 import type { ProjectId } from "../base/ids.js";
 import type { ProjectDirectory } from "./project.js";
 import type { ProjectLimitStore } from "./project-limits.js";
@@ -19,6 +20,8 @@ interface ForgetPorts {
   erase(project: ProjectId): Promise<void>;
 }
 
+const projectsAtOnce = 4;
+
 /** A request that was let in before the deletion is long over by then. */
 const lateMs: Millis = 3_600_000;
 
@@ -34,28 +37,35 @@ async function endOrphans({ directory, findRunning }: ForgetPorts): Promise<void
     ...(await directory.archivedFor(orphanMs)),
     ...(await directory.deletedFor(orphanMs)),
   ];
-  for (const project of await over()) {
+  await attemptEach(await over(), projectsAtOnce, async (project) => {
     const end = await findRunning(project);
     if (end && (await over()).includes(project)) await end();
-  }
+  });
 }
 
 /**
  * Opens projects again whose control has died while it closed them, ends what was begun in closed ones, and
- * forgets those that were deleted a while ago and are empty, so that ticks no longer look into them. Killed
- * on the way, the next run does it again.
+ * forgets those that were deleted a while ago and are empty, so that ticks no longer look into them. What
+ * fails for one holds up no other. Killed on the way, the next run does it again.
  */
 export const makeForgetProjects =
   (ports: ForgetPorts): (() => Promise<void>) =>
   async () => {
     const { directory, limits, removeRegistered, isEmpty, erase } = ports;
-    for (const { id, closing } of await directory.all()) if (closing) await directory.settle(id, "overdue");
-    await endOrphans(ports);
-    for (const project of await directory.deletedFor(lateMs)) {
-      await removeRegistered(project);
-      if (!(await isEmpty(project))) continue;
-      await limits.setOfProject(project, null);
-      await erase(project);
-      await directory.forget(project);
-    }
+    const steps = [
+      async () => {
+        const closing = (await directory.all()).filter((project) => project.closing);
+        await attemptEach(closing, projectsAtOnce, ({ id }) => directory.settle(id, "overdue"));
+      },
+      () => endOrphans(ports),
+      async () =>
+        attemptEach(await directory.deletedFor(lateMs), projectsAtOnce, async (project) => {
+          await removeRegistered(project);
+          if (!(await isEmpty(project))) return;
+          await limits.setOfProject(project, null);
+          await erase(project);
+          await directory.forget(project);
+        }),
+    ];
+    await attemptEach(steps, 1, (step) => step());
   };

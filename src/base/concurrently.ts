@@ -18,6 +18,14 @@ export async function forEachConcurrently<Item>(
   return failures;
 }
 
+/** The same, and throws the first failure once every item has had its turn. */
+export async function attemptEach<Item>(
+  ...given: Parameters<typeof forEachConcurrently<Item>>
+): Promise<void> {
+  const [first] = await forEachConcurrently(...given);
+  if (first !== undefined) throw first;
+}
+
 /** Does some work one run at a time: all who ask for it during a run share the next. */
 export function shareRuns(work: () => Promise<void>): () => Promise<void> {
   let last: Promise<void> = Promise.resolve();

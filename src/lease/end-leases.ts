@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import { forEachConcurrently } from "../base/concurrently.js";
+import { attemptEach } from "../base/concurrently.js";
 import { newRequestId, type Partition } from "../base/ids.js";
 import type { EndedKeys } from "../pool/ports/ended-keys.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
@@ -44,10 +44,7 @@ export function makeEndLeases({ keys, poolStore, projects, isWanted }: EndLeases
     if (ids.size === 0) return;
     if (isWanted) {
       const partitions = await projects.partitions();
-      const failures = await forEachConcurrently(partitions, partitionsAtOnce, (partition) =>
-        endIn(partition, ids),
-      );
-      if (failures.length > 0) throw failures[0];
+      await attemptEach(partitions, partitionsAtOnce, (partition) => endIn(partition, ids));
     }
     await keys.forget(isWanted ? at - lateMs : at);
   };

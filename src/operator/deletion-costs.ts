@@ -1,4 +1,4 @@
-import { forEachConcurrently } from "../base/concurrently.js";
+import { attemptEach } from "../base/concurrently.js";
 import type { Log } from "../base/log.js";
 import type { Cluster } from "./cluster.js";
 import { ApiRefusal, type NodeLeases, type PoolApi } from "./pool-api.js";
@@ -33,12 +33,11 @@ interface CostParts {
  */
 async function writeDeletionCosts({ cluster, api }: Omit<CostParts, "log">): Promise<void> {
   const [pods, leases] = await Promise.all([cluster.nodePods(), api.leasesByNode()]);
-  const failures = await forEachConcurrently(pods, width, async ({ name, cost }) => {
+  await attemptEach(pods, width, async ({ name, cost }) => {
     const held = leases.get(name);
     const next = held && String(costOf(held));
     if (next !== undefined && next !== (cost ?? "0")) await cluster.setCost(name, next);
   });
-  if (failures.length > 0) throw failures[0];
 }
 
 /** An operator whose key is of one project may not know what nodes hold, and says so once. */

@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Partition, newRequestId, type NodeId, isOnDemand } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
-import { forEachConcurrently } from "../base/concurrently.js";
+import { attemptEach, forEachConcurrently } from "../base/concurrently.js";
 import { type FillPool, launchJob } from "./fill.js";
 import type { NodeStore } from "./ports/node-store.js";
 import { NodeCapacities } from "./placement.js";
@@ -164,8 +164,7 @@ function makeSweepRooms({ nodes }: MaintenancePorts): () => Promise<void> {
   return async () => {
     if (left.length === 0) left = (await nodes.living()).map(({ id }) => id);
     const next = left.splice(0, sweptAtOnce);
-    const failures = await forEachConcurrently(next, partitionsAtOnce, (id) => nodes.sweepRooms(id));
-    if (failures.length > 0) throw failures[0];
+    await attemptEach(next, partitionsAtOnce, (id) => nodes.sweepRooms(id));
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import { forEachConcurrently } from "../base/concurrently.js";
+import { attemptEach } from "../base/concurrently.js";
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import { findNodeId, isOnDemand, newRequestId, type NodeId, type Partition } from "../base/ids.js";
 import type { LivingNode, NodeStore } from "./ports/node-store.js";
@@ -93,6 +93,5 @@ async function inPartitions(
   { projects }: NodePorts,
   work: (partition: Partition) => Promise<unknown>,
 ): Promise<void> {
-  const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, work);
-  if (failures.length > 0) throw failures[0];
+  await attemptEach(await projects.partitions(), partitionsAtOnce, work);
 }

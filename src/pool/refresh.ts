@@ -1,8 +1,11 @@
 import type { Millis } from "../base/clock.js";
+import { attemptEach } from "../base/concurrently.js";
 import { type Partition, partitionOf, newRequestId, type ProfileId } from "../base/ids.js";
 import type { PoolStore, RefreshPlace } from "./ports/pool-store.js";
 import type { ProjectStore } from "./ports/project-store.js";
 import type { ProfileRefs } from "../registry/profiles/selectors.js";
+
+const partitionsAtOnce = 16;
 
 interface PartitionPorts {
   readonly poolStore: PoolStore;
@@ -16,7 +19,9 @@ interface PartitionPorts {
 export const makeRefresh =
   (ports: PartitionPorts & { readonly projects: ProjectStore }) =>
   async (profile: ProfileId): Promise<void> => {
-    for (const id of await ports.projects.pools()) await refresh(ports, partitionOf(id), profile);
+    await attemptEach(await ports.projects.pools(), partitionsAtOnce, (id) =>
+      refresh(ports, partitionOf(id), profile),
+    );
   };
 
 /** Refreshes one partition, whatever its pool starts from. */

@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { type Log, textOf } from "../base/log.js";
 import type { NodeId } from "../base/ids.js";
-import { forEachConcurrently, shareRuns } from "../base/concurrently.js";
+import { attemptEach, shareRuns } from "../base/concurrently.js";
 import type { LivingNode, NodeStore } from "./ports/node-store.js";
 import type { PoolStore } from "./ports/pool-store.js";
 import type { Projects } from "./ports/project-store.js";
@@ -141,9 +141,8 @@ export class SilentNodes {
 
   async #silence(node: NodeId, silentMs: Millis): Promise<void> {
     const { poolStore, projects } = this.ports;
-    const failures = await forEachConcurrently(await projects.partitions(), partitionsAtOnce, (partition) =>
+    await attemptEach(await projects.partitions(), partitionsAtOnce, (partition) =>
       poolStore.silenceNode(partition, node, silentMs),
     );
-    if (failures.length > 0) throw failures[0];
   }
 }

@@ -1,10 +1,11 @@
 import { systemClock } from "../../src/base/clock.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type BrowserId, partitionOf, type ProfileId } from "../../src/base/ids.js";
+import { type BrowserId, partitionOf, type PoolId, type ProfileId } from "../../src/base/ids.js";
 import type { SessionCreate } from "../../src/spec/bodies.js";
 import { makeRefresh, makeRefreshPartition } from "../../src/pool/refresh.js";
 import type { Session } from "../../src/pool/session.js";
 import { makeMaintenance } from "../../src/pool/maintenance.js";
+import { partitionKey } from "../../src/store/redis/keys.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { PoolBed } from "../support/store/pool-bed.js";
@@ -60,6 +61,21 @@ test("a save flushes the idle browsers of pools that ask for it and start from t
   expect(await states(asking)).toEqual(["leased", "retiring"]);
   expect((await recordOf(held.browser.id))?.state).toBe("leased");
   for (const pool of others) expect(await states(pool)).toEqual(["idle", "idle"]);
+});
+
+test("a pool whose record cannot be read holds up no other", async () => {
+  const pools = [await filled(from(true)), await filled(from(true)), await filled(from(true))];
+  for (const pool of pools) await pool.age(5);
+  await save(control.bed, login);
+  const [sick = "" as PoolId] = await control.bed.projects.pools();
+  const spoilt = partitionOf(sick);
+  await control.bed.redis.set(partitionKey(control.bed.project, spoilt, "pool"), "no record");
+  await expect(makeRefresh(control.bed)(login)).rejects.toThrow("WRONGTYPE");
+  const well = pools.filter(({ partition }) => partition !== spoilt);
+  expect(await Promise.all(well.map(states))).toEqual([
+    ["retiring", "retiring"],
+    ["retiring", "retiring"],
+  ]);
 });
 
 test("what was claimed after the save stays, however often it is told; a profile that was never saved flushes nothing", async () => {

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, lstatSync, mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isLiving } from "./living.js";
@@ -49,13 +49,16 @@ export async function clearKilledRuns(): Promise<void> {
   const left = findLeftovers();
   if (left.length === 0) return;
   // Most runs find nothing, and need none of it.
-  const [{ sweepEarlier }, { unmountBelow }, { systemClock }, { silentLog }] = await Promise.all([
-    import("../../src/browser/sweep.js"),
-    import("../../src/browser/resources/mounts.js"),
-    import("../../src/base/clock.js"),
-    import("./browser/chromium-host.js"),
-  ]);
+  const [{ sweepEarlier }, { removeDirectory }, { unmountBelow }, { systemClock }, { silentLog }] =
+    await Promise.all([
+      import("../../src/browser/sweep.js"),
+      import("../../src/browser/directories.js"),
+      import("../../src/browser/resources/mounts.js"),
+      import("../../src/base/clock.js"),
+      import("./browser/chromium-host.js"),
+    ]);
   await sweepEarlier(left, { clock: systemClock, log: silentLog });
   for (const path of left) await unmountBelow(path, () => true);
-  for (const path of left) rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  // Tests make trees that are too deep for Node.js.
+  for (const path of left) await removeDirectory(path);
 }

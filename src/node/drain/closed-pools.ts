@@ -1,5 +1,5 @@
 import type { Clock, Millis } from "../../base/clock.js";
-import { forEachConcurrently } from "../../base/concurrently.js";
+import { attemptEach } from "../../base/concurrently.js";
 import { isOnDemand, newRequestId, type NodeId, type Partition } from "../../base/ids.js";
 import type { Browser } from "../../pool/browser.js";
 import type { PoolStore } from "../../pool/ports/pool-store.js";
@@ -61,20 +61,16 @@ export class ClosedPools {
         ? [partition]
         : [],
     );
-    const failures = await forEachConcurrently(unmarked, partitionsAtOnce, (partition) =>
-      this.#mark(partition),
-    );
-    if (failures.length > 0) throw failures[0];
+    await attemptEach(unmarked, partitionsAtOnce, (partition) => this.#mark(partition));
   }
 
   /** Takes all marks back. */
   async unset(): Promise<void> {
     const { poolStore, node } = this.ports;
     await this.#settle();
-    const failures = await forEachConcurrently(this.#marked.keys(), partitionsAtOnce, (partition) =>
+    await attemptEach(this.#marked.keys(), partitionsAtOnce, (partition) =>
       poolStore.reopenNode(partition, node),
     );
-    if (failures.length > 0) throw failures[0];
   }
 
   /** Marks that were begun before do not arrive after those that come now. */

@@ -1,5 +1,5 @@
 import { type Clock, type Millis, pause } from "../../base/clock.js";
-import { forEachConcurrently } from "../../base/concurrently.js";
+import { attemptEach } from "../../base/concurrently.js";
 import { isOnDemand, newRequestId, type NodeId, type Partition, partitionOf } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import type { Browser, RetireReason } from "../../pool/browser.js";
@@ -165,12 +165,9 @@ export class Drain {
 
   async #clear(...[which, why, only]: Cleared): Promise<void> {
     const { poolStore, projects, node } = this.ports;
-    const failures = await forEachConcurrently(
-      only ?? (await projects.partitions()),
-      partitionsAtOnce,
-      (partition) => poolStore.clearNode(partition, { node, why, which, request: newRequestId() }),
+    await attemptEach(only ?? (await projects.partitions()), partitionsAtOnce, (partition) =>
+      poolStore.clearNode(partition, { node, why, which, request: newRequestId() }),
     );
-    if (failures.length > 0) throw failures[0];
   }
 
   /**
@@ -183,11 +180,10 @@ export class Drain {
     const found = this.#foundIn ?? (await this.#findAll());
     const partitions = new Set([...found, ...slots.all().map(({ id }) => partitionOf(id))]);
     const own = new Map<Partition, readonly Browser[]>();
-    const failures = await forEachConcurrently(partitions, partitionsAtOnce, async (partition) => {
+    await attemptEach(partitions, partitionsAtOnce, async (partition) => {
       const { browsers } = await poolStore.browsersOf(partition, node);
       if (browsers.length > 0) own.set(partition, browsers);
     });
-    if (failures.length > 0) throw failures[0];
     this.#foundIn = [...own.keys()];
     return own;
   }
@@ -195,12 +191,9 @@ export class Drain {
   async #findAll(): Promise<readonly Partition[]> {
     const { poolStore, projects, node } = this.ports;
     const found: Partition[] = [];
-    const failures = await forEachConcurrently(
-      await projects.partitions(),
-      partitionsAtOnce,
-      async (partition) => found.push(...(await poolStore.partitionsOf(node, [partition]))),
+    await attemptEach(await projects.partitions(), partitionsAtOnce, async (partition) =>
+      found.push(...(await poolStore.partitionsOf(node, [partition]))),
     );
-    if (failures.length > 0) throw failures[0];
     return found;
   }
 }

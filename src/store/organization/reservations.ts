@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import type { Millis } from "../../base/clock.js";
-import { forEachConcurrently } from "../../base/concurrently.js";
+import { attemptEach } from "../../base/concurrently.js";
 import { findPoolId, LeaseId, onDemandIn, partitionOf, type PoolId, type RequestId } from "../../base/ids.js";
 import { parserOf } from "../../base/parser.js";
 import type {
@@ -182,7 +182,7 @@ export class RedisReservations {
     const over = sessions.filter((one) => isDue(one) && !borne.has(one.owner));
     const reserved = new Set(sessions.map(({ owner }) => owner));
     const unreserved = isLimited ? [...borne].filter((owner) => !reserved.has(owner)) : [];
-    const failures = await forEachConcurrently(
+    await attemptEach(
       [
         ...over.map(({ owner, text }) => ({ owner, text, size: 0 })),
         ...unreserved.map((owner) => ({ owner, text: "", size: 1 })),
@@ -190,7 +190,6 @@ export class RedisReservations {
       sweepRound.atOnce,
       (one) => this.#settle("session", one),
     );
-    if (failures.length > 0) throw failures[0];
   }
 
   async #reserve(

@@ -1,4 +1,4 @@
-import { forEachConcurrently } from "../../base/concurrently.js";
+import { attemptEach, forEachConcurrently } from "../../base/concurrently.js";
 import {
   type BrowserId,
   findBrowserId,
@@ -147,10 +147,9 @@ export class RedisProjectStore implements ProjectStore {
   }
 
   async sweepPendingTombstones(): Promise<void> {
-    const failures = await forEachConcurrently(await this.partitions(), partitionsAtOnce, (partition) =>
+    await attemptEach(await this.partitions(), partitionsAtOnce, (partition) =>
       this.moveTombstones(partition),
     );
-    if (failures.length > 0) throw failures[0];
   }
 
   async forgetKey(idempotencyKey: IdempotencyKey): Promise<void> {

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { forEachConcurrently } from "../../base/concurrently.js";
+import { attemptEach } from "../../base/concurrently.js";
 import { findProjectId, type Partition, type ProjectId, projectNamedByPartition } from "../../base/ids.js";
 import type { Projects } from "../../pool/ports/project-store.js";
 import { RedisExtensionStore } from "./extension-store.js";
@@ -118,8 +118,7 @@ export class RedisProjects implements Projects {
     all: readonly ProjectStores[],
     work: (stores: ProjectStores) => Promise<void>,
   ): Promise<void> {
-    const failures = await forEachConcurrently(all, projectsAtOnce, work);
-    if (failures.length > 0) throw failures[0];
+    await attemptEach(all, projectsAtOnce, work);
   }
 
   #make(project: ProjectId): ProjectStores {

@@ -87,6 +87,30 @@ onBoth("which projects there are", ({ bed }) => {
     expect(await operations.remove(id, root)).toMatchObject({ kind: "done" });
   });
 
+  test("a project that cannot be forgotten now holds up no other", async () => {
+    const { store, redis } = bed();
+    const directory = new RedisProjectDirectory(store);
+    const [sick, well, orphaned] = [newProjectId(), newProjectId(), newProjectId()];
+    await redis.zadd(accessKey("deletedProjects"), 1, sick, 2, orphaned, 3, well);
+    const ended: string[] = [];
+    const tick = makeForgetProjects({
+      directory,
+      limits: new RedisLimitStore(store, bed().allProjects),
+      async findRunning(project) {
+        if (project === sick) throw new Error("its slot is away");
+        return project === orphaned ? async () => void ended.push(project) : undefined;
+      },
+      async removeRegistered(project) {
+        if (project === sick) throw new Error("its slot is away");
+      },
+      isEmpty: async () => true,
+      erase: async () => {},
+    });
+    await expect(tick()).rejects.toThrow("its slot is away");
+    expect(ended).toEqual([orphaned]);
+    expect(await redis.zrange(accessKey("deletedProjects"), "0", "-1")).toEqual([sick]);
+  });
+
   test("a project that cannot be archived stays active, also where its old name is another's by then", async () => {
     const { store } = bed();
     const directory = new RedisProjectDirectory(store);
