@@ -12,7 +12,14 @@ import {
   projectNamedByPartition,
 } from "../base/ids.js";
 import { parserOf } from "../base/parser.js";
-import { type BeatResult, type LivingNode, NodeFacts, type NodeStore } from "../pool/ports/node-store.js";
+import type { Dataset } from "../pool/ports/dataset-store.js";
+import {
+  type BeatInDataset,
+  type BeatResult,
+  type LivingNode,
+  NodeFacts,
+  type NodeStore,
+} from "../pool/ports/node-store.js";
 import { partitionKey, nodeKey, type NodePart, nodeParts, nodesKey, type NodesPart } from "./redis/keys.js";
 import { flag } from "./partition-scripts.js";
 import type { StoreLimits } from "./limits.js";
@@ -37,6 +44,12 @@ const heldIn = (places: readonly string[]): { browsers: number; bytes: number } 
   bytes: places.reduce((sum, text) => sum + Number.parseInt(text, 10), 0),
 });
 
+function beatResultOf({ kind, payload }: ScriptReply<"node-beat">): BeatResult {
+  if (kind === "taken") return { kind, by: factsParser.json(payload) };
+  if (kind === "lost") return { kind };
+  return { kind: "accepted", ...(payload !== "" && { drainMs: Number(payload) }) };
+}
+
 /** Nodes, their beats, and who has a place on which. */
 export class RedisNodeStore implements NodeStore {
   constructor(
@@ -52,11 +65,17 @@ export class RedisNodeStore implements NodeStore {
   ) {}
 
   async beat(facts: NodeFacts): Promise<BeatResult> {
-    const args = { node: facts.id, facts: JSON.stringify(facts), lostMs: this.options.limits.nodeLostMs };
-    const reply = await this.#run("node-beat", args);
-    if (reply.kind === "taken") return { kind: "taken", by: factsParser.json(reply.payload) };
-    if (reply.kind === "lost") return { kind: "lost" };
-    return { kind: "accepted", ...(reply.payload !== "" && { drainMs: Number(reply.payload) }) };
+    return beatResultOf(await this.#beat(facts, ""));
+  }
+
+  async beatIn(dataset: Dataset["name"], facts: NodeFacts): Promise<BeatInDataset | undefined> {
+    const reply = await this.#beat(facts, dataset);
+    return reply.kind === "other" ? undefined : { result: beatResultOf(reply), at: reply.at };
+  }
+
+  #beat(facts: NodeFacts, dataset: string): Promise<ScriptReply<"node-beat">> {
+    const { nodeLostMs: lostMs } = this.options.limits;
+    return this.#run("node-beat", { node: facts.id, facts: JSON.stringify(facts), lostMs, dataset });
   }
 
   async living(): Promise<readonly LivingNode[]> {

@@ -39,7 +39,7 @@ const endedDrainMs: Millis = 2000;
  * beats out of turn.
  */
 export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: Stops): Promise<() => void> {
-  const { config, log, clock, stores } = shared;
+  const { config, log, clock } = shared;
   const { nameOwnership, slots, reconciler, recovery, drain, gateway } = work;
   await recovery.check();
   await takeName(shared, work, stops);
@@ -49,10 +49,11 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
     clock,
     limitMs: config.node.lostAfterMs,
     beat: async () => {
-      // What Redis has forgotten of this node is there again before anything more is placed here.
-      await recovery.check();
-      if (beats.isClosed) return;
-      const result = await stores.nodes.beat(work.facts());
+      const result = await recovery.beat(
+        () => work.facts(),
+        () => beats.isClosed,
+      );
+      if (!result) return;
       onBeat(result, work, shared);
       if (result.kind === "accepted" && work.standstill.doubt) void settle();
     },

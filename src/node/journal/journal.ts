@@ -95,9 +95,9 @@ export class Journal {
     return this.#adopted;
   }
 
-  /** It is still there. */
+  /** It is still there. Says nothing where another was adopted meanwhile. */
   saw(dataset: Dataset): void {
-    this.#dataset = dataset;
+    if (dataset.name === this.#dataset?.name) this.#dataset = dataset;
   }
 
   /** Something may have changed there. Nobody waits for what follows. */

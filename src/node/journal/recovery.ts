@@ -4,7 +4,7 @@ import { isOnDemand, type NodeId, partitionOf } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import { type Browser, leaseOf } from "../../pool/browser.js";
 import type { Dataset, DatasetStore } from "../../pool/ports/dataset-store.js";
-import type { NodeFacts, NodeStore } from "../../pool/ports/node-store.js";
+import type { BeatResult, NodeFacts, NodeStore } from "../../pool/ports/node-store.js";
 import { memoryBytes } from "../../spec/bodies.js";
 import type { Slot } from "../slot.js";
 import type { Slots } from "../slots.js";
@@ -22,12 +22,14 @@ interface RecoveryPorts {
   readonly journal: Journal;
   readonly store: DatasetStore;
   readonly slots: Pick<Slots, "all" | "find">;
-  readonly nodes: Pick<NodeStore, "holdRoom">;
+  readonly nodes: Pick<NodeStore, "holdRoom" | "beatIn">;
   readonly log: Log;
   readonly meter: { recovered(counts: Readonly<RecoveryCounts>): void };
 }
 
 const entriesAtOnce = 16;
+/** A Redis that is emptied again and again takes no beat. */
+const mostBeats = 3;
 const refusals = {
   foreign: "Redis is not the one that this node knew: nothing was restored into it",
   late: "Redis was emptied while this node was away: nothing was restored, since others may have changed it",
@@ -53,6 +55,25 @@ export class Recovery {
    * next.
    */
   readonly check: () => Promise<void> = shareRuns(() => this.#check());
+
+  /**
+   * Beats where Redis has what it had; where it has forgotten, that is written again before anything more is
+   * placed here. Gives undefined where `isOver` says meanwhile that there is nothing more to tell.
+   */
+  async beat(facts: () => NodeFacts, isOver: () => boolean): Promise<BeatResult | undefined> {
+    const { journal, nodes } = this.ports;
+    for (let beats = 0; beats < mostBeats; beats += 1) {
+      const known = journal.dataset;
+      const told = known && (await nodes.beatIn(known.name, facts()));
+      if (known && told) {
+        journal.saw({ name: known.name, seenAt: told.at });
+        return told.result;
+      }
+      await this.check();
+      if (isOver()) return undefined;
+    }
+    throw new Error(`Redis had another dataset at each of ${mostBeats} beats`);
+  }
 
   async #check(): Promise<void> {
     const { journal, store, log } = this.ports;

@@ -2,6 +2,7 @@ import { type Static, Type } from "typebox";
 import type { Millis } from "../../base/clock.js";
 import { type BrowserId, NodeId } from "../../base/ids.js";
 import { readonlyList } from "../../base/parser.js";
+import type { Dataset } from "./dataset-store.js";
 
 /** A node as its beat tells. */
 export const NodeFacts = Type.Object({
@@ -59,6 +60,13 @@ export type BeatResult =
   | { readonly kind: "lost" }
   | { readonly kind: "taken"; readonly by: NodeFacts };
 
+/** What a beat has come to in a Redis that has the dataset which the node knows. */
+export interface BeatInDataset {
+  readonly result: BeatResult;
+  /** Redis's time. */
+  readonly at: Millis;
+}
+
 interface HeldRoom {
   readonly browsers: number;
   readonly bytes: number;
@@ -70,6 +78,8 @@ export interface Occupancy extends HeldRoom {
 
 export interface NodeStore {
   beat(facts: NodeFacts): Promise<BeatResult>;
+  /** Undefined where Redis has another dataset, or none: then it is told nothing. */
+  beatIn(dataset: Dataset["name"], facts: NodeFacts): Promise<BeatInDataset | undefined>;
   /** Nodes that beat within `lostAfterMs`. */
   living(): Promise<readonly LivingNode[]>;
   /** The node is to drain; gives Redis's time at which that ends, or undefined where no such node lives. */

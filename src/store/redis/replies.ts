@@ -51,7 +51,7 @@ export const replyWords = {
   "living-nodes": ["nodes"],
   "lose-nodes": ["lost"],
   "join-dataset": ["same", "joined", "emptied", "late", "foreign"],
-  "node-beat": ["accepted", "lost", "taken"],
+  "node-beat": ["accepted", "lost", "taken", "other"],
   "node-browsers": ["same", "browsers", "indexing"],
   "reserve-room": ["reserved", "full"],
   "drain-node": ["draining", "unknown"],

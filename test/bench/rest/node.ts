@@ -14,6 +14,7 @@ import { ProfileSaver } from "../../../src/node/profile-saver.js";
 import { EpochRegistration, LeaseHandover } from "../../../src/node/lease-handover.js";
 import { NameOwnership } from "../../../src/node/name-ownership.js";
 import { Slots } from "../../../src/node/slots.js";
+import type { NodeFacts } from "../../../src/pool/ports/node-store.js";
 import type { NodeMessage } from "../../../src/pool/ports/messages.js";
 import { startWorker } from "../../../src/schedule/queues.js";
 import { Beats } from "../../../src/daemon/node/beats.js";
@@ -123,20 +124,20 @@ export async function startNode(config: Config, context: DaemonContext): Promise
   const kept = await openJournal(shared, { node, slots }, stops);
   let isDraining = false;
   const beat = async (): Promise<void> => {
-    await kept.recovery.check();
-    const result = await nodes.beat({
-      id: node,
-      ...identity,
-      host: "127.0.0.1",
-      port: 1,
-      memoryBytes,
-      maxBrowsers: browsersPerNode,
-      isDraining,
-      canLaunch: true,
-      engines: ["chromium"],
-    });
-    nameOwnership.onBeat(result);
+    const result = await kept.recovery.beat(facts, () => false);
+    if (result) nameOwnership.onBeat(result);
   };
+  const facts = (): NodeFacts => ({
+    id: node,
+    ...identity,
+    host: "127.0.0.1",
+    port: 1,
+    memoryBytes,
+    maxBrowsers: browsersPerNode,
+    isDraining,
+    canLaunch: true,
+    engines: ["chromium"],
+  });
   await drain.forgetEarlierRun();
   await beat();
   const onFault = (error: unknown): void => log.warn({ node, error: String(error) }, "simulated node failed");

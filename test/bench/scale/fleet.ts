@@ -170,8 +170,7 @@ export class SimulatedFleet {
       canLaunch: true,
       engines: ["chromium"],
     };
-    await this.journals.check(id);
-    await this.bed.nodes.beat(facts);
+    await this.journals.beat(facts);
   }
 
   /** These say nothing any more and do nothing. */

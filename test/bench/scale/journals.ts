@@ -9,6 +9,7 @@ import type { Log } from "../../../src/base/log.js";
 import { Journal } from "../../../src/node/journal/journal.js";
 import { JournalFiles } from "../../../src/node/journal/journal-files.js";
 import { Recovery } from "../../../src/node/journal/recovery.js";
+import type { NodeFacts } from "../../../src/pool/ports/node-store.js";
 import { newDirectory } from "../../support/killed-runs.js";
 import type { StoreBed } from "../../support/store/store-bed.js";
 import { until } from "../support/daemon.js";
@@ -28,7 +29,7 @@ interface Kept {
   looks: number;
 }
 
-/** The journal of each node, and what it asks of Redis before each beat. */
+/** The journal of each node, and its beats in the dataset that it knows. */
 export class NodeJournals {
   readonly #directory = newDirectory("bench-journals");
   readonly #kept = new Map<NodeId, Kept>();
@@ -40,8 +41,11 @@ export class NodeJournals {
     if (failure) throw failure;
   }
 
-  async check(node: NodeId): Promise<void> {
-    await this.#keptOf(node).recovery.check();
+  async beat(facts: NodeFacts): Promise<void> {
+    await this.#keptOf(facts.id).recovery.beat(
+      () => facts,
+      () => false,
+    );
   }
 
   /** Something may have changed in these: resolves when they have been looked at, and each has an entry. */

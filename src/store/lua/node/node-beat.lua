@@ -1,12 +1,15 @@
 -- node-beat: a node says that it lives, and what it is.
--- KEYS  beats facts version lost drains
--- ARGV  node facts lostMs
+-- KEYS  beats facts version lost drains dataset
+-- ARGV  node facts lostMs dataset
 -- REPLY accepted (for how many ms it is still to drain; empty where it is not), lost (it was taken for lost,
---       and what it held is not cleared yet), taken (the facts of another that lives under its name)
+--       and what it held is not cleared yet), taken (the facts of another that lives under its name), other
+--       (Redis has another dataset than this, or none: nothing is written)
+-- `dataset`: the name of the dataset that the node knows; empty where it is not compared.
 -- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it
 -- held the same data directory.
 --- @include base
 
+if A.dataset ~= "" and redis.call("GET", K.dataset) ~= A.dataset then return plain("other") end
 if redis.call("SISMEMBER", K.lost, A.node) == 1 then return plain("lost") end
 local beat = tonumber(redis.call("ZSCORE", K.beats, A.node) or "0")
 local text = redis.call("HGET", K.facts, A.node)
