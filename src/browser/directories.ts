@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Millis } from "../base/clock.js";
 import { errnoOf } from "../base/errno.js";
 import type { Directories } from "./chromium.js";
+import { findTool } from "./executable.js";
 import type { SizedScratch } from "./resources/sized-scratch.js";
 import { runProgram } from "./run-program.js";
 
@@ -78,40 +79,79 @@ export async function makeOwned(path: string, uid: number | null): Promise<void>
   if (uid !== null) await lchown(path, uid, uid);
 }
 
+/** Two programs, and what is tried before, fit into the limit of whoever starts a browser again. */
+const usualLimitMs: Millis = 6_000;
+
 /**
  * Removes what a browser that has ended may have written to. A process that is just ending may still write,
  * so the removal is repeated.
  */
-export const removeDirectory = (path: string): Promise<void> =>
-  rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }).catch((error: unknown) =>
-    removeByPrograms(path, error),
-  );
+export const removeDirectory = (path: string): Promise<void> => remove(path, { limitMs: usualLimitMs });
 
-/** Two of them, and what was tried before, fit into the limit of whoever ends a browser. */
-const programLimitMs: Millis = 6_000;
+type RemovalLimits = Parameters<typeof runProgram>[2];
+
+const remove = (path: string, limits: RemovalLimits): Promise<void> =>
+  rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }).catch((error: unknown) =>
+    removeByPrograms(path, limits, error),
+  );
 
 /**
  * A browser may have put directories into each other until no path leads to the last, or, as the daemon's own
  * uid, have closed one to its owner. chmod(1) opens it again. Both programs go from directory to directory
- * without a path, and follow no link below the one that they are given (DECISIONS.md 61).
+ * without a path, and follow no link below the one that they are given (DECISIONS.md 61). They have the least
+ * priority.
  */
-async function removeByPrograms(path: string, cause: unknown): Promise<void> {
+async function removeByPrograms(path: string, limits: RemovalLimits, cause: unknown): Promise<void> {
+  const nice = await findTool("nice");
+  const run = (...command: readonly string[]): ReturnType<typeof runProgram> => {
+    const [program = "", ...args] = nice === undefined ? command : [nice, "-n", "19", ...command];
+    return runProgram(program, args, limits);
+  };
   const isDirectory = await lstat(path).then(
     (found) => found.isDirectory(),
     () => false,
   );
-  if (isDirectory) await runProgram("chmod", ["-R", "u+rwX", "--", path], programLimitMs);
-  const { succeeded } = await runProgram("rm", ["-rf", "--", path], programLimitMs);
+  if (isDirectory) await run("chmod", "-R", "u+rwX", "--", path);
+  const { succeeded } = await run("rm", "-rf", "--", path);
   if (!succeeded) throw new Error(`${path} could not be removed (${errnoOf(cause)})`, { cause });
 }
 
+interface RootRemoval {
+  readonly over: Promise<void>;
+  /** Kills its programs. */
+  readonly stop: AbortController;
+}
+
+/** The removals of browsers' roots that are under way, by their paths. */
+const removals = new Map<string, RootRemoval>();
+
+/** rm(1) removes nothing until it has come to the last directory: it needs its time at one go. */
+const longestLimitMs: Millis = 30 * 60_000;
+
 /**
- * A root that is a file system of its own is unmounted as a whole, which costs less than to remove what is in
- * it.
+ * Removes the root of a browser, which no other browser is given. A root that is a file system of its own is
+ * unmounted as a whole, which costs less than to remove what is in it. The removal goes on after its caller
+ * has given up, and whoever asks for it again joins it; `endRemovals` ends it.
  */
 export async function removeRoot(path: string, sizedScratch?: SizedScratch): Promise<void> {
   await sizedScratch?.unmount(path);
-  await removeDirectory(path);
+  await (removals.get(path) ?? beginRemoval(path)).over;
+}
+
+function beginRemoval(path: string): RootRemoval {
+  const stop = new AbortController();
+  const over = remove(path, { limitMs: longestLimitMs, signal: stop.signal }).finally(() =>
+    removals.delete(path),
+  );
+  const removal = { over, stop };
+  removals.set(path, removal);
+  return removal;
+}
+
+/** Ends the removals that are under way; what is left is the next start's. */
+export async function endRemovals(): Promise<void> {
+  for (const { stop } of removals.values()) stop.abort();
+  await Promise.allSettled([...removals.values()].map(({ over }) => over));
 }
 
 /** Each level holds a directory open, so the depth is bounded. */

@@ -103,7 +103,9 @@ export function makeFindMajorVersion(): FindMajorVersion {
 }
 
 async function askMajorVersion(executable: string): Promise<string | undefined> {
-  const { succeeded, output, complaint } = await runProgram(executable, ["--version"], versionLimitMs);
+  const { succeeded, output, complaint } = await runProgram(executable, ["--version"], {
+    limitMs: versionLimitMs,
+  });
   if (!succeeded) throw new Error(`no version could be asked for: ${complaint}`);
   return / (\d+)\.\d/.exec(output)?.[1];
 }

@@ -1,9 +1,11 @@
 import { chmod, readdir, readFile, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { type Log, textOf } from "../base/log.js";
+import type { Clock } from "../base/clock.js";
+import { within } from "../base/deadline.js";
+import { textOf } from "../base/log.js";
 import { cgroupsIn } from "./resources/cgroup.js";
 import { daemonLeaf } from "./resources/cgroup-hierarchy.js";
-import { isWorkspaceName, removeDirectory } from "./directories.js";
+import { isWorkspaceName, removeRoot } from "./directories.js";
 import { sweepSharedSockets } from "./display/display-sockets.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
@@ -37,7 +39,7 @@ export async function sweepLeftovers(host: BrowserHost): Promise<number> {
   if (!hasPrivateRoot(host.walls?.rung ?? "none")) {
     await sweepSharedSockets((uid) => host.uids?.owns(uid) ?? uid === process.getuid?.());
   }
-  const { found, left } = await removeWorkspaces(host.scratchDirectory, host.log);
+  const { found, left } = await removeWorkspaces(host.scratchDirectory, host);
   for (const path of left) await putOff(path, host);
   return found;
 }
@@ -46,10 +48,10 @@ export async function sweepLeftovers(host: BrowserHost): Promise<number> {
  * Closes a directory to browsers, one of which may have the uid of the former one, and goes on trying to
  * remove it. A mode that cannot be changed is somebody else's, as is the directory.
  */
-async function putOff(path: string, { failedEnds, log }: BrowserHost): Promise<void> {
+async function putOff(path: string, { clock, failedEnds, log }: BrowserHost): Promise<void> {
   log.warn({ path }, "the directory of a leftover browser could not be removed yet");
   await chmod(path, 0o700).catch(() => {});
-  failedEnds.add(() => removeDirectory(path));
+  failedEnds.add(() => removeInTime(path, clock));
 }
 
 /**
@@ -85,7 +87,7 @@ async function clearEarlier(
   around: Pick<BrowserHost, "clock" | "log">,
 ): Promise<void> {
   await sweepCgroups({ ...around, scratchDirectory });
-  const { left } = await removeWorkspaces(scratchDirectory, around.log);
+  const { left } = await removeWorkspaces(scratchDirectory, around);
   if (left.length > 0) throw new Error(`${left.length} directories of browsers could not be removed`);
   await ((await foreignIn(scratchDirectory)).length === 0 ? removeScratch : removeLock)(scratchDirectory);
 }
@@ -97,12 +99,21 @@ interface Removed {
   readonly left: readonly string[];
 }
 
-async function removeWorkspaces(scratch: string, log: Log): Promise<Removed> {
+const removalLimitMs = 15_000;
+
+/** Waits for a removal so long, which goes on then and is joined by the next try. */
+const removeInTime = (path: string, clock: Clock): Promise<void> =>
+  within(clock, { what: `removing ${path}`, limitMs: removalLimitMs }, removeRoot(path));
+
+async function removeWorkspaces(
+  scratch: string,
+  { clock, log }: Pick<BrowserHost, "clock" | "log">,
+): Promise<Removed> {
   const names = (await readdir(scratch)).filter(isWorkspaceName);
   const isShared = (await foreignIn(scratch)).length > 0;
   await unmountBelow(scratch, isShared ? isWorkspaceName : isOfDaemons);
   const paths = names.map((name) => join(scratch, name));
-  const removals = await Promise.allSettled(paths.map(removeDirectory));
+  const removals = await Promise.allSettled(paths.map((path) => removeInTime(path, clock)));
   const left = paths.filter((_, at) => removals[at]?.status === "rejected");
   const directories = paths.length - left.length;
   if (directories > 0) log.info({ directories }, "leftover browsers swept");

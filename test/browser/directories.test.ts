@@ -7,7 +7,6 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -15,12 +14,16 @@ import {
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { systemClock } from "../../src/base/clock.js";
+import { TimeLimitReached, within } from "../../src/base/deadline.js";
 import type { Directories } from "../../src/browser/chromium.js";
 import {
   directoriesOf,
   emptyDirectory,
+  endRemovals,
   makeDirectories,
   newWorkspaceName,
+  removeRoot,
   removeTree,
 } from "../../src/browser/directories.js";
 import { putForeignFile, removeForeignFile } from "../../src/browser/foreign-file.js";
@@ -38,7 +41,7 @@ beforeEach(async () => {
   directories = directoriesOf(scratch, newWorkspaceName());
   await makeDirectories(directories, isRoot ? uid : null);
 });
-afterEach(() => rmSync(scratch, { recursive: true }));
+afterEach(() => execFileSync("rm", ["-rf", scratch]));
 
 function mayDo(as: number, ...command: readonly string[]): boolean {
   try {
@@ -126,6 +129,64 @@ describe.each(["its own", "an ordinary user's"])("in %s daemon", (whose) => {
     },
   );
 });
+
+/** Directories in each other, so many that their removal takes a while. */
+function makeChain(path: string): void {
+  mkdirSync(path);
+  execFileSync("perl", ["-e", 'for (1 .. 10000) { mkdir "d"; chdir "d" }'], { cwd: path });
+}
+
+/** The programs that have the path on their command line. */
+const programsAt = (path: string): string[] =>
+  readdirSync("/proc").filter((name) => {
+    try {
+      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").includes(path);
+    } catch {
+      return false;
+    }
+  });
+
+test.runIf(process.platform === "linux")(
+  "a root whose removal takes longer than anyone waits is removed: who asks again joins the one removal",
+  async () => {
+    const root = join(scratch, "root");
+    makeChain(root);
+    const running = new Set<string>();
+    let most = 0;
+    let waits = 0;
+    for (let isThere = true; isThere && waits < 1000; waits += 1) {
+      isThere = await within(systemClock, { what: "a removal", limitMs: 50 }, removeRoot(root)).then(
+        () => false,
+        (error: unknown) => {
+          expect(error).toBeInstanceOf(TimeLimitReached);
+          return true;
+        },
+      );
+      const programs = programsAt(root);
+      most = Math.max(most, programs.length);
+      for (const pid of programs) running.add(pid);
+    }
+    expect(existsSync(root)).toBe(false);
+    expect(waits).toBeGreaterThan(1);
+    // chmod(1) and rm(1), one after the other.
+    expect([most, running.size <= 2]).toEqual([1, true]);
+  },
+);
+
+test.runIf(process.platform === "linux")(
+  "a removal that is ended leaves no program, and the next one removes what is left",
+  async () => {
+    const root = join(scratch, "root");
+    makeChain(root);
+    const removal = removeRoot(root).catch((error: Error) => error.message);
+    await expect.poll(() => programsAt(root).length, { interval: 1 }).toBe(1);
+    await endRemovals();
+    expect(programsAt(root)).toEqual([]);
+    expect(await removal).toContain("could not be removed");
+    await removeRoot(root);
+    expect(existsSync(root)).toBe(false);
+  },
+);
 
 test("where a link that may not be removed stands in the place of a directory, what it leads to keeps its mode", () => {
   const daemon = isRoot ? 64_322 : undefined;

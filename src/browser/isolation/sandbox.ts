@@ -29,11 +29,9 @@ export async function findSandbox(executable: string | undefined, uid: number | 
   // macOS has a sandbox of its own that needs no privilege; there is nothing to check.
   if (process.platform !== "linux") return "namespace";
   const identity = uid === null ? [] : ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups"];
-  const trial = await runProgram(
-    "/usr/bin/setpriv",
-    ["--no-new-privs", ...identity, "--", ...sandboxTrial],
-    checkLimitMs,
-  );
+  const trial = await runProgram("/usr/bin/setpriv", ["--no-new-privs", ...identity, "--", ...sandboxTrial], {
+    limitMs: checkLimitMs,
+  });
   if (trial.succeeded) return "namespace";
   return executable !== undefined && (await hasSetuidHelper(executable)) ? "setuid" : "none";
 }

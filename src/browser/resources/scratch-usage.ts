@@ -56,7 +56,8 @@ export async function measureStorage(
 async function count(head: readonly string[], root: string): Promise<StorageUse | null> {
   const [program = "", ...args] = head;
   const asked = async (what: string): Promise<number> => {
-    const { output, complaint } = await runProgram(program, [...args, "-s", "-x", what, "--", root], limitMs);
+    const asking = [...args, "-s", "-x", what, "--", root];
+    const { output, complaint } = await runProgram(program, asking, { limitMs });
     // What vanishes while it is counted makes du complain, not stop. A directory that is closed to an
     // ordinary user's daemon is left out of the sum, so that any number of files could lie in it.
     return complaint.includes("Permission denied") ? Number.NaN : Number.parseInt(output, 10);
