@@ -44,7 +44,7 @@ interface EarlierLooks {
    * the limit since.
    */
   fullness: number;
-  /** The last look at a full file system has ended nobody, since some browser could not be counted. */
+  /** The look before this one has ended nobody, since some browser could not be counted. */
   hasWaited: boolean;
 }
 
@@ -166,6 +166,8 @@ const fullnessStep = 0.01;
 
 /** Retires the browser that stores most; one at a time, for its end makes room. */
 async function watchFullness(ports: ResourceWatchPorts, seen: EarlierLooks): Promise<void> {
+  const { hasWaited } = seen;
+  seen.hasWaited = false;
   const all = running(ports);
   const inMounts = await measureMounts(ports, all.filter(hasMount));
   const fullness = await ports.usage.fullness([...inMounts.values()]);
@@ -177,7 +179,7 @@ async function watchFullness(ports: ResourceWatchPorts, seen: EarlierLooks): Pro
   if (hidden !== undefined)
     return await retire(ports, hidden, { limit: "storage_exceeded", why: uncountable });
   // The browser that cannot be counted may be the one that stores most.
-  seen.hasWaited = !seen.hasWaited && [...stored.values()].includes(null);
+  seen.hasWaited = !hasWaited && [...stored.values()].includes(null);
   if (seen.hasWaited) return;
   const bytesOf = (slot: Slot): number => (inMounts.get(slot) ?? stored.get(rootOf(slot)))?.bytes ?? 0;
   await retireMost(ports, seen, { all, bytesOf, fullness });

@@ -55,13 +55,15 @@ test("one mount is measured in a turn of the event loop, however many browsers t
 });
 
 const mebibyte = 2 ** 20;
+const little = { bytes: mebibyte, files: 1 };
+const much = { bytes: 256 * mebibyte, files: 1 };
 
 /** A watch over two browsers in a full directory, and what it has retired of them. */
 async function watchFull(): Promise<{
   hidden: Slot;
   neighbour: Slot;
   retired: string[];
-  look(counts: readonly (StorageUse | null)[]): Promise<void>;
+  look(counts: readonly (StorageUse | null)[], fullness?: number): Promise<void>;
 }> {
   node = await openNodeBed("resourcewatch", { hostSettings: { usesMounts: false } });
   const pool = await PoolBed.create(node.bed, { size: 2 });
@@ -69,7 +71,8 @@ async function watchFull(): Promise<{
   const [hidden, neighbour] = node.slots.all() as [Slot, Slot];
   const clock = new DrivenClock();
   const retired: string[] = [];
-  let [asked, counts]: [number, readonly (StorageUse | null)[]] = [0, []];
+  let [looks, fullness] = [0, 0];
+  let counts: readonly (StorageUse | null)[] = [];
   watch = startResourceWatch({
     slots: { all: () => [hidden, neighbour], retireNow: async ({ id }) => void retired.push(id) },
     clock,
@@ -81,23 +84,23 @@ async function watchFull(): Promise<{
     storagePeriodMs: 600_000,
     usage: {
       memory: async () => new Map(),
-      async stored(browsers) {
-        asked += 1;
-        return new Map(browsers.map(({ root }, at) => [root, counts[at] ?? null]));
-      },
+      stored: async (browsers) => new Map(browsers.map(({ root }, at) => [root, counts[at] ?? null])),
       storedInMount: () => ({ bytes: 0, files: 0 }),
-      fullness: async () => 0.95,
+      async fullness() {
+        looks += 1;
+        return fullness;
+      },
     },
   });
   return {
     hidden,
     neighbour,
     retired,
-    async look(next) {
-      counts = next;
-      const before = asked;
+    async look(nextCounts, nextFullness = 0.95) {
+      [counts, fullness] = [nextCounts, nextFullness];
+      const before = looks;
       await clock.advance(1000);
-      await until("a look", () => asked > before);
+      await until("a look", () => looks > before);
       await nextTurn();
     },
   };
@@ -105,7 +108,6 @@ async function watchFull(): Promise<{
 
 test("where a full disk's browsers cannot all be counted, the one that hides goes, and no neighbour for it", async () => {
   const { hidden, retired, look } = await watchFull();
-  const much = { bytes: 256 * mebibyte, files: 1 };
   await look([null, much]);
   expect(retired).toEqual([]);
   await look([null, much]);
@@ -114,12 +116,31 @@ test("where a full disk's browsers cannot all be counted, the one that hides goe
 
 test("one that could not be counted once only is no reason to wait for long", async () => {
   const { hidden, neighbour, retired, look } = await watchFull();
-  const much = { bytes: 256 * mebibyte, files: 1 };
   await look([null, much]);
   await look([much, null]);
   expect(retired).toEqual([hidden.id]);
   await look([null, much]);
   expect(retired).toEqual([hidden.id]);
-  await look([{ bytes: mebibyte, files: 1 }, much]);
+  await look([little, much]);
   expect(retired).toEqual([hidden.id, neighbour.id]);
+});
+
+test("who hides anew, after another has gone for that, is waited for as well", async () => {
+  const { hidden, retired, look } = await watchFull();
+  await look([null, much]);
+  await look([null, much]);
+  await look([much, null]);
+  expect(retired).toEqual([hidden.id]);
+});
+
+test.each([
+  ["there was room", 0.5],
+  ["others filled the disk no further", 0.955],
+])("so is who hides after %s meanwhile", async (_, fullness) => {
+  const { retired, look } = await watchFull();
+  await look([little, little]);
+  await look([null, much], 0.97);
+  await look([], fullness);
+  await look([much, null], 0.97);
+  expect(retired).toEqual([]);
 });
