@@ -175,7 +175,10 @@ export const VaultId = idText<VaultId>(inProject);
 export const VaultItemId = idText<VaultItemId>(inProject);
 export const NodeId = idText<NodeId>("^[0-9a-z-]{1,63}$");
 export const ControlId = idText<ControlId>("^[0-9a-z]{12}$");
-export const Partition = idText<Partition>("^(?:[0-9a-z]{12}){1,2}$");
+const partitionPattern = "^(?:[0-9a-z]{12}){1,2}$";
+export const Partition = idText<Partition>(partitionPattern);
+export const findPartition = (text: string): Partition | undefined =>
+  new RegExp(partitionPattern).test(text) ? (text as Partition) : undefined;
 export const ProjectId = idText<ProjectId>("^(?:default|[0-9a-z]{12})$");
 export const Digest = idText<Digest>("^[0-9a-f]{64}$");
 /** A caller may have named the request, and a claim is what the script made of it. */

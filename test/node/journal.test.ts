@@ -1,68 +1,31 @@
-import {
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { readdirSync, readFileSync, renameSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Seal } from "../../src/base/crypto/seal.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type LeaseId, onDemandPartition } from "../../src/base/ids.js";
-import { JournalFiles } from "../../src/node/journal/journal-files.js";
 import { until } from "../support/browser/chromium-until.js";
-import { type LogLine, makeLogBook } from "../support/http/http-server.js";
-import { newDirectory } from "../support/killed-runs.js";
-import { type JournalOptions, type OpenedJournal, openJournalIn } from "../support/node/journal-bed.js";
-import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
+import type { LogLine } from "../support/http/http-server.js";
+import { JournalBed } from "../support/node/journal-bed.js";
+import type { NodeBed } from "../support/node/node-bed.js";
 import { oneSlot, seatClient } from "../support/node/one-slot.js";
 import { type Held, nodeA, PoolBed } from "../support/store/pool-bed.js";
 import { candidateOn, poolSpec, request, writeOf } from "../support/store/store-bed.js";
 
+let bed: JournalBed;
 let node: NodeBed;
 let count = 0;
 let directory: string;
-const undo: (() => Promise<void>)[] = [];
 beforeEach(async () => {
-  node = await openNodeBed(`journal${(count += 1)}`);
-  directory = join(newDirectory("journal"), "journal");
+  bed = await JournalBed.open(`journal${(count += 1)}`);
+  ({ node, directory } = bed);
 });
-afterEach(async () => {
-  for (const each of undo.splice(0).toReversed()) await each();
-  await node.close();
-  rmSync(join(directory, ".."), { recursive: true });
-});
+afterEach(() => bed.close());
 
-/** The journal of this node, as it is when it starts. */
-async function openJournal(options: JournalOptions = {}): Promise<OpenedJournal> {
-  const opened = await openJournalIn(directory, node, options);
-  undo.push(() => opened.journal.close());
-  return opened;
-}
-
-const written = ({ lines }: OpenedJournal): number =>
-  lines.filter(({ message }) => message === "journal written").length;
-
-/** What is there now of a pool is on disk when this resolves. */
-async function write(kept: OpenedJournal, { partition }: Pick<PoolBed, "partition">): Promise<void> {
-  const before = written(kept);
-  kept.journal.note(partition);
-  await until("the entry", () => written(kept) > before);
-}
-
-/** A pool of one, running here, and a journal that has it. */
-async function keptPool(over: Parameters<typeof oneSlot>[1] = {}) {
-  const { pool, slot } = await oneSlot(node, over);
-  const kept = await openJournal();
-  await kept.recovery.check();
-  await write(kept, pool);
-  return { pool, slot, kept };
-}
-
-const forget = (): Promise<unknown> => node.bed.redis.flushall();
+const openJournal: JournalBed["openJournal"] = (options) => bed.openJournal(options);
+const write: JournalBed["write"] = (kept, pool) => bed.write(kept, pool);
+const keptPool: JournalBed["keptPool"] = (over) => bed.keptPool(over);
+const forget = (): Promise<unknown> => bed.forget();
 const rooms = async (): Promise<number> => (await node.bed.nodes.occupancy(nodeA)).browsers;
 const entry = (pool: PoolBed): string => join(directory, `${pool.partition}.sealed`);
 
@@ -178,27 +141,6 @@ test("a node that starts anew brings back the pool, and not the browsers that en
   await next.recovery.check();
   expect(next.counts).toEqual([{ pools: 1, browsers: 0, leases: 0 }]);
   expect((await pool.found()).spec).toMatchObject({ name: "herd", size: 3 });
-});
-
-test("nothing is restored into another Redis than the journal was written for", async () => {
-  const { pool, kept } = await keptPool();
-  await kept.journal.close();
-  await forget();
-  const moved = await openJournal({ redis: "another" });
-  await moved.recovery.check();
-  expect([moved.counts, await pool.dump()]).toEqual([[], {}]);
-});
-
-test("an entry of an older schema is removed where the journal was written for another Redis", async () => {
-  const { pool, kept } = await keptPool();
-  await kept.journal.close();
-  const [{ browsers = [], ...others } = {}] = kept.journal.entries();
-  const older = browsers.map(({ templateKey: config, ...browser }) => ({ ...browser, config }));
-  const { log } = makeLogBook();
-  const files = await JournalFiles.open({ directory, seal: bedSeal, log, mostBytes: 2 ** 20 });
-  await files.write(pool.partition, { ...others, browsers: older });
-  expect((await openJournal({ redis: "another" })).journal.entries()).toEqual([]);
-  expect(readdirSync(directory)).toEqual(["dataset.sealed"]);
 });
 
 test("a pool that is deleted is forgotten, but not one that Redis has forgotten", async () => {

@@ -1,7 +1,7 @@
 import { type Static, Type } from "typebox";
 import { forEachConcurrently } from "../../base/concurrently.js";
 import { type Clock, type Millis, pause } from "../../base/clock.js";
-import { isOnDemand, type NodeId, Partition } from "../../base/ids.js";
+import { findPartition, isOnDemand, type NodeId, Partition } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
 import { parserOf } from "../../base/parser.js";
 import { type Browser, browserParser } from "../../pool/browser.js";
@@ -55,6 +55,11 @@ export class Journal {
   readonly #working = new Map<Partition, Promise<void>>();
   /** The disk may lack what is known of these: they are written at the next look, changed or not. */
   readonly #unwritten = new Set<Partition>();
+  /**
+   * Partitions whose files were written for another Redis or by another schema: nothing that they say counts.
+   * Once this Redis has answered, each is written anew from what it has there, or removed.
+   */
+  readonly #others = new Set<Partition>();
   readonly #closing = new AbortController();
   readonly #stopSweeps: () => void;
   #dataset: Dataset | undefined;
@@ -87,12 +92,18 @@ export class Journal {
 
   /** From now on this is what entries are read from. Resolves when that is on disk, or was said not to be. */
   adopt(dataset: Dataset): Promise<void> {
-    const { files, redis } = this.ports;
     this.#dataset = dataset;
+    for (const partition of this.#others) this.note(partition);
     this.#adopted = this.#adopted
-      .then(() => files.write(datasetFile, { dataset, redis }))
+      .then(() => this.#writeDataset(dataset))
       .catch((error: unknown) => this.ports.log.warn({ error: textOf(error) }, "journal not written"));
     return this.#adopted;
+  }
+
+  /** A start takes what lies beside this file for read from that dataset: files of others have to go first. */
+  async #writeDataset(dataset: Dataset): Promise<void> {
+    const { files, redis } = this.ports;
+    if (this.#others.size === 0) await files.write(datasetFile, { dataset, redis });
   }
 
   /** It is still there. Says nothing where another was adopted meanwhile. */
@@ -146,6 +157,7 @@ export class Journal {
     if (!this.#dataset || (await store.present()) !== this.#dataset.name) return;
     const isOver = !pool || (isOnDemand(partition) && browsers.length === 0);
     await (isOver ? this.#drop(partition) : this.#keep({ partition, version, pool, browsers }));
+    if (this.#others.delete(partition) && this.#others.size === 0) await this.adopt(this.#dataset);
   }
 
   /** It counts from now on, also where the disk has no room: Redis may be emptied before there is any. */
@@ -160,23 +172,26 @@ export class Journal {
 
   async #drop(partition: Partition): Promise<void> {
     this.#unwritten.delete(partition);
-    if (this.#kept.delete(partition)) await this.ports.files.remove(partition);
+    if (this.#kept.delete(partition) || this.#others.has(partition)) await this.ports.files.remove(partition);
   }
 
   async #load(): Promise<void> {
-    const { files, log, redis } = this.ports;
+    const { files, redis } = this.ports;
     const seen = await this.#read(datasetFile, seenParser.value);
-    const isOfOther = seen !== undefined && seen.redis !== redis;
-    if (isOfOther) log.warn({}, "journal left aside: another Redis is configured than it was written for");
-    if (seen && !isOfOther) this.#dataset = seen.dataset;
     const names = files.names.filter((name) => name !== datasetFile);
+    if (seen?.redis !== redis) return this.#leaveAside(names);
+    this.#dataset = seen.dataset;
     await forEachConcurrently(names, atOnce, async (name) => {
       const entry = await this.#read(name, parseEntry);
       // What another key would open, or was torn, stays until it is written anew.
       if (entry?.partition === name) this.#kept.set(entry.partition, entry);
-      // Nobody writes it anew: its partition was in another Redis, or in one of an older schema.
-      else if (isOfOther) await files.remove(name);
     });
+  }
+
+  #leaveAside(names: readonly string[]): void {
+    if (names.length === 0) return;
+    this.ports.log.warn({}, "journal left aside: it was not written for the Redis that is configured");
+    for (const partition of names.map(findPartition)) if (partition) this.#others.add(partition);
   }
 
   async #read<Value>(name: string, parse: (given: unknown) => Value): Promise<Value | undefined> {
