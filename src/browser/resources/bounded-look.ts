@@ -6,6 +6,8 @@ const callsInTurn = 256;
 /** The kernel writes as much of a text as costs about one other call. */
 const bytesOfCall = 1024;
 const buffer = Buffer.alloc(65_536);
+/** Four times as long as a path of 4,096 bytes with each of them escaped. */
+const longestLine = 65_536;
 
 /**
  * Looks at what the processes of one browser have, by system calls that are counted: a hostile program has as
@@ -31,33 +33,40 @@ export class BoundedLook {
     return (await this.#spend(1)) ? given(call) : undefined;
   }
 
-  /** The names in a directory. */
-  async names(path: string): Promise<readonly string[]> {
-    const names: string[] = [];
+  /** Gives the names in a directory as they are read. */
+  async *names(path: string): AsyncGenerator<string, void> {
     const directory = await this.ask(() => opendirSync(path));
-    if (directory === undefined) return names;
+    if (directory === undefined) return;
     try {
       let entry = await this.ask(() => directory.readSync());
-      for (; entry; entry = await this.ask(() => directory.readSync())) names.push(entry.name);
+      for (; entry; entry = await this.ask(() => directory.readSync())) yield entry.name;
     } finally {
       directory.closeSync();
     }
-    return names;
   }
 
-  /** The text of a file that the kernel writes, as far as the look goes. */
-  async text(path: string): Promise<string> {
+  /** Gives the lines of a file that the kernel writes as they are read, as far as the look goes. */
+  async *lines(path: string): AsyncGenerator<string, void> {
+    let begun = "";
+    for await (const part of this.#parts(path)) {
+      const whole = (begun + part).split("\n");
+      begun = whole.pop() ?? "";
+      for (const line of whole) yield line;
+      // What a longer one says is not known, as if it lay beyond the look.
+      if (begun.length > longestLine) this.#left = -1;
+    }
+    if (begun !== "" && !this.isOver) yield begun;
+  }
+
+  async *#parts(path: string): AsyncGenerator<string, void> {
     const file = await this.ask(() => openSync(path, "r"));
-    if (file === undefined) return "";
-    const parts: string[] = [];
+    if (file === undefined) return;
     try {
       let part = readPart(file);
-      for (; part !== "" && (await this.#spend(part.length / bytesOfCall)); part = readPart(file))
-        parts.push(part);
+      for (; part !== "" && (await this.#spend(part.length / bytesOfCall)); part = readPart(file)) yield part;
     } finally {
       closeSync(file);
     }
-    return parts.join("");
   }
 
   /** False where the look is over. */

@@ -16,12 +16,8 @@ export async function openFiles(
   pids: readonly number[],
   isWanted: (path: string) => boolean,
 ): Promise<readonly Stats[]> {
-  const links: string[] = [];
-  for (const pid of pids) {
-    links.push(...(await descriptorsOf(look, pid, isWanted)), ...(await mappingsOf(look, pid, isWanted)));
-  }
   const found = new Map<string, Stats>();
-  for (const link of links) {
+  for await (const link of linksOf(look, pids, isWanted)) {
     const file = await look.ask(() => statSync(link));
     if (file) found.set(`${file.dev}:${file.ino}`, file);
   }
@@ -32,31 +28,45 @@ export async function openFiles(
 export const bytesOnDisk = (files: readonly Stats[]): number =>
   files.reduce((total, { blocks }) => total + blocks * 512, 0);
 
-async function descriptorsOf(
+async function* linksOf(
+  look: BoundedLook,
+  pids: readonly number[],
+  isWanted: (path: string) => boolean,
+): AsyncGenerator<string, void> {
+  for (const pid of pids) {
+    yield* descriptorsOf(look, pid, isWanted);
+    yield* mappingsOf(look, pid, isWanted);
+  }
+}
+
+async function* descriptorsOf(
   look: BoundedLook,
   pid: number,
   isWanted: (path: string) => boolean,
-): Promise<readonly string[]> {
-  const wanted: string[] = [];
-  for (const name of await look.names(`/proc/${pid}/fd`)) {
+): AsyncGenerator<string, void> {
+  for await (const name of look.names(`/proc/${pid}/fd`)) {
     const link = `/proc/${pid}/fd/${name}`;
     const path = await look.ask(() => readlinkSync(link));
-    if (path !== undefined && isWanted(path)) wanted.push(link);
+    if (path !== undefined && isWanted(path)) yield link;
   }
-  return wanted;
 }
 
 /**
- * The links to the files that a process maps; each line of its `maps` is range, rights, offset, device, inode
- * and path.
+ * Gives the links to the files that a process maps; each line of its `maps` is range, rights, offset, device,
+ * inode and path. A line feed alone ends a line: the kernel escapes it in a path, and no other character.
  */
-async function mappingsOf(
+async function* mappingsOf(
   look: BoundedLook,
   pid: number,
   isWanted: (path: string) => boolean,
-): Promise<readonly string[]> {
-  const text = await look.text(`/proc/${pid}/maps`);
-  return [...text.matchAll(/^(\S+) \S+ \S+ \S+ \d+ +(\/.*)$/gm)]
-    .filter(([, , path = ""]) => isWanted(path))
-    .map(([, range = ""]) => `/proc/${pid}/map_files/${range}`);
+): AsyncGenerator<string, void> {
+  for await (const line of look.lines(`/proc/${pid}/maps`)) {
+    const [, range = "", path] = /^(\S+) \S+ \S+ \S+ \d+ +(\/.*)$/s.exec(line) ?? [];
+    if (path !== undefined && isWanted(path)) yield `/proc/${pid}/map_files/${unpadded(range)}`;
+  }
 }
+
+/**
+ * An address of fewer than eight digits has zeros before it in `maps`, and none in `map_files` (Linux 6.18).
+ */
+const unpadded = (range: string): string => range.replaceAll(/\b0+(?=[0-9a-f])/g, "");

@@ -29,9 +29,8 @@ export async function mountedBytes(pids: readonly number[]): Promise<number> {
   const look = new BoundedLook(mostMountCalls);
   const shared = new Set(mountsIn(textOf("/proc/self/mountinfo")).map(({ device }) => device));
   const counted = new Map<string, number>();
-  for (const { root, mounts } of await namespacesOf(look, pids)) {
-    for (const mount of mounts.filter(({ device }) => !shared.has(device)).slice(0, mostMounts + 1))
-      counted.set(mount.device, await bytesIn(look, root, mount));
+  for (const { root, mounts } of await namespacesOf(look, pids, shared)) {
+    for (const mount of mounts) counted.set(mount.device, await bytesIn(look, root, mount));
   }
   return look.isOver || counted.size > mostMounts ? totalmem() : sum([...counted.values()]);
 }
@@ -55,13 +54,14 @@ interface MemoryMount {
   readonly point: string;
 }
 
-/** Reads a mountinfo: `id parent device root point options … - type source options` (proc(5)). */
-const mountsIn = (text: string): MemoryMount[] =>
-  text
-    .split("\n")
-    .filter((line) => / - (?:tmpfs|ramfs) /.test(line))
-    .map((line) => line.split(" "))
-    .map(([, , device = "", , point = ""]) => ({ device, point: unescaped(point) }));
+const mountsIn = (text: string): MemoryMount[] => text.split("\n").flatMap((line) => mountIn(line) ?? []);
+
+/** Reads a line of a mountinfo: `id parent device root point options … - type source options` (proc(5)). */
+function mountIn(line: string): MemoryMount | undefined {
+  if (!/ - (?:tmpfs|ramfs) /.test(line)) return undefined;
+  const [, , device = "", , point = ""] = line.split(" ");
+  return { device, point: unescaped(point) };
+}
 
 /** Each file system at the first place where it is mounted. */
 const uniqueMounts = (mounts: readonly MemoryMount[]): MemoryMount[] => [
@@ -91,14 +91,18 @@ function numberOf(device: string): number {
   return (major << 8) | (minor & 0xff) | ((minor & ~0xff) << 12);
 }
 
-/** A mount namespace by the root of a process that is in it, and its file systems in memory. */
+/** A mount namespace by the root of a process that is in it, and its own file systems in memory. */
 interface MountNamespace {
   readonly root: string;
   readonly mounts: readonly MemoryMount[];
 }
 
 /** The namespaces of these processes, without ours and those that do not show themselves. */
-async function namespacesOf(look: BoundedLook, pids: readonly number[]): Promise<readonly MountNamespace[]> {
+async function namespacesOf(
+  look: BoundedLook,
+  pids: readonly number[],
+  shared: ReadonlySet<string>,
+): Promise<readonly MountNamespace[]> {
   const seen = new Set([given(() => readlinkSync("/proc/self/ns/mnt"))]);
   const found: MountNamespace[] = [];
   for (const pid of pids) {
@@ -106,9 +110,23 @@ async function namespacesOf(look: BoundedLook, pids: readonly number[]): Promise
     const root = `/proc/${pid}/root`;
     if (name === undefined || seen.has(name) || !(await look.ask(() => statfsSync(root)))) continue;
     seen.add(name);
-    found.push({ root, mounts: uniqueMounts(mountsIn(await look.text(`/proc/${pid}/mountinfo`))) });
+    found.push({ root, mounts: await ownMounts(look.lines(`/proc/${pid}/mountinfo`), shared) });
   }
   return found;
+}
+
+/** Those that are not shared, each at the first place where it is mounted; one too many is enough. */
+async function ownMounts(
+  lines: AsyncIterable<string>,
+  shared: ReadonlySet<string>,
+): Promise<readonly MemoryMount[]> {
+  const found = new Map<string, MemoryMount>();
+  for await (const line of lines) {
+    const mount = mountIn(line);
+    if (mount && !shared.has(mount.device) && !found.has(mount.device)) found.set(mount.device, mount);
+    if (found.size > mostMounts) break;
+  }
+  return [...found.values()];
 }
 
 const textOf = (path: string): string => given(() => readFileSync(path, "latin1")) ?? "";

@@ -100,7 +100,7 @@ export class Journal {
     return this.#adopted;
   }
 
-  /** A start takes what lies beside this file for read from that dataset: files of others have to go first. */
+  /** A start takes what lies beside it for read from that dataset, so that files of others go first. */
   async #writeDataset(dataset: Dataset): Promise<void> {
     const { files, redis } = this.ports;
     if (this.#others.size === 0) await files.write(datasetFile, { dataset, redis });

@@ -1,7 +1,15 @@
 import { afterEach, expect, test } from "vitest";
 import { makeMeasureMemory } from "../../../src/browser/resources/memory-usage.js";
 import { heldBytes } from "../../../src/browser/resources/shared-memory.js";
-import { endPerl, fill, manyDescriptors, memfd, startPerl } from "../../support/browser/perl-programs.js";
+import {
+  endPerl,
+  fill,
+  manyDescriptors,
+  mapMany,
+  memfd,
+  sharedFile,
+  startPerl,
+} from "../../support/browser/perl-programs.js";
 
 const mebibyte = 2 ** 20;
 const taken = 96;
@@ -54,10 +62,6 @@ test("one that another covers counts as more than anybody may have", async () =>
 const mountMany = (count: number): string => `
   system("mount -t tmpfs -o size=1m none /mnt") == 0 or die;
   for my $at (1 .. ${count}) { mkdir "/mnt/$at"; syscall(-e "/lib/ld-linux-aarch64.so.1" ? 40 : 165, my $none = "none\\0", my $point = "/mnt/$at\\0", my $type = "tmpfs\\0", 0, my $size = "size=1m\\0") == 0 or die "$!" }`;
-const sharedFile = `${memfd("$file")} ${fill("$file", 1)}`;
-const mapMany = (count: number): string =>
-  `${sharedFile} my @protections = (1, 3); for (1 .. ${count}) { syscall(-e "/lib/ld-linux-aarch64.so.1" ? 222 : 9, 0, 4096, $protections[$_ % 2], 1, fileno($file), 0) > 0 or die "$!" }`;
-
 test("more file systems in memory than a look goes through count as more than anybody may have", async () => {
   const [some, many] = await Promise.all([20, 200].map((count) => startPerl(mountMany(count), ownMounts)));
   expect(await measured(some ?? 0, 2 ** 32)).toBeLessThan(limit);

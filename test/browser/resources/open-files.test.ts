@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { BoundedLook } from "../../../src/browser/resources/bounded-look.js";
+import { openFiles } from "../../../src/browser/resources/open-files.js";
 import { measureStorage, type StorageUse } from "../../../src/browser/resources/scratch-usage.js";
-import { endPerl, fill, manyDescriptors, startPerl } from "../../support/browser/perl-programs.js";
+import { endPerl, fill, manyDescriptors, mapMany, startPerl } from "../../support/browser/perl-programs.js";
 import { compiled } from "../../support/compiled.js";
 import { newScratchDirectory } from "../../support/killed-runs.js";
 
@@ -55,10 +57,28 @@ test("what lies in shared memory without a name is not counted as stored", async
   expect((await measured(pid))?.bytes).toBeLessThan(mebibyte);
 });
 
-test.runIf(isRoot)("a file that has lost its name and is mapped alone is counted", async () => {
-  const map = `syscall(-e "/lib/ld-linux-aarch64.so.1" ? 222 : 9, 0, 4096, 1, 1, fileno($file), 0) > 0 or die "$!"; close $file;`;
-  const pid = await startPerl(`${open("held")} ${unlink("held")} ${fill("$file", taken)} ${map}`);
+test.runIf(isRoot).each([
+  ["is mapped alone", "held", 0],
+  ["has a carriage return in the name that it had", "held\\r", 0],
+  ["is mapped at an address of few digits", "held", 0x1000000],
+])("a file that has lost its name and %s is counted", async (_, name, address) => {
+  const flags = address === 0 ? 0x01 : 0x11;
+  const map = `syscall(-e "/lib/ld-linux-aarch64.so.1" ? 222 : 9, ${address}, 4096, 1, ${flags}, fileno($file), 0) > 0 or die "$!"; close $file;`;
+  const pid = await startPerl(`${open(name)} ${unlink(name)} ${fill("$file", taken)} ${map}`);
   expect((await measured(pid))?.bytes).toBeGreaterThanOrEqual(taken * mebibyte);
+});
+
+test("others have their turn of the event loop while many mappings are looked through", async () => {
+  const pid = await startPerl(mapMany(30_000));
+  let [all, inTurn, most] = [0, 0, 0];
+  await openFiles(new BoundedLook(40_000), [pid], () => {
+    all += 1;
+    most = Math.max(most, (inTurn += 1));
+    if (inTurn === 1) setImmediate(() => (inTurn = 0));
+    return false;
+  });
+  expect(all).toBeGreaterThan(30_000);
+  expect(most).toBeLessThan(5_000);
 });
 
 test("a browser that has more descriptors than a look goes through is not counted", async () => {

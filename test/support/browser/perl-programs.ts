@@ -47,3 +47,9 @@ export const manyDescriptors = (file: string, processes: number, each: number): 
     syswrite($tell, "x"); sleep 60; exit 0;
   }
   for (1 .. ${processes}) { sysread($ready, my $one, 1) == 1 or die }`;
+
+export const sharedFile = `${memfd("$file")} ${fill("$file", 1)}`;
+
+/** Maps so many pages of one shared file, each in a line of its own of `maps`. */
+export const mapMany = (count: number): string =>
+  `${sharedFile} my @protections = (1, 3); for (1 .. ${count}) { syscall(-e "/lib/ld-linux-aarch64.so.1" ? 222 : 9, 0, 4096, $protections[$_ % 2], 1, fileno($file), 0) > 0 or die "$!" }`;
