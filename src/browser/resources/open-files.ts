@@ -7,14 +7,17 @@ import type { BoundedLook } from "./bounded-look.js";
  */
 export const mostCalls = 40_000;
 
+/** `path` is what proc(5) tells; undefined where that is longer than a page of the kernel, or gone. */
+type IsWanted = (path: string | undefined) => boolean;
+
 /**
  * Finds the files that these processes have open, and those that they map where the kernel shows them (it
- * does to root alone), each once however many have it. `isWanted` is asked about the path that proc(5) tells.
+ * does to root alone), each once however many have it. `isWanted` is asked about each.
  */
 export async function openFiles(
   look: BoundedLook,
   pids: readonly number[],
-  isWanted: (path: string) => boolean,
+  isWanted: IsWanted,
 ): Promise<readonly Stats[]> {
   const found = new Map<string, Stats>();
   for await (const link of linksOf(look, pids, isWanted)) {
@@ -31,7 +34,7 @@ export const bytesOnDisk = (files: readonly Stats[]): number =>
 async function* linksOf(
   look: BoundedLook,
   pids: readonly number[],
-  isWanted: (path: string) => boolean,
+  isWanted: IsWanted,
 ): AsyncGenerator<string, void> {
   for (const pid of pids) {
     yield* descriptorsOf(look, pid, isWanted);
@@ -42,12 +45,12 @@ async function* linksOf(
 async function* descriptorsOf(
   look: BoundedLook,
   pid: number,
-  isWanted: (path: string) => boolean,
+  isWanted: IsWanted,
 ): AsyncGenerator<string, void> {
   for await (const name of look.names(`/proc/${pid}/fd`)) {
     const link = `/proc/${pid}/fd/${name}`;
     const path = await look.ask(() => readlinkSync(link));
-    if (path !== undefined && isWanted(path)) yield link;
+    if (isWanted(path)) yield link;
   }
 }
 
@@ -55,11 +58,7 @@ async function* descriptorsOf(
  * Gives the links to the files that a process maps; each line of its `maps` is range, rights, offset, device,
  * inode and path. A line feed alone ends a line: the kernel escapes it in a path, and no other character.
  */
-async function* mappingsOf(
-  look: BoundedLook,
-  pid: number,
-  isWanted: (path: string) => boolean,
-): AsyncGenerator<string, void> {
+async function* mappingsOf(look: BoundedLook, pid: number, isWanted: IsWanted): AsyncGenerator<string, void> {
   for await (const line of look.lines(`/proc/${pid}/maps`)) {
     const [, range = "", path] = /^(\S+) \S+ \S+ \S+ \d+ +(\/.*)$/s.exec(line) ?? [];
     if (path !== undefined && isWanted(path)) yield `/proc/${pid}/map_files/${unpadded(range)}`;

@@ -77,13 +77,15 @@ async function measureUnnamed(browsers: readonly StoringBrowser[]): Promise<Read
   for (const { root, pid } of browsers) {
     const look = new BoundedLook(mostCalls);
     const device = await look.ask(() => statSync(root).dev);
-    const unnamed = await openFiles(look, processes.get(pid) ?? [], (path) => path.endsWith(" (deleted)"));
+    const unnamed = await openFiles(look, processes.get(pid) ?? [], mayBeUnnamed);
     const files = unnamed.filter(({ dev, nlink }) => dev === device && nlink === 0);
     if (!look.isOver) measured.set(root, { bytes: bytesOnDisk(files), files: files.length });
     await yieldTurn();
   }
   return measured;
 }
+
+const mayBeUnnamed = (path: string | undefined): boolean => path?.endsWith(" (deleted)") ?? true;
 
 /**
  * Measures how full the file system of all browsers is; what lies in mounts below it is counted as if it lay

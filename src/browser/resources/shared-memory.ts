@@ -46,7 +46,7 @@ export async function heldBytes(pids: readonly number[]): Promise<number | undef
 }
 
 /** What proc(5) calls shared memory that has no name in a file system. */
-const isUnnamed = (path: string): boolean => /^\/(?:memfd:|dev\/zero \(deleted\)|SYSV)/.test(path);
+const isUnnamed = (path = ""): boolean => /^\/(?:memfd:|dev\/zero \(deleted\)|SYSV)/.test(path);
 
 /** A file system in memory, and where it is mounted. */
 interface MemoryMount {
@@ -76,7 +76,8 @@ const isOpen = (root: string, { device, point }: MemoryMount): boolean =>
   given(() => statSync(root + point).dev) === numberOf(device);
 
 async function bytesIn(look: BoundedLook, root: string, mount: MemoryMount): Promise<number> {
-  const path = root + mount.point;
+  // A text of the kernel is read as Latin-1, so that each of its characters is a byte of the path.
+  const path = Buffer.from(root + mount.point, "latin1");
   const device = await look.ask(() => statSync(path).dev);
   const found = await look.ask(() => statfsSync(path));
   // Who may look at the process may look at all that is mounted there, so that it has just ended.

@@ -43,6 +43,16 @@ test("a file system in memory that the process alone sees is counted", async () 
   expect(bytes).toBeLessThan(1.5 * taken * mebibyte);
 });
 
+test("so is one whose place has a name that is no UTF-8", async () => {
+  const place = "/mnt/\\xe9";
+  const pid = await startPerl(
+    `system("mount -t tmpfs -o size=1m none /mnt") == 0 or die; mkdir("${place}") or die;
+    system("mount", "-t", "tmpfs", "-o", "size=200m", "none", "${place}") == 0 or die; open(my $file, ">", "${place}/fill") or die; ${fill("$file", taken)}`,
+    ownMounts,
+  );
+  expect(await measured(pid)).toBeGreaterThan(taken * mebibyte);
+});
+
 test.each([
   ["has no bound", "-t tmpfs -o size=0"],
   ["has none that can be asked", "-t ramfs"],

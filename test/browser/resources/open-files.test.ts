@@ -52,6 +52,16 @@ test("a file that has another name still is counted by that one alone", async ()
   expect(stored?.bytes).toBeLessThan(1.5 * taken * mebibyte);
 });
 
+test("a file that has lost its name deeper than the kernel tells a path is counted", async () => {
+  const name = "d".repeat(200);
+  const deep = `chdir("${root}") or die; for (1 .. 25) { mkdir("${name}") or die "$!"; chdir("${name}") or die "$!" }`;
+  const gone = `unlink("held") or die "$!"; for (1 .. 25) { chdir("..") or die "$!"; rmdir("${name}") or die "$!" }`;
+  const pid = await startPerl(
+    `${deep} open(my $file, "+>", "held") or die "$!"; ${gone} ${fill("$file", taken)}`,
+  );
+  expect((await measured(pid))?.bytes).toBeGreaterThanOrEqual(taken * mebibyte);
+});
+
 test("what lies in shared memory without a name is not counted as stored", async () => {
   const pid = await startPerl(`open(my $file, "+<&=", syscall($number, $name, 0)); ${fill("$file", taken)}`);
   expect((await measured(pid))?.bytes).toBeLessThan(mebibyte);
