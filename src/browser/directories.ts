@@ -135,6 +135,8 @@ const longestLimitMs: Millis = 30 * 60_000;
  */
 export async function removeRoot(path: string, sizedScratch?: SizedScratch): Promise<void> {
   await sizedScratch?.unmount(path);
+  // Its uid may be another browser's before it is gone.
+  await chmod(path, 0o700).catch(() => {});
   await (removals.get(path) ?? beginRemoval(path)).over;
 }
 

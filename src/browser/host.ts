@@ -10,7 +10,6 @@ import { type ExecutableCopies, openExecutableCopies } from "./resources/executa
 import { type DaemonCgroup, findCgroups } from "./resources/cgroup.js";
 import type { Engine } from "./chromium.js";
 import { findInstalled, type FindMajorVersion, type Installed, makeFindMajorVersion } from "./executable.js";
-import { endRemovals } from "./directories.js";
 import { FailedEnds } from "./failed-ends.js";
 import { longestFrameBytes } from "./cdp/frame-assembly.js";
 import { climb, type Ladder } from "./isolation/ladder.js";
@@ -148,7 +147,6 @@ async function examine(
       clock.every(censusPeriodMs, () => void census({ clock, log, uids })),
     );
   logIsolation(ladder, { log, cgroups, sizedScratch, ownUids: uids !== undefined });
-  stops.add("removals", endRemovals);
   const failedEnds = new FailedEnds({ clock, log });
   stops.add("ends of browsers", () => failedEnds.close());
   return {

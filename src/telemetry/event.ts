@@ -33,6 +33,8 @@ export type SeenEvent = Omit<TelemetryEvent, "ts" | "truncated"> & {
   readonly navigation?: NavigationFacts | undefined;
   /** It counts events that are lost, which would be lost uncounted with it. */
   readonly countsLost?: true;
+  /** Whoever has seen it tells it again where it is not taken: it is not lost then. */
+  readonly isToldAgain?: true;
   /** Makes its data anew when it is stored; of the arguments it counts what the sink says then. */
   readonly recount?: ((lostInStore: number) => TelemetryEvent["data"]) | undefined;
 };

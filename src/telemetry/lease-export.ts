@@ -28,11 +28,14 @@ export class LeaseExport {
     private readonly stream: ExportStream,
   ) {}
 
-  /** What is returned is to be called once: with the event's number, or without one where it gets none. */
-  expect(trace: TraceContext | undefined): (text: string, seq?: number) => void {
+  /**
+   * What is returned is to be called once: with the event's number, or without one where it gets none, and
+   * without a text where it is not to be sent.
+   */
+  expect(trace: TraceContext | undefined): (text: string | undefined, seq?: number) => void {
     this.#expected += 1;
     return (text, seq) => {
-      this.stream.add(text, { seq, trace });
+      if (text !== undefined) this.stream.add(text, { seq, trace });
       this.#expected -= 1;
       this.#closeIfOver();
     };

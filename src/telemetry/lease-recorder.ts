@@ -123,8 +123,8 @@ export class LeaseRecorder implements LeaseSink {
     const { type, category, recount: dataOf, countsLost = false } = seen;
     const recount = dataOf && ((lost: number) => this.#textOf({ ...seen, data: dataOf(lost) }, ts));
     if (!this.#queue.add({ type, category, text, pass, recount, countsLost })) {
-      pass?.(text);
-      this.#lose("too_many", 1);
+      pass?.(seen.isToldAgain ? undefined : text);
+      if (!seen.isToldAgain) this.#lose("too_many", 1);
       return false;
     }
     this.#storeSoon();

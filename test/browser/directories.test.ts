@@ -180,6 +180,8 @@ test.runIf(process.platform === "linux")(
     makeChain(root);
     const removal = removeRoot(root).catch((error: Error) => error.message);
     await expect.poll(() => programsAt(root).length, { interval: 1 }).toBe(1);
+    // Nobody else gets in meanwhile.
+    expect(statSync(root).mode & 0o777).toBe(0o700);
     await endRemovals();
     expect(programsAt(root)).toEqual([]);
     expect(await removal).toContain("could not be removed");

@@ -6,6 +6,7 @@ import type { Browser } from "../../src/pool/browser.js";
 import { until } from "../support/browser/chromium-until.js";
 import { makeLogBook } from "../support/http/http-server.js";
 import { JournalBed, written } from "../support/node/journal-bed.js";
+import { oneSlot } from "../support/node/one-slot.js";
 import { bedSeal } from "../support/node/node-bed.js";
 
 let bed: JournalBed;
@@ -67,6 +68,18 @@ test("a Redis that has another name only is journalled anew, with pools that hav
   await next.recovery.check();
   expect(next.counts).toEqual([{ pools: 1, browsers: 0, leases: 0 }]);
   expect((await pool.found()).spec).toMatchObject({ name: "herd" });
+});
+
+test("what one Redis has is not believed of another, while an entry of that other cannot be looked up", async () => {
+  const { pool, kept } = await bed.keptPool();
+  await kept.journal.close();
+  await bed.node.bed.redis.set(pool.key("pool"), "no record");
+  const moved = await bed.openJournal({ redis: "another" });
+  await moved.recovery.check();
+  await bed.write(moved, (await oneSlot(bed.node)).pool);
+  await moved.journal.close();
+  const back = await bed.openJournal();
+  expect(back.journal.entries()).toEqual([]);
 });
 
 test("a journal is still there for a daemon that comes back from a Redis that did not answer", async () => {

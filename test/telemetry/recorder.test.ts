@@ -287,3 +287,14 @@ test("what the store never takes is exported without a number", async () => {
   await closed;
   expect(sent).toEqual([2, undefined, 1, undefined, "over"]);
 });
+
+test("what is told again where it is not taken is neither exported nor counted as lost meanwhile", async () => {
+  const meter = new LossCounts();
+  const sent: (number | string | undefined)[] = [];
+  const limits = { ...recorderLimits, queueBytes: 500 };
+  const recorder = makeRecorder(events, { limits, meter, exports: exportsInto(sent) });
+  const sink = recorder.open(stream(), { ...settings, destination: newOtlpDestinationId() });
+  const again = { ...seen({ number: 1, text: "x".repeat(500) }), isToldAgain: true } as const;
+  expect([sink.emit(again), sink.emit(again), meter.lostBy]).toEqual([false, false, {}]);
+  expect([await sink.close(), sent]).toEqual([undefined, ["over"]]);
+});

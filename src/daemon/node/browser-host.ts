@@ -3,6 +3,7 @@ import { CannotStart } from "../../base/cannot-start.js";
 import { overlap, settledPath } from "../../base/files/paths.js";
 import type { Stops } from "../../base/stops.js";
 import type { Engine } from "../../browser/chromium.js";
+import { endRemovals } from "../../browser/directories.js";
 import { findExecutable } from "../../browser/executable.js";
 import { type BrowserHost, openHost } from "../../browser/host.js";
 import { sweepLeftovers } from "../../browser/sweep.js";
@@ -16,6 +17,8 @@ export async function openBrowserHost(
   { config, clock, log }: DaemonParts,
   stops: Stops,
 ): Promise<BrowserHost> {
+  // Begun already where what an earlier start has left is swept.
+  stops.add("removals", endRemovals);
   const settings = await hostSettings(config, { clock, log });
   await checkNamed(settings.named);
   const host = await openHost(settings, { clock, log, hold: holdScratch(config, clock) });

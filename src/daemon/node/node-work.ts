@@ -49,6 +49,8 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
     clock,
     limitMs: config.node.lostAfterMs,
     beat: async () => {
+      // What came before it may have taken longer than whoever closes the beats waits.
+      if (beats.isClosed) return;
       const result = await recovery.beat(
         () => work.facts(),
         () => beats.isClosed,

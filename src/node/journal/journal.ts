@@ -100,10 +100,14 @@ export class Journal {
     return this.#adopted;
   }
 
-  /** A start takes what lies beside it for read from that dataset, so that files of others go first. */
+  /**
+   * A start takes what lies beside it for read from that dataset, so that files of others go first. Until
+   * then there is none, and a start believes nothing of what is there.
+   */
   async #writeDataset(dataset: Dataset): Promise<void> {
     const { files, redis } = this.ports;
-    if (this.#others.size === 0) await files.write(datasetFile, { dataset, redis });
+    if (this.#others.size > 0) await files.remove(datasetFile);
+    else await files.write(datasetFile, { dataset, redis });
   }
 
   /** It is still there. Says nothing where another was adopted meanwhile. */

@@ -175,7 +175,8 @@ export class BrowserWatch {
       if (lost > 1) this.#lostOf.set(page, lost / 2);
       else this.#lostOf.delete(page);
     const data = { dropped: count, by_method: byMethod, paused_targets: [...this.#resting.keys()] };
-    return this.#tellOfMonitor("monitor_events_dropped", data, isLast);
+    const how = isLast ? ({ countsLost: true } as const) : ({ isToldAgain: true } as const);
+    return this.#tellOfMonitor("monitor_events_dropped", data, how);
   }
 
   /**
@@ -292,8 +293,7 @@ export class BrowserWatch {
     this.#tellOfMonitor("monitor_init_failed", { step });
   }
 
-  #tellOfMonitor(type: string, data: ProtocolRecord, isLastCount = false): boolean {
-    const event = { type, category: "monitor", source: { kind: "local_process" }, data } as const;
-    return this.parts.emit(isLastCount ? { ...event, countsLost: true } : event);
+  #tellOfMonitor(type: string, data: ProtocolRecord, how: Partial<SeenEvent> = {}): boolean {
+    return this.parts.emit({ type, category: "monitor", source: { kind: "local_process" }, data, ...how });
   }
 }
