@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock } from "../../../../src/base/clock.js";
 import { within } from "../../../../src/base/deadline.js";
+import { until } from "../../../support/browser/chromium-until.js";
 import { connectRaw } from "../../../support/gateway/raw-cdp.js";
 import { Page } from "../../egress/corpus/page.js";
 import type { Settings } from "../daemon.js";
@@ -10,6 +11,8 @@ import { type ClientAttempt, NothingProved, type Work } from "./attempt.js";
 /** The configuration that the repository ships. */
 const readShipped = async (): Promise<Settings> =>
   JSON.parse(await readFile(join(process.cwd(), "config/default.json"), "utf8")) as Settings;
+
+const logLimitMs = 20_000;
 
 const loopbackNames = ["127.0.0.1", "localhost", "0.0.0.0", "[::ffff:127.0.0.1]"];
 
@@ -26,8 +29,11 @@ async function asksLoopback({ openBeside, serve, site, saw }: Work): Promise<voi
     }
     const got = Object.entries(ways).filter(([, url]) => site.said(new URL(url).pathname).length > 0);
     for (const [way] of got) saw(`a site of the host's loopback is ${way}`);
-    if (got.length === 0 && !isPlain && !beside.log().includes("egress denied"))
+    if (got.length > 0 || isPlain) return;
+    // A daemon writes its log when it has time for it.
+    await until("a denial is logged", () => beside.log().includes("egress denied"), logLimitMs).catch(() => {
       throw new NothingProved("its daemon has denied nothing");
+    });
   } finally {
     await beside.close();
   }
