@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -51,9 +51,15 @@ describe("a repeated check", () => {
         expect(readFileSync(${JSON.stringify(counter)}, "utf8")).not.toHaveLength(3);
       });`,
     );
-    expect(await repeatTests(directory, { times: 2, filters: ["test/tiny"] })).toBe(0);
+    // Another process keeps what it prints out of this run's output.
+    const repeat = (): number | null => {
+      const script = `import { repeatTests } from ${JSON.stringify(join(root, "scripts/bootstrap/repeat.mjs"))};
+      process.exit(await repeatTests(${JSON.stringify(directory)}, { times: 2, filters: ["test/tiny"] }));`;
+      return spawnSync(process.execPath, ["--input-type=module", "-e", script], { timeout: 100_000 }).status;
+    };
+    expect(repeat()).toBe(0);
     expect(readFileSync(counter, "utf8")).toBe("xx");
-    expect(await repeatTests(directory, { times: 2, filters: ["test/tiny"] })).toBe(1);
+    expect(repeat()).toBe(1);
     expect(readFileSync(counter, "utf8")).toBe("xxxx");
   });
 });
