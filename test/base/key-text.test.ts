@@ -52,6 +52,22 @@ test("keys are masked wherever they stand in a text, root keys that a daemon has
     expect(withoutKeys(name)).toBe(name);
 });
 
+test("keys and tokens are masked however they are percent-encoded, and whatever is encoded beside them", () => {
+  const encodeAll = (text: string): string => text.replaceAll(/./g, (one) => `%${hexOf(one)}`);
+  const token = `eyJhbGciOiJSUzI1NiJ9.${"p".repeat(50)}.${"s".repeat(86)}`;
+  for (const key of [draw(), `rk_${randomBytes(32).toString("base64url")}`, token]) {
+    const masked = maskOf(key);
+    const spelt = [encodeAll(key), encodeAll(key).toLowerCase(), encodeAll(key).replaceAll("%", "%2525")];
+    for (const one of [...spelt, `%${hexOf(key[0] ?? "")}${key.slice(1)}`, key])
+      expect(withoutKeys(`/browsers/%2F${one}/x`)).toBe(`/browsers/%2F${masked}/x`);
+  }
+  for (const path of ["/browsers/%41%2f%61", "/%25%72md_", "/%", "/%7", "/%ff%C3%A4"])
+    expect(withoutKeys(path)).toBe(path);
+  const long = "%25".repeat(100_000);
+  expect(withoutKeys(long)).toBe(long);
+});
+const hexOf = (letter: string): string => letter.charCodeAt(0).toString(16).toUpperCase();
+
 test("signed tokens are masked, and a long text costs no more than its length", () => {
   const token = `${Buffer.from('{"alg":"RS256"}').toString("base64url")}.${"p".repeat(500)}.${"s".repeat(86)}`;
   expect(withoutKeys(`/browsers/${token}/x`)).toBe("/browsers/eyJ...ssss/x");

@@ -88,14 +88,19 @@ test("no entry has a key or a password that a caller has put into the path, the 
   await rawly(`GET /org/api_keys/${text} HTTP/1.1\r\n${host}`);
   await rawly(`GET http://me:hunter2@127.0.0.1/browsers?x HTTP/1.1\r\n${host}`);
   await rawly(`GET /nowhere#token=${text} HTTP/1.1\r\n${host}`);
+  const encoded = text
+    .replaceAll("_", "%5F")
+    .replaceAll(/[a-m]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
+  await rawly(`GET /org/api_keys/${encoded} HTTP/1.1\r\n${host.replace(text, encoded)}`);
   const masked = maskOf(text);
-  expect((await recorded(3)).map(({ path, userAgent }) => [path, userAgent])).toEqual([
+  expect((await recorded(4)).map(({ path, userAgent }) => [path, userAgent])).toEqual([
     [`/org/api_keys/${masked}`, `curl ${masked}`],
     ["/browsers", `curl ${masked}`],
     ["/nowhere", `curl ${masked}`],
+    [`/org/api_keys/${masked}`, `curl ${masked}`],
   ]);
   const told = JSON.stringify([entries, server().lines]);
-  for (const secret of [text, "hunter2"]) expect(told).not.toContain(secret);
+  for (const secret of [text, encoded, "hunter2"]) expect(told).not.toContain(secret);
 });
 
 test("no entry and no line of the log has a key that a caller has put into Host or X-Request-Id", async () => {

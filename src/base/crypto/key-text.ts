@@ -47,15 +47,35 @@ export const keyDigestOf = (text: string): string => hash("sha256", text, "base6
 export const rootPrefix = "rk_";
 /** A signed token (RFC 7519) begins with a JSON object to base 64. */
 const tokenPrefix = "eyJ";
+/** Where a key may begin: after none of these characters, or after a character that is percent-encoded. */
+const startAfter = (inner: string): string => `(?:(?<![${inner}])|(?<=%[\\da-fA-F]{2}))`;
 const anyKey = new RegExp(
-  `${keyPattern}|(?<![\\w-])${rootPrefix}[\\w-]{43}(?![\\w-])` +
-    `|(?<![\\w.-])${tokenPrefix}[\\w-]+\\.[\\w-]+\\.[\\w-]+`,
+  `${keyPattern}|${startAfter("\\w-")}${rootPrefix}[\\w-]{43}(?![\\w-])` +
+    `|${startAfter("\\w.-")}${tokenPrefix}[\\w-]+\\.[\\w-]+\\.[\\w-]+`,
   "g",
 );
 const prefixes = [prefix, rootPrefix, tokenPrefix];
-/** A text that callers choose, without the keys and tokens that they have put into it. */
-export const withoutKeys = (text: string): string =>
+/**
+ * A text that callers choose, without the keys and tokens that they have put into it. One that is
+ * percent-encoded is masked as well, and such a text is told with its letters in plain.
+ */
+export function withoutKeys(text: string): string {
+  const masked = withoutPlainKeys(text);
+  if (!masked.includes("%")) return masked;
+  const plain = masked.replaceAll(encodedLetter, letterOf);
+  const found = withoutPlainKeys(plain);
+  return found === plain ? masked : found;
+}
+
+const withoutPlainKeys = (text: string): string =>
   prefixes.some((any) => text.includes(any)) ? text.replaceAll(anyKey, maskOf) : text;
+
+/** `%41`, or `%2541` where it was encoded twice: another spelling of `A` (RFC 3986, 2.3). */
+const encodedLetter = /%(?:25)*([2-7][\da-fA-F])/g;
+function letterOf(encoded: string, code: string): string {
+  const letter = String.fromCharCode(Number.parseInt(code, 16));
+  return /[\w.-]/.test(letter) ? letter : encoded;
+}
 
 /** What is shown of a key ever after. */
 export const maskOf = (text: string): string =>
