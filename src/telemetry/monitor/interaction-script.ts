@@ -21,6 +21,8 @@ export const interactionScript = `(() => {
     return (object) => get.call(object);
   };
   const tagOf = getter(Element, "tagName");
+  // In lower case and without a prefix, whether the document is of HTML or XHTML.
+  const nameOf = getter(Element, "localName");
   const idOf = getter(Element, "id");
   const parentOf = getter(Node, "parentNode");
   const previousOf = getter(Element, "previousElementSibling");
@@ -59,15 +61,15 @@ export const interactionScript = `(() => {
     return cut(steps.join(" > "), 512);
   };
   const commands = new Set(${JSON.stringify(namedKeys)});
-  const fields = new Set(["INPUT", "TEXTAREA", "SELECT"]);
+  const fields = new Set(["input", "textarea", "select"]);
   const isField = (element) =>
-    fields.has(tagOf(element)) || (element instanceof HTMLElement && isEditableOf(element));
+    fields.has(nameOf(element)) || (element instanceof HTMLElement && isEditableOf(element));
   const isSecret = (element) =>
-    tagOf(element) === "INPUT" &&
+    nameOf(element) === "input" &&
     (attribute(element, "type").toLowerCase() === "password" ||
       /password|one-time-code|cc-/i.test(attribute(element, "autocomplete")));
-  const silent = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEXTAREA", "SELECT", "OPTION"]);
-  const isSilent = (element) => silent.has(tagOf(element)) || isField(element);
+  const silent = new Set(["script", "style", "noscript", "textarea", "select", "option"]);
+  const isSilent = (element) => silent.has(nameOf(element)) || isField(element);
   const textOf = (element) => {
     let [text, isWhole] = ["", true];
     const walk = document.createTreeWalker(element, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, (node) =>

@@ -79,6 +79,28 @@ test("what is typed into a closed shadow tree, or where no field is seen, is not
   expect([...keys]).toEqual(["Character", "Escape"]);
 });
 
+test("fields of a document of XHTML, whose names are in lower case, are known for what they are", async () => {
+  await browser.start(["interaction"]);
+  const page = await browser.open();
+  const fields = `<h:input id="secret" type="password" />
+    <h:div id="button"><h:select><h:option>chosen</h:option></h:select><h:textarea>written</h:textarea>Pay</h:div>`;
+  const document = `<h:html xmlns:h="http://www.w3.org/1999/xhtml"><h:body>${fields}</h:body></h:html>`;
+  await browser.client.open(
+    `data:application/xhtml+xml,${encodeURIComponent(document.replaceAll(/\s+</g, "<"))}`,
+    page.session,
+  );
+  await run(
+    page,
+    `document.getElementById("button").style = "position:absolute;left:0;top:0;width:299px;height:99px;padding-top:50px",
+     document.getElementById("secret").focus()`,
+  );
+  for (const key of "hunter") await press(page, key, key);
+  await press(page, "Backspace");
+  await clickUntilTold(page);
+  expect(events.of("interaction_click")[0]?.data).toMatchObject({ text: "Pay", selector: "h:div#button" });
+  expect(events.of("interaction_key")).toEqual([]);
+});
+
 test("a page with an address of 300 KB is not taken for the one before it", async () => {
   await browser.start(["page", "console"]);
   const page = await load("/");
