@@ -9,7 +9,10 @@ import {
   newKeySalt,
   withoutKeys,
 } from "../../src/base/crypto/key-text.js";
+import { tokenOf } from "../../src/base/crypto/lease-token.js";
 import { Secret } from "../../src/base/crypto/secret.js";
+import { newLeaseId } from "../../src/base/ids.js";
+import type { BrowserId } from "../../src/base/ids.js";
 
 const secret = new Secret("the secret of a deployment");
 const draw = (): string => makeKeyText(secret, newKeySalt()).reveal();
@@ -67,6 +70,15 @@ test("keys and tokens are masked however they are percent-encoded, and whatever 
   expect(withoutKeys(long)).toBe(long);
 });
 const hexOf = (letter: string): string => letter.charCodeAt(0).toString(16).toUpperCase();
+
+test("tokens of leases are masked, as where a client has percent-encoded the query of a browser's URL", () => {
+  const token = tokenOf(secret, "a".repeat(24) as BrowserId, newLeaseId());
+  const masked = `...${token.slice(-4)}`;
+  for (const query of ["%3Ftoken=", "%3Ftoken%3D", "%253Ftoken%253d", "/", ";token="])
+    expect(withoutKeys(`/browsers/a/cdp${query}${token}`)).toBe(`/browsers/a/cdp${query}${masked}`);
+  for (const name of [`x${token}`, `${token}x`, `${"a".repeat(24)}.html`])
+    expect(withoutKeys(name)).toBe(name);
+});
 
 test("signed tokens are masked, and a long text costs no more than its length", () => {
   const token = `${Buffer.from('{"alg":"RS256"}').toString("base64url")}.${"p".repeat(500)}.${"s".repeat(86)}`;

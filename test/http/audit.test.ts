@@ -192,6 +192,15 @@ test("a socket is recorded when it is answered, without its token", async () => 
   expect(JSON.stringify(entries)).not.toContain("secret");
 });
 
+test("no entry has the token of a browser's URL whose query a client has percent-encoded", async () => {
+  const token = `${"a1".repeat(12)}.${"b-".repeat(21)}c`;
+  await rawly(
+    `GET /browsers/abc/cdp%3Ftoken=${token} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`,
+  );
+  expect((await recorded(1))[0]).toMatchObject({ status: 404, path: "/browsers/abc/cdp%3Ftoken=...-b-c" });
+  expect(JSON.stringify([entries, server().lines])).not.toContain(token);
+});
+
 /** What the server answers to bytes that are sent as they are, until it closes. */
 function rawly(text: string): Promise<string> {
   return new Promise((resolve, reject) => {

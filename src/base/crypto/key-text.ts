@@ -47,11 +47,14 @@ export const keyDigestOf = (text: string): string => hash("sha256", text, "base6
 export const rootPrefix = "rk_";
 /** A signed token (RFC 7519) begins with a JSON object to base 64. */
 const tokenPrefix = "eyJ";
+/** The token of a lease, which stands in each URL of its browser (lease-token.ts). */
+const leaseToken = "[\\da-z]{24}\\.[\\w-]{43}";
 /** Where a key may begin: after none of these characters, or after a character that is percent-encoded. */
-const startAfter = (inner: string): string => `(?:(?<![${inner}])|(?<=%[\\da-fA-F]{2}))`;
+const startAfter = (inner: string): string => `(?:(?<![${inner}])|(?<=%(?:25){0,3}[\\da-fA-F]{2}))`;
 const anyKey = new RegExp(
   `${keyPattern}|${startAfter("\\w-")}${rootPrefix}[\\w-]{43}(?![\\w-])` +
-    `|${startAfter("\\w.-")}${tokenPrefix}[\\w-]+\\.[\\w-]+\\.[\\w-]+`,
+    `|${startAfter("\\w.-")}${tokenPrefix}[\\w-]+\\.[\\w-]+\\.[\\w-]+` +
+    `|${startAfter("\\w-")}${leaseToken}(?![\\w-])`,
   "g",
 );
 const prefixes = [prefix, rootPrefix, tokenPrefix];
@@ -67,8 +70,10 @@ export function withoutKeys(text: string): string {
   return found === plain ? masked : found;
 }
 
+/** Most texts have nothing of any, which is found out sooner. */
+const mayHoldKeys = new RegExp(`${prefixes.join("|")}|[\\da-z]{24}\\.`);
 const withoutPlainKeys = (text: string): string =>
-  prefixes.some((any) => text.includes(any)) ? text.replaceAll(anyKey, maskOf) : text;
+  mayHoldKeys.test(text) ? text.replaceAll(anyKey, maskOf) : text;
 
 /** `%41`, or `%2541` where it was encoded twice: another spelling of `A` (RFC 3986, 2.3). */
 const encodedLetter = /%(?:25)*([2-7][\da-fA-F])/g;
