@@ -1,5 +1,5 @@
 import type { Millis } from "../base/clock.js";
-import { type Detail, refusal, type Refusal } from "../base/errors.js";
+import { type Detail, type Done, done, refusal, type Refusal } from "../base/errors.js";
 import type { Partition } from "../base/ids.js";
 import type { PoolSummary } from "../pool/ports/partition-overview.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
@@ -28,6 +28,8 @@ interface PoolAcquire {
   readonly pool: PoolCandidate;
   readonly body: AcquireBody;
   readonly caller: Caller;
+  /** Why it is refused, unless it is a repeat. */
+  readonly refused?: Refusal | undefined;
 }
 
 /** Lends a browser of a pool, or waits for one (docs/api.md#acquire). */
@@ -71,15 +73,37 @@ async function refusedStart(
   return faults.length > 0 ? refusal("bad_request", { details: faults }) : undefined;
 }
 
-async function acquireFrom(ports: AcquirePorts, acquire: PoolAcquire): Promise<AcquireResult> {
+/** Its telemetry names its destination by the id. */
+async function judged(
+  ports: AcquirePorts,
+  acquire: PoolAcquire,
+): Promise<Done<Telemetry | null | undefined> | Refusal> {
   const { start_url: startUrl, telemetry: asked } = acquire.body;
   const refused = startUrl ? await refusedStart(ports, acquire, startUrl) : undefined;
   if (refused) return refused;
   const { telemetry, faults } = asked
     ? await resolveTelemetry(ports.destinations, asked)
     : { telemetry: asked, faults: [] };
-  if (faults.length > 0) return refusal("bad_request", { details: faults });
-  const opened = await LeaseAttempt.open(ports, leaseRequestOf(ports, acquire, telemetry));
+  return faults.length > 0 ? refusal("bad_request", { details: faults }) : done(telemetry);
+}
+
+/** What a first request is refused for now is no matter to its repeat, which has its lease or its place. */
+async function acquireFrom(ports: AcquirePorts, acquire: PoolAcquire): Promise<AcquireResult> {
+  const asked = await judged(ports, acquire);
+  if (asked.kind === "done")
+    return await acquireAs(ports, acquire, leaseRequestOf(ports, acquire, asked.value));
+  const request = leaseRequestOf(ports, acquire, undefined);
+  const key = request.idempotencyKey?.key;
+  const isRepeat = key !== undefined && (await ports.poolStore.findByKey(request.partition, key));
+  return isRepeat ? await acquireAs(ports, { ...acquire, refused: asked }, request) : asked;
+}
+
+async function acquireAs(
+  ports: AcquirePorts,
+  acquire: PoolAcquire,
+  request: LeaseRequest,
+): Promise<AcquireResult> {
+  const opened = await LeaseAttempt.open(ports, request);
   if (opened.kind === "refused") {
     const isLost = opened.code === "name_taken" && !(await isThere(ports, acquire.pool));
     return isLost ? refusal("pool_not_found") : opened;
@@ -106,10 +130,10 @@ function leaseRequestOf(
 /** Asks the store once, and waits where that has put the request in line. */
 async function lendFrom(
   ports: AcquirePorts,
-  { pool, body }: PoolAcquire,
+  { pool, body, refused }: PoolAcquire,
   attempt: LeaseAttempt,
 ): Promise<LendResult<TimedOut | Refusal>> {
-  const asked = storeRequestOf(attempt.request, { pool, body });
+  const asked = storeRequestOf(attempt.request, { pool, body, refused });
   const reply = await attempt.ask(() => ports.poolStore.acquire(pool.partition, asked));
   switch (reply.kind) {
     case "refused":
@@ -119,7 +143,7 @@ async function lendFrom(
     case "waiting":
       return await attempt.wait(reply, await limitOf(ports, pool.partition, body));
     case "none":
-      return finalAnswer(timedOut);
+      return finalAnswer(refused ?? timedOut);
     case "missing":
       return finalAnswer(refusal("pool_not_found"));
     case "full":
@@ -135,13 +159,14 @@ async function lendFrom(
 
 const storeRequestOf = (
   { waiter, idempotencyKey, caller: { admission } }: LeaseRequest,
-  { pool, body }: Pick<PoolAcquire, "pool" | "body">,
+  { pool, body, refused }: Omit<PoolAcquire, "caller">,
 ): Parameters<PoolStore["acquire"]>[1] => ({
   pool: pool.id,
   waiter,
   mayWait: body.acquire_timeout_seconds !== 0,
   ...(pool.name === undefined ? {} : { name: pool.name }),
   ...(idempotencyKey ? { idempotencyKey } : {}),
+  ...(refused ? { isRepeatOnly: true } : {}),
   admission,
 });
 

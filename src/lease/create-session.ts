@@ -14,7 +14,13 @@ import { idempotencyKeyOf } from "../pool/idempotency.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
 import { answerOf, noRoom, refusedLaunch, tooMany } from "./session-answers.js";
-import { lendStandby, refilledAfter, sessionFactsOf, type StandbyPorts } from "./lend-standby.js";
+import {
+  lendStandby,
+  refilledAfter,
+  type ReservedSession,
+  sessionFactsOf,
+  type StandbyPorts,
+} from "./lend-standby.js";
 import {
   finalAnswer,
   isLaunchFailure,
@@ -29,7 +35,7 @@ import type { Caller } from "../spec/caller.js";
 import { makePlaceByReading, Placement, type PlaceByReading } from "../pool/placement.js";
 import type { LaunchFailure } from "../pool/ports/messages.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
-import type { CreateRequest, LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
+import type { LaunchCandidate, Jobs } from "../pool/ports/pool-store.js";
 import type { SessionReservation } from "../pool/ports/project-store.js";
 import { withFaults } from "../registry/proxies/selectors.js";
 import { type References, resolveReferences } from "../registry/references.js";
@@ -63,11 +69,10 @@ interface Creating extends SessionPorts {
 
 async function create(ports: Creating, body: SessionCreate, caller: Caller): Promise<Granted | Refusal> {
   const resolved = await resolveReferences(ports, body);
-  const template = withFaults(createSessionTemplate(resolved.body, ports.defaults), resolved.faults);
-  if (template.kind === "refused") return template;
-  const refused = refusedHere(ports, body);
-  if (refused) return refused;
+  const merged = withFaults(createSessionTemplate(resolved.body, ports.defaults), resolved.faults);
+  const template = merged.kind === "refused" ? merged : (refusedHere(ports, body) ?? merged);
   const request = leaseRequestOf(ports, { ...body, telemetry: resolved.body.telemetry }, { body, caller });
+  if (template.kind === "refused") return await repeated(ports, request, template);
   const opened = await LeaseAttempt.open(ports, request);
   if (opened.kind === "refused") return opened;
   const launch: Launch = { attempt: opened.value, template: template.value, failures: [] };
@@ -75,6 +80,37 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
   if (result.kind !== "unserved") return result;
   await ports.projects.settleSession(request.waiter.lease, request.waiter.id);
   return refusedLaunch(result, launch.failures);
+}
+
+/**
+ * What a first request is refused for now is no matter to its repeat: it is given what its key was given
+ * before. Nothing is launched for it.
+ */
+async function repeated(
+  ports: Creating,
+  request: LeaseRequest,
+  refused: Refusal,
+): Promise<Granted | Refusal> {
+  const { partition, idempotencyKey } = request;
+  if (!idempotencyKey || !(await ports.poolStore.findByKey(partition, idempotencyKey.key))) return refused;
+  const opened = await LeaseAttempt.open(ports, request);
+  if (opened.kind === "refused") return opened;
+  const result = await opened.value.end(lendEarlier(ports, opened.value, refused));
+  return result.kind === "unserved" ? refusedLaunch(result, []) : result;
+}
+
+async function lendEarlier(
+  { poolStore, launchWaitMs }: Creating,
+  attempt: LeaseAttempt,
+  refused: Refusal,
+): Promise<LendResult<Refusal>> {
+  const { partition, waiter, idempotencyKey } = attempt.request;
+  const asked = { waiter, ...(idempotencyKey && { idempotencyKey }) };
+  const found = await attempt.ask(() => poolStore.createSession(partition, asked));
+  const reply =
+    found.kind === "none" ? finalAnswer(refused) : answerOf(found, { full: refused, obstacle: "" });
+  if (reply.kind === "granted") return await attempt.grant(reply);
+  return reply.kind === "waiting" ? await attempt.wait(reply, launchWaitMs) : reply;
 }
 
 /** The lease's own telemetry is what counts, so `details` name its destination by its id. */
@@ -176,7 +212,7 @@ const reachedBy = (reserved: SessionReservation): Refusal | undefined =>
  * A reservation that was refused is void from the start: then nothing is claimed, and only a repeat is
  * answered.
  */
-const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUntil"> =>
+const untilOf = (reserved: SessionReservation): Pick<ReservedSession, "reservedUntil"> =>
   reserved.kind === "unlimited"
     ? {}
     : { reservedUntil: reserved.kind === "reserved" ? reserved.deadline : 0 };
@@ -184,7 +220,7 @@ const untilOf = (reserved: SessionReservation): Pick<CreateRequest, "reservedUnt
 async function claimReserved(
   ports: Creating,
   attempt: LeaseAttempt,
-  { full, ...reserved }: Pick<CreateRequest, "template" | "reservedUntil"> & { readonly full: Refusal },
+  { full, ...reserved }: ReservedSession & { readonly full: Refusal },
 ): Promise<LeaseReply<Refusal>> {
   const { poolStore, nodes, jobs, placeByReading } = ports;
   const { request } = attempt;

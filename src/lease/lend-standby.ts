@@ -23,6 +23,9 @@ export interface StandbyPorts {
   fillStandby(partition: Partition): void;
 }
 
+/** What a session that is reserved is to be launched with. */
+export type ReservedSession = Pick<CreateRequest, "reservedUntil"> & { readonly template: LaunchTemplate };
+
 /**
  * Lends a browser that stands by and was launched as this one would be; undefined where there is none. The
  * start page and telemetry begin as those of an acquire do.
@@ -30,7 +33,7 @@ export interface StandbyPorts {
 export async function lendStandby(
   { poolStore, nodes, sessionReader, standbyShapes, standbyMeter }: StandbyPorts,
   { partition, waiter, idempotencyKey }: LeaseRequest,
-  reserved: Pick<CreateRequest, "template" | "reservedUntil">,
+  reserved: ReservedSession,
 ): Promise<CreateReply | undefined> {
   const { template } = reserved;
   const shape = findShape(standbyShapes, template);

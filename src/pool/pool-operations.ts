@@ -50,21 +50,22 @@ export const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined
 export const makeCreatePool =
   (ports: PoolPorts) =>
   async (body: PoolCreate, caller: Caller): Promise<Done<Pool> | Refusal> => {
-    const resolved = await resolveReferences(ports, body);
-    const spec = withFaults(createPoolSpec(resolved.body, ports.defaults), resolved.faults);
-    if (spec.kind === "refused") return spec;
-    const tooLarge = sizeRefusal(ports, body.size);
-    if (tooLarge) return tooLarge;
-    if (body.region !== undefined && body.region !== ports.region) {
-      return refusal("not_supported", { message: `This deployment is in ${ports.region}` });
-    }
-    return await createOnce(ports, spec.value, idempotencyKeyOf(caller, "create pool", body));
+    const spec = await specOf(ports, body);
+    const key = idempotencyKeyOf(caller, "create pool", body);
+    if (spec.kind === "refused") return (key && (await madeUnder(ports, key))) ?? spec;
+    return await createOnce(ports, spec.value, key);
   };
 
-/**
- * What a key remembers: the pool, and whether it was made. One that was made and is gone was deleted; any
- * other is still to be made.
- */
+async function specOf(ports: PoolPorts, body: PoolCreate): Promise<Done<PoolSpec> | Refusal> {
+  const resolved = await resolveReferences(ports, body);
+  const spec = withFaults(createPoolSpec(resolved.body, ports.defaults), resolved.faults);
+  if (spec.kind === "refused") return spec;
+  const elsewhere = refusal("not_supported", { message: `This deployment is in ${ports.region}` });
+  const isHere = body.region === undefined || body.region === ports.region;
+  return sizeRefusal(ports, body.size) ?? (isHere ? spec : elsewhere);
+}
+
+/** Stands before the pool that a key remembers while it is to be made. One made and gone was deleted. */
 const unmade = "unmade ";
 
 async function createOnce(
@@ -81,6 +82,15 @@ async function createOnce(
   return value.startsWith(unmade)
     ? await makeUnderKey(ports, { id: value.slice(unmade.length) as PoolId, spec, idempotencyKey })
     : await findOne(ports, value);
+}
+
+/** What a first request is refused for now is no matter to the repeat of one that has made its pool. */
+async function madeUnder(ports: PoolPorts, key: IdempotencyKey): Promise<Done<Pool> | Refusal | undefined> {
+  const value = await ports.projects.recall(key);
+  if (!value?.startsWith(unmade)) return value === undefined ? undefined : await findOne(ports, value);
+  const id = value.slice(unmade.length) as PoolId;
+  const pool = await ports.poolStore.findPool(partitionOf(id));
+  return pool && (await makeUnderKey(ports, { id, spec: pool.spec, idempotencyKey: key }));
 }
 
 /** An earlier attempt may have failed anywhere on its way: it is gone on with, under the same id. */

@@ -73,6 +73,7 @@ export class RedisLeaseStore implements LeaseStore {
       lease,
       body: ask.idempotencyKey?.body ?? "",
       mayWait: flag(ask.mayWait),
+      isRepeatOnly: flag(ask.isRepeatOnly ?? false),
     };
     if (!ask.idempotencyKey && this.#warmAcquires.areAsked(partition)) {
       const warm = await this.scripts.runFor(ask.admission, target, { name: "acquire-warm", args });
@@ -103,7 +104,7 @@ export class RedisLeaseStore implements LeaseStore {
       {
         browser: browser ? JSON.stringify(browser) : "",
         waiter: JSON.stringify(ask.waiter),
-        template: JSON.stringify(ask.template),
+        template: ask.template ? JSON.stringify(ask.template) : "",
         body: ask.idempotencyKey?.body ?? "",
         isRelaunch: flag(ask.relaunch !== undefined),
         reservedUntil: ask.reservedUntil ?? "",

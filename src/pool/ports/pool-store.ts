@@ -88,6 +88,7 @@ export interface AcquireRequest {
   readonly waiter: Waiter;
   readonly idempotencyKey?: IdempotencyKey;
   readonly mayWait: boolean;
+  readonly isRepeatOnly?: boolean;
   /** Set where the caller may be let in along the way; a refusal says that they were not. */
   readonly admission?: Caller["admission"];
 }
@@ -97,7 +98,8 @@ export interface CreateRequest {
   /** Absent where no node has room: then only a repeat is answered, with what its key was given. */
   readonly candidate?: LaunchCandidate;
   readonly waiter: Waiter;
-  readonly template: LaunchTemplate;
+  /** Absent where only a repeat is answered. */
+  readonly template?: LaunchTemplate;
   readonly idempotencyKey?: IdempotencyKey;
   /** Names a request of a waiter whose launch has failed: another is claimed for its place alone. */
   readonly relaunch?: RequestId;

@@ -111,6 +111,8 @@ export interface ProjectStore {
     idempotencyKey: IdempotencyKey,
     value: string,
   ): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
+  /** What is kept under the key for the same body. */
+  recall(idempotencyKey: IdempotencyKey): Promise<string | undefined>;
   /** Gives what is kept another value, for as long as it is kept. */
   settleKey(idempotencyKey: IdempotencyKey, value: string): Promise<void>;
   forgetKey(idempotencyKey: IdempotencyKey): Promise<void>;

@@ -1,3 +1,4 @@
+import { Type } from "typebox";
 import { attemptEach, forEachConcurrently } from "../../base/concurrently.js";
 import {
   type BrowserId,
@@ -9,6 +10,7 @@ import {
   type PoolId,
   type ProjectId,
 } from "../../base/ids.js";
+import { parserOf } from "../../base/parser.js";
 import type { IdempotencyKey } from "../../pool/ports/pool-store.js";
 import type { ProjectStore } from "../../pool/ports/project-store.js";
 import type { Tombstone } from "../../pool/session.js";
@@ -23,6 +25,7 @@ import { type ReservationAccount, readAccount, RedisReservations } from "../orga
 import { RedisTombstones } from "./tombstones.js";
 
 const partitionsAtOnce = 64;
+const keptParser = parserOf("a kept answer", Type.Object({ body: Type.String(), value: Type.String() }));
 
 /** What spans the partitions of one project, in a slot of its own. */
 export class RedisProjectStore implements ProjectStore {
@@ -154,6 +157,12 @@ export class RedisProjectStore implements ProjectStore {
 
   async forgetKey(idempotencyKey: IdempotencyKey): Promise<void> {
     await this.#scripts.ask((redis) => redis.del(this.#scripts.idempotencyKey(idempotencyKey.key)));
+  }
+
+  async recall({ key, body }: IdempotencyKey): Promise<string | undefined> {
+    const text = await this.#scripts.ask((redis) => redis.get(this.#scripts.idempotencyKey(key)));
+    const kept = text === null ? undefined : keptParser.json(text);
+    return kept?.body === body ? kept.value : undefined;
   }
 
   async settleKey(idempotencyKey: IdempotencyKey, value: string): Promise<void> {

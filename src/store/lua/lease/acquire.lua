@@ -2,12 +2,14 @@
 -- KEYS  pool browsers launching idle leased resetting retiring discarded leases waitQueue waiterRecords
 --       provisional controls replaceable pendingTombstones endedLeases events nodeIndex generationIndex
 --       ageIndex leaseCountIndex nodeStamps answer idempotency
--- ARGV  pool name waiter lease body keepMs maxWaiters mayWait provisionalMs controlLostMs eventsKept
+-- ARGV  pool name waiter lease body keepMs maxWaiters mayWait isRepeatOnly provisionalMs
+--       controlLostMs eventsKept
 -- REPLY granted (the browser), waiting (the waiter), none, full, missing, unsupported (the fields), mismatch,
 --       over
 -- `waiter` is JSON {id, lease, control, connection, key?, name?, tags?, startUrl?, telemetry?, trace?,
 -- protectFilled?}, and `lease` its lease; `body` a digest of the request's body, empty without a key. `name`
 -- is what the caller calls the pool by, empty where that is its id: a pool that was renamed is missing.
+-- `isRepeatOnly` is set where only what the key was given before is answered.
 --- @judged
 --- @include grants
 --- @include repeats
@@ -31,6 +33,7 @@ local answered = answerRepeat(waiter, function(place)
   return finish("waiting", cjson.encode(place))
 end)
 if answered then return answered end
+if A.isRepeatOnly == "1" then return plain("none") end
 if terms.unsupported ~= "" then return plain("unsupported", terms.unsupported) end
 
 if redis.call("ZCARD", K.waitQueue) > 0 then dispatch(terms) end
