@@ -4,6 +4,7 @@ import { type Passkey, parsePasskey, passkeyText } from "./credentials/field-val
 import type { PasskeyOrder } from "./fill.js";
 import type { Operated } from "./items.js";
 import { withDataKey } from "./encryption/key-provider.js";
+import { passkeyFields } from "./kept-passkey.js";
 import {
   armedMs,
   type PasskeyOperation,
@@ -17,7 +18,29 @@ import type { VaultPorts } from "./ports.js";
 /** Has a browser's next new passkey kept in the item. */
 export async function registerPasskey(
   ports: VaultPorts,
+  asked: PasskeyOperation,
+): Promise<Done<Operated> | Refusal> {
+  return await orderNew(ports, asked, { forMs: armedMs, isRegistering: true });
+}
+
+/**
+ * A page that was to make a passkey may have gone, and its browser is given no other while it waits for one.
+ * Where the browser waits for another's or for none, nothing happens.
+ */
+export const callOffPasskey = (
+  ports: VaultPorts,
+  asked: PasskeyOperation,
+): Promise<Done<Operated> | Refusal> => orderNew(ports, asked, { forMs: 0 });
+
+/** Whether what is asked is about a passkey that the item does not have yet. */
+export const isOfNew = ({ item, body }: Pick<PasskeyOperation, "item" | "body">): boolean =>
+  body.browser_id !== undefined &&
+  (body.field === undefined ? passkeyFields(item).length === 0 : !item.values.has(body.field));
+
+async function orderNew(
+  ports: VaultPorts,
   { vault, item, body }: PasskeyOperation,
+  what: Pick<PasskeyOrder, "forMs" | "isRegistering">,
 ): Promise<Done<Operated> | Refusal> {
   const empty = item.spec.fields.filter(({ name, type }) => type === "passkey" && !item.values.has(name));
   const [first] = body.field === undefined ? empty : empty.filter(({ name }) => name === body.field);
@@ -26,8 +49,8 @@ export async function registerPasskey(
   const session = await ports.findSession(body.browser_id);
   if (!session) return refusal("browser_not_found");
   if (!session.vaults.includes(vault.id)) return refusal("vault_not_attached");
-  const order = await passkeyOrder(ports, { vault, item, field: first.name, session, forMs: armedMs });
-  const got = await ports.fill.passkey({ ...order, isRegistering: true });
+  const order = await passkeyOrder(ports, { vault, item, field: first.name, session, forMs: what.forMs });
+  const got = await ports.fill.passkey({ ...order, ...what });
   if (got.kind === "refused") return got;
   return await withDataKey(ports, vault, async (dataKey) => shownPasskey(ports, { vault, dataKey }, item));
 }

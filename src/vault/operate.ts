@@ -8,7 +8,7 @@ import { showLinked } from "./item-reads.js";
 import type { ItemOperations, Operated } from "./items.js";
 import { armPasskey, disarmPasskey } from "./passkeys.js";
 import type { VaultPorts } from "./ports.js";
-import { registerPasskey } from "./new-passkey.js";
+import { callOffPasskey, isOfNew, registerPasskey } from "./new-passkey.js";
 import { operationsOf } from "./shown-item.js";
 import { getVault } from "./vault-operations.js";
 import type { Vault } from "./vault.js";
@@ -60,7 +60,10 @@ const operations: Readonly<Partial<Record<OperationType, Operate>>> = {
     },
   },
   arm_passkey: { keys: ["browser_id", "field"], run: armPasskey },
-  disarm_passkey: { keys: ["field"], run: disarmPasskey },
+  disarm_passkey: {
+    keys: ["browser_id", "field"],
+    run: (ports, asked) => (isOfNew(asked) ? callOffPasskey : disarmPasskey)(ports, asked),
+  },
   register_passkey: { keys: ["browser_id", "field"], run: registerPasskey },
   fill: { keys: ["browser_id", "fields", "page_url", "timeout_ms"], run: fill },
 };

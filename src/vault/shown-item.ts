@@ -36,16 +36,17 @@ export function operationsOf(
   spec: CredentialSpec,
   filled: { has(name: string): boolean },
 ): readonly AvailableOperation[] {
+  const { isSupported } = abilities.fill;
   const isFillable = spec.fields.some(({ name, type }) => type !== "passkey" && filled.has(name));
-  const mayFill = abilities.fill.isSupported && isFillable && statusOf(spec, filled) === "ready";
+  const mayFill = isSupported && isFillable && statusOf(spec, filled) === "ready";
   const hasPasskey = spec.fields.some(({ name, type }) => type === "passkey" && filled.has(name));
   const lacksPasskey = spec.fields.some(({ name, type }) => type === "passkey" && !filled.has(name));
-  const mayArm = abilities.fill.isSupported && hasPasskey;
   return [
     ...(mayCollect(abilities, spec) ? [collect] : []),
     ...(mayFill ? [fill] : []),
-    ...(mayArm ? [armPasskey, disarmPasskey] : []),
-    ...(abilities.fill.isSupported && lacksPasskey ? [registerPasskey] : []),
+    ...(isSupported && hasPasskey ? [armPasskey] : []),
+    ...(isSupported && (hasPasskey || lacksPasskey) ? [disarmPasskey] : []),
+    ...(isSupported && lacksPasskey ? [registerPasskey] : []),
   ];
 }
 const registerPasskey: AvailableOperation = {
@@ -58,7 +59,8 @@ const armPasskey: AvailableOperation = {
 };
 const disarmPasskey: AvailableOperation = {
   type: "disarm_passkey",
-  description: "Take the passkey from the browser that has it",
+  description:
+    "Take the passkey from the browser that has it, or have a browser no longer wait for a new one",
 };
 const collect: AvailableOperation = {
   type: "collect",
