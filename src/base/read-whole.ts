@@ -17,3 +17,23 @@ export async function readWhole(
   }
   return Buffer.concat(pieces);
 }
+
+/**
+ * Reads the body of a request to its end, and keeps it where it is not longer than it may be. Behind a proxy
+ * the next request on its connection may be anybody's, and a reply that leaves before the end may be lost.
+ */
+export async function readRequest(
+  request: AsyncIterable<Uint8Array>,
+  mostBytes: number,
+  kept: (bytes: number) => void = () => {},
+): Promise<Buffer | undefined> {
+  let pieces: Uint8Array[] | undefined = [];
+  let bytes = 0;
+  for await (const piece of request) {
+    bytes += piece.length;
+    if (bytes > mostBytes) pieces = undefined;
+    pieces?.push(piece);
+    kept(pieces ? bytes : 0);
+  }
+  return pieces && Buffer.concat(pieces);
+}

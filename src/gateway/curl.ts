@@ -1,4 +1,4 @@
-import { readWhole } from "../base/read-whole.js";
+import { readRequest } from "../base/read-whole.js";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { StringDecoder } from "node:string_decoder";
@@ -67,7 +67,7 @@ export async function runCurl(
   { curl, gone, kept, turn }: CurlContext,
 ): Promise<Curled | GatewayRefusal> {
   if (request.method !== "POST") return { code: "method_not_allowed", message: "This path takes POST" };
-  const text = await readWhole(request, bodyBytes, kept);
+  const text = await readRequest(request, bodyBytes, kept);
   await turn.come();
   const asked = turn.run(() => parse(text));
   if (!asked) return badRequest("The body is not what POST /browsers/{id}/curl takes");

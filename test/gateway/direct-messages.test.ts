@@ -12,6 +12,7 @@ import { makeRequestNode } from "../../src/lease/ask-node.js";
 import type { LeasedBrowser } from "../../src/pool/browser.js";
 import type { NodeMessage, Messages } from "../../src/pool/ports/messages.js";
 import type { Log } from "../../src/base/log.js";
+import { rawAnswer } from "../support/gateway/gateway-bed.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { makeLogBook } from "../support/http/http-server.js";
 import { nodeA } from "../support/store/pool-bed.js";
@@ -77,6 +78,15 @@ const post = (body: string, signature?: string) =>
     body,
     headers: signature === undefined ? {} : { "x-remuda-signature": signature },
   });
+
+test("a message that is too long is refused, and keeps nothing from the next request on its connection", async () => {
+  const head = "Host: 127.0.0.1\r\nContent-Length: 3000000\r\n\r\n";
+  const next = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+  const sent = `POST /node/messages HTTP/1.1\r\n${head}${"x".repeat(3_000_000)}${next}`;
+  const answers = await rawAnswer(portOf(), sent);
+  expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))).toEqual([400, 418]);
+  expect(heard).toEqual([]);
+});
 
 test("a message that is signed is heard, and its outcome is the answer", async () => {
   expect(await tell()(nodeA, message, limitMs)).toEqual({ kind: "done" });

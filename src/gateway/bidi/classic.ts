@@ -5,7 +5,7 @@ import type { BrowserId } from "../../base/ids.js";
 import { measure, type JsonShapeLimits } from "../cdp/json-shape.js";
 import { bidiUrl } from "../paths.js";
 import type { LocalBrowser } from "../ports.js";
-import { readWhole } from "../../base/read-whole.js";
+import { readRequest } from "../../base/read-whole.js";
 import { answerJson, answerWebDriverError } from "../refusals.js";
 import { capabilitiesOf, matchCapabilities, optionsText } from "./capabilities.js";
 
@@ -63,7 +63,7 @@ async function makeSession(
   response: ServerResponse,
   { version, ...context }: ClassicContext,
 ): Promise<void> {
-  const body = parse((await readWhole(request, longestBody))?.toString());
+  const body = parse((await readRequest(request, longestBody))?.toString());
   if (!body)
     return answerWebDriverError(response, 400, {
       error: "invalid argument",

@@ -13,7 +13,7 @@ import {
 import { answerJson, refuseRequest } from "../refusals.js";
 import { type CommandResult, commandResultParser } from "./command-result.js";
 import type { NodeAddress } from "../ports.js";
-import { readWhole } from "../../base/read-whole.js";
+import { readRequest } from "../../base/read-whole.js";
 import { post, type PostReply } from "./post.js";
 
 /** A node takes messages here that Redis may not have brought it. */
@@ -57,7 +57,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const text = (await readWhole(request, longestBytes))?.toString();
+  const text = (await readRequest(request, longestBytes))?.toString();
   if (text === undefined) return refuseRequest(response, { code: "body_too_large" });
   const signature = String(request.headers[signatureHeader] ?? "");
   const [at, now] = [signedAt(secret, { text, signature }), clock.now()];

@@ -163,9 +163,17 @@ const mayShare = ({ method, headers }: IncomingMessage): boolean =>
 /** Sends the request on to the node's address and its answer back, both unread. */
 export function forwardRequest(forwarded: Forwarded): void {
   const { request, route } = forwarded;
-  if (!mayShare(request)) return void request.pipe(send(forwarded, false));
+  if (!mayShare(request)) return sendWithBody(forwarded);
   const again = (): void => void send(forwarded, false).end();
   send(forwarded, route.kept.to(route.address), again).end();
+}
+
+function sendWithBody(forwarded: Forwarded): void {
+  const { request, response } = forwarded;
+  const onward = send(forwarded, false);
+  request.pipe(onward);
+  // What the node has not taken of the body would stand before the next request on its connection.
+  response.once("close", () => request.unpipe(onward).resume());
 }
 
 /** `again`: called instead of a refusal where a kept connection was closed before any answer came. */
