@@ -14,7 +14,7 @@ const usage = `usage: node scripts/bootstrap.mjs <command>
   check            the same at once; --repeat N FILE… runs test files N times beside a busy processor
   format           write the sources as test and check want them
   dev              start, and again on every change
-  bench            the benchmarks
+  bench            the benchmarks (names of parts choose; --help lists them)
   prove:egress     every known way out of a browser, tried (--help lists its options)
   prove:isolation  everything known to reach past a browser's walls, tried (--help lists its options)
   prove:crd        the custom resource of k8s/, tried on Kubernetes's own server of such resources, which is built from Debian's sources
@@ -59,10 +59,24 @@ const commands = new Set([
   "policy-table",
 ]);
 
+/** These tell by themselves what they take; of the others --help prints the list, and runs nothing. */
+const explained = new Set([
+  "start",
+  "dev",
+  "bench",
+  "prove:egress",
+  "prove:isolation",
+  "soak",
+  "audit:verify",
+  "vault:rewrap",
+  "simulate",
+]);
+
 async function main([command, ...args]) {
-  if (!commands.has(command)) {
+  const isAsking = command === "--help" || (args.includes("--help") && !explained.has(command));
+  if (isAsking || !commands.has(command)) {
     console.error(usage);
-    return command === "--help" ? 0 : 2;
+    return isAsking ? 0 : 2;
   }
   const old = findOldNode();
   if (old) {

@@ -49,10 +49,14 @@ const parts: Readonly<Record<string, () => Promise<Report>>> = {
   journal: () => benchJournal({ forMs: 30_000 }),
 };
 
+const usage = `npm run bench -- [parts]
+
+Runs those parts, or all, one after the other: ${Object.keys(parts).join(", ")}`;
+
 async function main(asked: readonly string[]): Promise<void> {
+  if (asked.includes("--help")) return console.log(usage);
   const unknown = asked.filter((name) => !(name in parts));
-  if (unknown.length > 0)
-    throw new Error(`${unknown.join(", ")}: the parts are ${Object.keys(parts).join(", ")}`);
+  if (unknown.length > 0) throw new Error(`${unknown.join(", ")}: there is no such part\n\n${usage}`);
   console.log(
     `Interleaved pairs in one run, ${runs} runs, medians; ratios are medians of the pairs' ratios. Everything on loopback.\n${await describeMachine()}\n`,
   );
