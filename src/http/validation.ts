@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import type { FastifySchemaCompiler } from "fastify";
-import { faultsOf } from "./faults.js";
+import { wordFaults } from "../spec/schema-faults.js";
+import { credentialBounds } from "../vault/credentials/credential.js";
 import { InvalidInput } from "./invalid-input.js";
 import { malformedQuery } from "./query.js";
 
@@ -65,9 +66,17 @@ const queryCheck =
 const findEndless = (query: object): string | undefined =>
   Object.entries(query).find(([, value]) => value === Infinity || value === -Infinity)?.[0];
 
-const invalid = (found: readonly ErrorObject[] | null | undefined): ValidatedInput => ({
-  error: new InvalidInput(faultsOf(found ?? [])),
-});
+const vaultPatterns: ReadonlyMap<string, string> = new Map([
+  [credentialBounds.fieldName, "must be a letter and up to 63 letters, digits and underscores after it"],
+]);
+
+function invalid(found: readonly ErrorObject[] | null | undefined): ValidatedInput {
+  const messages = wordFaults(found ?? [], vaultPatterns).map(
+    ({ path, words }) => `${path || "body"}: ${words}`,
+  );
+  const details = [...new Set(messages)].map((message) => ({ code: "invalid_input" as const, message }));
+  return { error: new InvalidInput(details) };
+}
 
 function hasMoreValues(root: unknown, limit: number): boolean {
   const waiting = [root];

@@ -5,6 +5,7 @@ import type { ExtensionId, ProfileId, RequestId } from "../base/ids.js";
 import type { Log } from "../base/log.js";
 import { PoolCreate } from "../spec/bodies.js";
 import type { PoolSpec } from "../spec/launch-template.js";
+import { type SchemaFault, wordFaults } from "../spec/schema-faults.js";
 import { createPoolSpec, type SpecDefaults, mergePoolSpec } from "./merge-spec.js";
 import type { PoolOperations } from "./operations.js";
 import type { Caller } from "../spec/caller.js";
@@ -39,28 +40,12 @@ export function declaredPoolFaults(
   ];
 }
 
-type Faults = ReturnType<typeof check.Errors>;
-
 /** What is wrong with the form of something declared, where it does not pass this check. */
 export const faultsOfForm = (
-  form: { Errors(declared: unknown): Faults },
+  form: { Errors(declared: unknown): Iterable<SchemaFault> },
   declared: unknown,
-): readonly string[] => [...form.Errors(declared)].flatMap(wordsOf);
-
-/** TypeBox reports an unknown field twice; once is enough. */
-function wordsOf(fault: Faults[number]): readonly string[] {
-  const where = fault.instancePath.replaceAll("/", ".");
-  switch (fault.keyword) {
-    case "boolean":
-      return [];
-    case "additionalProperties":
-      return fault.params.additionalProperties.map((name) => `${where}.${name}: is not a known field`);
-    case "required":
-      return fault.params.requiredProperties.map((name) => `${where}.${name}: is required`);
-    default:
-      return [`${where}: ${fault.message}`];
-  }
-}
+): readonly string[] =>
+  wordFaults([...form.Errors(declared)]).map(({ path, words }) => `${path && `.${path}`}: ${words}`);
 
 function faultsOfOne(
   body: unknown,

@@ -215,6 +215,19 @@ test("an unknown field of a declared pool is told once", () => {
   ]);
 });
 
+test("what is wrong with a declared pool is told as the API tells it", () => {
+  const declared = { name: "a b", size: "2", memory: "3GiB", start_url: "x".repeat(3000), telemetry: 7 };
+  expect(declaredPoolFaults([{ ...declared, extensions: [{ name: 1 }] }], deciding).toSorted()).toEqual([
+    "pools[0].extensions[0].name: must be a string",
+    "pools[0].memory: must be one of 1GiB, 2GiB, 4GiB, 8GiB, 16GiB",
+    "pools[0].name: must be 1 to 255 letters, digits, dots, underscores or hyphens",
+    "pools[0].size: must be a whole number",
+    "pools[0].start_url: must have at most 2048 characters",
+    "pools[0].telemetry: must be an object or null",
+  ]);
+  expect(declaredPoolFaults([7], deciding)).toEqual(["pools[0]: must be an object"]);
+});
+
 test("a declared pool that refers to what only registries know has no fault of its own", () => {
   expect(
     declaredPoolFaults(

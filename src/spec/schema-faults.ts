@@ -1,54 +1,81 @@
-import type { ErrorObject } from "ajv";
-import type { Detail } from "../base/errors.js";
-import { bounds } from "../spec/bodies.js";
-import { curlPatterns } from "../spec/curl.js";
-import { credentialBounds } from "../vault/credentials/credential.js";
+import { bounds } from "./bodies.js";
+import { curlPatterns } from "./curl.js";
 
-/** What Ajv found, in words for a person who does not know JSON Schema; nothing of a value is repeated. */
-export function faultsOf(found: readonly ErrorObject[]): Detail[] {
-  const messages = foldAlternatives(found)
-    .filter((error) => error.keyword !== "propertyNames")
-    .map(messageOf);
-  return [...new Set(messages)].map((message) => ({ code: "invalid_input", message }));
+/** What a check of a schema has found, by Ajv or by TypeBox, whose errors are alike. */
+export interface SchemaFault {
+  readonly keyword: string;
+  readonly schemaPath: string;
+  /** A path such as `/extensions/0/name`. */
+  readonly instancePath: string;
+  readonly params: object;
+  /** What is at fault where that is a name and not its value. */
+  readonly propertyName?: string;
 }
+
+/** Where a value is wrong, as `extensions[0].name`, and empty for the whole; and in which way. */
+interface Worded {
+  readonly path: string;
+  readonly words: string;
+}
+
+/**
+ * What was found, in words for a person who does not know JSON Schema; nothing of a value is repeated. What
+ * the patterns of others than `spec/` want is told by `patterns`.
+ */
+export const wordFaults = (
+  found: readonly SchemaFault[],
+  patterns: ReadonlyMap<string, string> = new Map(),
+): readonly Worded[] =>
+  foldAlternatives(found)
+    // Both are told by a fault beside them.
+    .filter(({ keyword }) => keyword !== "propertyNames" && keyword !== "boolean")
+    .flatMap((fault) => worded(fault, patterns));
 
 /**
  * A value that fits none of several alternatives (here always a type or null) brings the faults of each.
  * Where it has a type of none of them, one fault names all types; else only the faults inside the alternative
  * that was meant are of use.
  */
-function foldAlternatives(found: readonly ErrorObject[]): ErrorObject[] {
+function foldAlternatives(found: readonly SchemaFault[]): SchemaFault[] {
   return found.filter((error) => error.keyword === "anyOf").reduce(foldOne, [...found]);
 }
 
-function foldOne(found: ErrorObject[], choice: ErrorObject): ErrorObject[] {
-  const isInside = (error: ErrorObject): boolean => error.schemaPath.startsWith(`${choice.schemaPath}/`);
-  const isOfType = (error: ErrorObject): boolean =>
+function foldOne(found: SchemaFault[], choice: SchemaFault): SchemaFault[] {
+  const isInside = (error: SchemaFault): boolean => error.schemaPath.startsWith(`${choice.schemaPath}/`);
+  const isOfType = (error: SchemaFault): boolean =>
     isInside(error) && error.keyword === "type" && error.instancePath === choice.instancePath;
   const types = found.filter(isOfType);
   const kept = found.filter((error) => error !== choice && !isOfType(error));
   if (kept.some((error) => isInside(error))) return kept;
   return [
     ...kept,
-    { ...choice, keyword: "type", params: { type: types.map((error) => error.params["type"] as string) } },
+    { ...choice, keyword: "type", params: { type: types.map((error) => paramsOf(error)["type"]) } },
   ];
 }
 
-function messageOf(error: ErrorObject): string {
-  const path = pathOf(error.instancePath);
-  if (error.keyword === "required")
-    return `${join(path, String(error.params["missingProperty"]))}: is required`;
-  if (error.keyword === "additionalProperties") {
-    return `${join(path, String(error.params["additionalProperty"]))}: is not a known field`;
-  }
-  const where = path === "" ? "body" : path;
-  if (error.propertyName !== undefined) return `${where}: each name ${wordsOf(error)}`;
-  return `${where}: ${wordsOf(error)}`;
+function worded(fault: SchemaFault, patterns: ReadonlyMap<string, string>): readonly Worded[] {
+  const path = pathOf(fault.instancePath);
+  const of = (names: readonly unknown[], words: string): readonly Worded[] =>
+    names.map((name) => ({ path: join(path, String(name)), words }));
+  const params = paramsOf(fault);
+  // TypeBox names all of one object at once.
+  if (fault.keyword === "required")
+    return of([params["requiredProperties"] ?? params["missingProperty"]].flat(), "is required");
+  if (fault.keyword === "additionalProperties")
+    return of(
+      [params["additionalProperties"] ?? params["additionalProperty"]].flat(),
+      "is not a known field",
+    );
+  const words = wordsOf(fault, patterns);
+  return [{ path, words: fault.propertyName === undefined ? words : `each name ${words}` }];
 }
 
-function wordsOf({ keyword, params }: ErrorObject): string {
+const paramsOf = ({ params }: SchemaFault): Readonly<Record<string, unknown>> => ({ ...params });
+
+function wordsOf(fault: SchemaFault, patterns: ReadonlyMap<string, string>): string {
+  const params = paramsOf(fault);
   const limit = String(params["limit"]);
-  switch (keyword) {
+  switch (fault.keyword) {
     case "type":
       return `must be ${typesIn(params["type"])}`;
     case "enum":
@@ -70,11 +97,14 @@ function wordsOf({ keyword, params }: ErrorObject): string {
     case "uniqueItems":
       return "must have no entry twice";
     case "pattern":
-      return patternWords.get(String(params["pattern"])) ?? "does not have the form that is expected";
+      return wordsOfPattern(String(params["pattern"]), patterns);
     default:
       return "is not valid";
   }
 }
+
+const wordsOfPattern = (pattern: string, others: ReadonlyMap<string, string>): string =>
+  patternWords.get(pattern) ?? others.get(pattern) ?? "does not have the form that is expected";
 
 const patternWords: ReadonlyMap<string, string> = new Map([
   [curlPatterns.method, "must be 1 to 20 letters"],
@@ -83,7 +113,6 @@ const patternWords: ReadonlyMap<string, string> = new Map([
     "must have no characters but those of a header: no line breaks, none beyond Latin-1",
   ],
   [curlPatterns.headerName, "must be 1 to 256 of the characters that RFC 9110 (5.6.2) has in names"],
-  [credentialBounds.fieldName, "must be a letter and up to 63 letters, digits and underscores after it"],
   [bounds.namePattern, "must be 1 to 255 letters, digits, dots, underscores or hyphens"],
   [bounds.clearableNamePattern, "must be at most 255 letters, digits, dots, underscores or hyphens"],
   [bounds.tagValuePattern, "must be at most 256 letters, digits, spaces or characters of _.:/=+@-"],
