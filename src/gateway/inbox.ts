@@ -18,11 +18,11 @@ interface InboxParts extends JudgeContext {
 }
 
 /**
- * A message of this length or more is judged in another thread, which takes some 0.2 ms more; reading a
- * shorter one takes up to 1 ms.
+ * A message longer than this is judged in another thread, which takes some 0.2 ms more; reading one that is
+ * not takes up to 1 ms.
  */
 const longBytes = 64 * 1024;
-/** A message of this many values or more is judged in another thread, too. */
+/** A message of more values than this is judged in another thread, too. */
 const manyValues = 2048;
 
 /**

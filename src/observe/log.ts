@@ -182,7 +182,9 @@ function errorFields(thrown: unknown, depth = 0): ErrorFields | string {
     type: thrown.name,
     message: boundedText(thrown.message),
     ...("code" in thrown && { code: thrown.code }),
-    ...(thrown.stack !== undefined && { stack: boundedText(thrown.stack, longestStack) }),
+    // A `CannotStart` has no stack but its message.
+    ...(thrown.stack !== undefined &&
+      thrown.stack !== thrown.message && { stack: boundedText(thrown.stack, longestStack) }),
     ...(thrown.cause !== undefined && { cause: inner(thrown.cause) }),
     ...(thrown instanceof AggregateError && { errors: thrown.errors.map(inner) }),
   };

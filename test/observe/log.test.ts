@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Readable, Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
+import { CannotStart } from "../../src/base/cannot-start.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type LogLevel, makeLog } from "../../src/observe/log.js";
 import { compiled } from "../support/compiled.js";
@@ -78,6 +79,12 @@ test("of an error its kind, text, code, stack and causes are said, and nothing e
     errors: [{ message: "WRONGPASS" }],
   });
   expect(JSON.stringify(lines)).not.toContain("hunter2");
+});
+
+test("why a daemon cannot start is said once", () => {
+  const { log, lines } = book();
+  log.error({ error: new CannotStart("the port is taken") }, "daemon could not start or stop");
+  expect(lines[0]?.["error"]).toEqual({ type: "CannotStart", message: "the port is taken" });
 });
 
 test("an error that is its own cause ends somewhere", () => {
