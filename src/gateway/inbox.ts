@@ -94,10 +94,10 @@ export class Inbox {
 
   #take(message: Buffer): void {
     const { turn } = this.parts;
-    if (message.length > longBytes) return this.#send(message);
+    if (message.length > longBytes) return this.#judgeElsewhere(message);
     turn.run(() => {
       const shape = measure(message, shapeLimits);
-      if (typeof shape !== "string" && shape.values > manyValues) this.#send(message);
+      if (typeof shape !== "string" && shape.values > manyValues) this.#judgeElsewhere(message);
       else
         this.#act(
           () => judgeMessage(message, this.parts, shape),
@@ -115,7 +115,7 @@ export class Inbox {
     }
   }
 
-  #send(message: Buffer): void {
+  #judgeElsewhere(message: Buffer): void {
     const to = guessAddressee(message);
     const { length } = message;
     // Before its bytes are counted, since the client may be cut for them.

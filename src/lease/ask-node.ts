@@ -32,7 +32,7 @@ interface AskNodePorts {
  * Questions of this control to nodes, each about one lease: asked over Redis and directly, and the first
  * answer counts.
  */
-export function makeRequestNode(
+export function makeAskNode(
   control: ControlId,
   ports: AskNodePorts,
 ): {

@@ -68,7 +68,7 @@ export class LeaseAttempt {
   /** Whether a script may have granted it, or put it in line. */
   #mayHold = false;
   #stopWatching = (): void => {};
-  readonly #place: WaitHandle;
+  readonly #handle: WaitHandle;
 
   private constructor(
     private readonly ports: LendPorts,
@@ -76,7 +76,7 @@ export class LeaseAttempt {
     private readonly name: NameReservation,
   ) {
     this.#standing = request;
-    this.#place = ports.waiters.open(request.caller.request);
+    this.#handle = ports.waiters.open(request.caller.request);
   }
 
   /** Reserves the name, if there is one, and listens for messages: the store may be asked now. */
@@ -133,7 +133,7 @@ export class LeaseAttempt {
 
   /** What ends the wait, unless a launch that has failed is tried elsewhere. */
   nextEnd(limitMs: Millis): Promise<WaitResult> {
-    return this.#place.wait(limitMs, this.request.caller.gone);
+    return this.#handle.wait(limitMs, this.request.caller.gone);
   }
 
   async resultOf(end: WaitResult): Promise<Granted | NotServed> {
@@ -179,7 +179,7 @@ export class LeaseAttempt {
       throw error;
     } finally {
       this.#stopWatching();
-      this.#place.close();
+      this.#handle.close();
     }
   }
 }

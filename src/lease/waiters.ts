@@ -9,17 +9,17 @@ export type WaitResult =
   | { readonly kind: "message"; readonly message: ControlMessage }
   | { readonly kind: "timeout" | "gone" | "stopping" };
 
-/** One place where a request of this control waits for messages. */
+/** What one request of this control waits for messages by. */
 export interface WaitHandle {
   /**
-   * Resolves at the first message that was not waited for yet, `limitMs` after the place was taken, when
+   * Resolves at the first message that was not waited for yet, `limitMs` after the handle was opened, when
    * `gone` aborts, or when this control stops.
    */
   wait(limitMs: Millis, gone: AbortSignal): Promise<WaitResult>;
   close(): void;
 }
 
-/** The messages that have come for one place. One waiter at a time takes them. */
+/** The messages that have come for one request, which takes one at a time. */
 class WaitResults {
   readonly #come: WaitResult[] = [];
   #wake: ((end: WaitResult) => void) | undefined;
@@ -39,7 +39,7 @@ class WaitResults {
 
 /** The requests of this control that wait; a message is for one of them, or for nobody. */
 export class Waiters {
-  readonly #places = new Map<RequestId, WaitResults>();
+  readonly #waiting = new Map<RequestId, WaitResults>();
   #isClosed = false;
 
   constructor(private readonly clock: Clock) {}
@@ -47,14 +47,14 @@ export class Waiters {
   /** Has to be called before the script runs, since its message may come before its reply. */
   open(connection: RequestId): WaitHandle {
     const results = new WaitResults();
-    const takenAt = this.clock.monotonic();
-    this.#places.set(connection, results);
+    const openedAt = this.clock.monotonic();
+    this.#waiting.set(connection, results);
     return {
-      close: () => void this.#places.delete(connection),
+      close: () => void this.#waiting.delete(connection),
       wait: async (limitMs, gone) => {
         if (this.#isClosed) results.put({ kind: "stopping" });
         const onGone = (): void => results.put({ kind: "gone" });
-        const leftMs = Math.max(0, takenAt + limitMs - this.clock.monotonic());
+        const leftMs = Math.max(0, openedAt + limitMs - this.clock.monotonic());
         const cancel = this.clock.after(leftMs, () => results.put({ kind: "timeout" }));
         gone.addEventListener("abort", onGone);
         if (gone.aborted) onGone();
@@ -70,14 +70,14 @@ export class Waiters {
 
   /** Delivers a message to its request; false where it does not wait here. */
   deliver(connection: RequestId, message: ControlMessage): boolean {
-    const place = this.#places.get(connection);
-    place?.put({ kind: "message", message });
-    return place !== undefined;
+    const results = this.#waiting.get(connection);
+    results?.put({ kind: "message", message });
+    return results !== undefined;
   }
 
   /** A stopping control answers its waiting acquires at once. */
   close(): void {
     this.#isClosed = true;
-    for (const results of this.#places.values()) results.put({ kind: "stopping" });
+    for (const results of this.#waiting.values()) results.put({ kind: "stopping" });
   }
 }

@@ -44,14 +44,14 @@ export class Slots {
   readonly #pending = new Map<BrowserId, PendingLaunch>();
   readonly #endReports: EndReports;
   readonly #admission: LaunchAdmission;
-  readonly #launching: Launcher;
+  readonly #launcher: Launcher;
   readonly #recordings: Recordings;
   /** Done before a browser is reported as launched: from then on it may be lent. */
   readonly beforeLaunched = new Set<(partition: Partition) => Promise<void>>();
   #isClosed = false;
 
   constructor(private readonly ports: SlotPorts) {
-    this.#launching = new Launcher(ports);
+    this.#launcher = new Launcher(ports);
     this.#endReports = new EndReports(ports);
     this.#admission = new LaunchAdmission(ports);
     this.#recordings = new Recordings(ports);
@@ -149,7 +149,7 @@ export class Slots {
 
   async #open({ id, standby }: Browser, first: FirstStart): Promise<Slot> {
     const { flight } = first;
-    const { chromium, egress } = await this.#launching.first(id, first);
+    const { chromium, egress } = await this.#launcher.first(id, first);
     egress.begin((host, why) => flight.request(host, why));
     const parts = { ...this.ports, ...first, egress, standsBy: standby !== undefined };
     const slot = new Slot(this.#run(chromium, flight), parts);
@@ -164,7 +164,7 @@ export class Slots {
 
   /** Starts a browser again whose workspace was kept, in its session: only a restart does (restarts.ts). */
   async runAgain(...[slot, ...how]: Parameters<Launcher["again"]>): Promise<void> {
-    const chromium = await this.#launching.again(slot, ...how);
+    const chromium = await this.#launcher.again(slot, ...how);
     slot.runs(this.#run(chromium, slot.flight));
     this.#watch(slot, chromium);
   }

@@ -8,7 +8,7 @@ import { Secret } from "../../src/base/crypto/secret.js";
 import { sign } from "../../src/base/crypto/signature.js";
 import { makeDirectMessages, makeSendDirectly } from "../../src/gateway/relay/direct-messages.js";
 import type { CommandResult } from "../../src/gateway/relay/command-result.js";
-import { makeRequestNode } from "../../src/lease/ask-node.js";
+import { makeAskNode } from "../../src/lease/ask-node.js";
 import type { LeasedBrowser } from "../../src/pool/browser.js";
 import type { NodeMessage, Messages } from "../../src/pool/ports/messages.js";
 import type { Log } from "../../src/base/log.js";
@@ -221,13 +221,13 @@ const browser = { id: message.browser, node: nodeA, lease: { id: message.lease }
 const wireThat = (toNode: Messages["toNode"]): Messages => ({ toNode, toControl: async () => {} });
 
 test("a question that Redis does not bring is answered directly", async () => {
-  const lost = makeRequestNode(newControlId(), {
+  const lost = makeAskNode(newControlId(), {
     messages: wireThat(async () => {}),
     clock: systemClock,
     sendDirectly: tell(),
   });
   expect(await lost.ask(browser, { kind: "navigate", url: "about:blank" })).toEqual({ kind: "done" });
-  const away = makeRequestNode(newControlId(), {
+  const away = makeAskNode(newControlId(), {
     messages: wireThat(() => Promise.reject(new Error("Redis is away"))),
     clock: systemClock,
     sendDirectly: tell(),
@@ -237,7 +237,7 @@ test("a question that Redis does not bring is answered directly", async () => {
 });
 
 test("one that Redis brings is not asked twice", async () => {
-  const asking = makeRequestNode(newControlId(), {
+  const asking = makeAskNode(newControlId(), {
     clock: systemClock,
     sendDirectly: tell(),
     messages: wireThat(async (_, asked) => {
@@ -249,13 +249,13 @@ test("one that Redis brings is not asked twice", async () => {
 });
 
 test("a node that hears neither way is silent; where Redis is away as well, that is what is told", async () => {
-  const deaf = makeRequestNode(newControlId(), {
+  const deaf = makeAskNode(newControlId(), {
     messages: wireThat(async () => {}),
     clock: systemClock,
     sendDirectly: tell({ port: 1 }),
   });
   expect(await deaf.ask(browser, { kind: "navigate", url: "about:blank" }, 700)).toEqual({ kind: "silent" });
-  const away = makeRequestNode(newControlId(), {
+  const away = makeAskNode(newControlId(), {
     messages: wireThat(() => Promise.reject(new Error("Redis is away"))),
     clock: systemClock,
     sendDirectly: tell({ port: 1 }),

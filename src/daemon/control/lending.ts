@@ -2,7 +2,7 @@ import { type ControlId, newControlId } from "../../base/ids.js";
 import type { Stops } from "../../base/stops.js";
 import { makeSendDirectly } from "../../gateway/relay/direct-messages.js";
 import { makeAskCurl } from "../../gateway/relay/remote-curl.js";
-import { makeRequestNode } from "../../lease/ask-node.js";
+import { makeAskNode } from "../../lease/ask-node.js";
 import { PendingCuts } from "../../lease/cuts.js";
 import { Grants } from "../../lease/grants.js";
 import { Waiters } from "../../lease/waiters.js";
@@ -17,7 +17,7 @@ export interface Lending {
   readonly control: ControlId;
   readonly waiters: Waiters;
   readonly grants: Grants;
-  readonly askNode: ReturnType<typeof makeRequestNode>["ask"];
+  readonly askNode: ReturnType<typeof makeAskNode>["ask"];
   readonly askCurl: AskCurl;
   onMessage(message: ControlMessage): void;
 }
@@ -37,7 +37,7 @@ export function openLending(shared: DaemonParts, silentNodes: SilentNodes, stops
   signals.on("lease.cut", (cut) => cuts.watch(cut));
   stops.add("cuts", () => cuts.close());
 
-  const requests = makeRequestNode(control, { messages, clock, sendDirectly });
+  const requests = makeAskNode(control, { messages, clock, sendDirectly });
   const askCurl = makeAskCurl({ ...remote, findAddress: findNodeAddress(stores, undefined) });
   const onMessage = (message: ControlMessage): void =>
     message.kind === "answer" ? requests.answered(message) : deliver({ waiters, grants }, message);

@@ -53,7 +53,7 @@ export class Bridge {
     sessions: () => this.#sessions.all(),
   });
   readonly #calls = new PendingCalls<BridgeCommand | ClientCall>();
-  readonly #shares: SessionQuotas<BridgeClient>;
+  readonly #quotas: SessionQuotas<BridgeClient>;
   readonly #writer: CommandWriter;
   readonly #closed = new ClosedTargets();
   readonly #stops: (() => void)[];
@@ -68,7 +68,7 @@ export class Bridge {
       control: this.#control,
       isPage: (target) => this.filled.isPage(target),
     });
-    this.#shares = new SessionQuotas(this.#sessions, sessions, () => pipe.lateDetaches.count);
+    this.#quotas = new SessionQuotas(this.#sessions, sessions, () => pipe.lateDetaches.count);
     this.#writer = new CommandWriter(pipe);
     this.#recorder = recorder;
     this.holds = new TargetHolds(clock);
@@ -119,7 +119,7 @@ export class Bridge {
     if (this.#sessions.find(root.id) !== root) return;
     const gone = this.#sessions.remove(root);
     for (const { calls } of gone) for (const id of calls.keys()) this.#calls.take(id);
-    this.#shares.forget(root.owner);
+    this.#quotas.forget(root.owner);
     this.#writer.forget(root.owner);
     await this.#left.end(root, gone);
   }
@@ -138,7 +138,7 @@ export class Bridge {
     const refused =
       this.#closed.whyRefused(this.#sessions, session, command) ??
       this.filled.whyRefused(this.#sessions, session, command) ??
-      this.#shares.whyRefused(root.owner, command) ??
+      this.#quotas.whyRefused(root.owner, command) ??
       this.#left.whyRefused(session, command) ??
       whyTooLong(body);
     if (refused !== undefined) {
@@ -153,7 +153,7 @@ export class Bridge {
     const call = { session, id: asked, method, bindsContext: bindsContext(command) };
     const id = this.#calls.add({ kind: "client", ...call });
     session.calls.set(id, method);
-    this.#shares.asked(root.owner, method);
+    this.#quotas.asked(root.owner, method);
     this.#writer.write(body, { id, session: session.id, owner: root.owner });
     this.#recorder?.sent(method);
     return true;
@@ -203,7 +203,7 @@ export class Bridge {
 
   #answered({ session, method }: ClientCall, id: number): void {
     session.calls.delete(id);
-    this.#shares.answered(session.owner, method);
+    this.#quotas.answered(session.owner, method);
   }
 
   #forward(frame: Frame, method: string, at: CdpSession<BridgeClient>): void {
@@ -212,7 +212,7 @@ export class Bridge {
       // The client is not told.
       if (session === undefined || !target || this.#closed.note(target)) return this.#takeOff(session, at.id);
       this.#sessions.addChild(at, { id: session, target: target.targetId });
-      if (this.#shares.hasTooMany(at.owner)) return at.owner.ended("too_many_sessions");
+      if (this.#quotas.hasTooMany(at.owner)) return at.owner.ended("too_many_sessions");
     }
     if (!this.filled.hides(at, method)) at.owner.deliver(at.isRoot ? withoutSession(frame, at.id) : frame);
     else if (method === "Page.screencastFrame") this.#control.acknowledge(frame, at.id);
