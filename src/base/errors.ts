@@ -209,7 +209,7 @@ export interface Detail {
 }
 
 /** A limit of how many there may be at once, which is reached: whose it is, and how many it allows. */
-export interface ReachedCount {
+interface ReachedCount {
   readonly of: "organization" | "project";
   readonly most: number;
 }

@@ -19,7 +19,7 @@ export type Config = ResolvedConfig & {
   readonly childEnvironment: Readonly<Record<string, string>>;
 };
 
-export type OpenedConfig =
+type OpenedConfig =
   | { readonly kind: "opened"; readonly config: Config }
   | { readonly kind: "refused"; readonly file: string; readonly faults: readonly string[] };
 

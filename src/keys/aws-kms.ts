@@ -4,12 +4,12 @@ import type { Millis } from "../base/clock.js";
 import { isRecord } from "../base/is-record.js";
 import type { KeyProvider, UnwrapResult } from "../vault/encryption/key-provider.js";
 
-export interface AwsCredentials {
+interface AwsCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string | undefined;
 }
-export interface KmsOptions {
+interface KmsOptions {
   readonly endpoint: string;
   readonly region: string;
   /** Id, alias or ARN. */

@@ -3,7 +3,7 @@ import { RemudaError } from "../base/errors.js";
 import { isRecord } from "../base/is-record.js";
 import type { KeyProvider, UnwrapResult } from "../vault/encryption/key-provider.js";
 
-export interface TransitOptions {
+interface TransitOptions {
   /** Where HashiCorp Vault is. */
   readonly address: string;
   readonly token: Secret;

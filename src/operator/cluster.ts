@@ -16,7 +16,7 @@ import { parserOf } from "../base/parser.js";
 import { BrowserPool, browserPools, type PoolStatus, type SeenMetadata } from "./browser-pool.js";
 
 /** A node's pod. `cost` is what its annotation says now. */
-export interface NodePod {
+interface NodePod {
   readonly name: string;
   readonly cost: string | undefined;
 }
@@ -44,7 +44,7 @@ interface ClusterOptions {
   readonly stopping: AbortSignal;
 }
 
-export interface PoolList {
+interface PoolList {
   readonly pools: readonly BrowserPool[];
   /** Resources of which nothing can be made, as the API server should have refused them. */
   readonly faults: readonly string[];

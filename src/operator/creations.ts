@@ -5,7 +5,7 @@ import type { Cluster } from "./cluster.js";
 import { ApiRefusal, type PoolApi, type RemotePool } from "./pool-api.js";
 
 /** A pool that is made for a resource. It is made once under its key, however often it is asked for. */
-export interface Creation {
+interface Creation {
   readonly name: string;
   /** The resource's. */
   readonly uid: string;

@@ -1,7 +1,7 @@
 import type { Clock, Millis } from "../base/clock.js";
 import { forEachConcurrently } from "../base/concurrently.js";
 
-export interface RoundLimits {
+interface RoundLimits {
   /** Looked at side by side: their round trips to Redis share the way. */
   readonly atOnce: number;
   /** A walk that takes longer leaves the rest to the next. */

@@ -3,7 +3,7 @@ import type { VaultItemId } from "../base/ids.js";
 import type { CredentialSpec } from "./credentials/credential.js";
 
 export const itemTypes = ["wallet", "card", "credential", "credential_account"] as const;
-export type ItemType = (typeof itemTypes)[number];
+type ItemType = (typeof itemTypes)[number];
 
 export const itemProviders = ["native", "issuer_a", "issuer_b", "password_manager", "managed_auth"] as const;
 export type ItemProvider = (typeof itemProviders)[number];

@@ -17,7 +17,7 @@ export interface ShownItem {
   /** The form that a person is to open. */
   readonly collect?: { readonly url: string; readonly expiresAt: Millis };
 }
-export interface ShownField {
+interface ShownField {
   readonly name: string;
   readonly hasValue: boolean;
   /** Shown where the field is not sensitive. */

@@ -130,7 +130,7 @@ export type ItemAdded = "created" | "found" | "no-vault" | "many" | "full";
 /** `used`, `expired`: the link that was to be consumed; `full`: vault or project would keep too much. */
 export type ItemChanged = "changed" | "stale" | "missing" | "used" | "expired" | "full";
 
-export type VaultQuery = Omit<PoolListQuery, "region">;
+type VaultQuery = Omit<PoolListQuery, "region">;
 
 /** What the operations of /vaults do. Every refusal has changed nothing. */
 export interface VaultOperations {
@@ -142,7 +142,7 @@ export interface VaultOperations {
   remove(ref: string): Promise<Done<null> | Refusal>;
 }
 
-export interface UpsertedVault {
+interface UpsertedVault {
   readonly vault: Vault;
   readonly isNew: boolean;
 }

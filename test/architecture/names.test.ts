@@ -76,6 +76,22 @@ test("each exported value is used: by another file, or by its own and a test", (
   expect(unused).toEqual([]);
 });
 
+const exportedType = /^export (?:interface|type) (\w+)/gm;
+
+test("each exported type is named by another file, or a word of the glossary", () => {
+  const inTests = wordsIn("test");
+  const files = sources.map(({ path, code }) => ({ path, code, words: new Set(wordsOf(code)) }));
+  const inGlossary = new Set(glossaryRows().flatMap(({ word }) => wordsOf(word)));
+  const ofOneFile = files.flatMap(({ path, code }) =>
+    [...code.matchAll(exportedType)]
+      .map(([, name = ""]) => name)
+      .filter((name) => !inGlossary.has(name) && !inTests.has(name))
+      .filter((name) => !files.some((other) => other.path !== path && other.words.has(name)))
+      .map((name) => `${path}: ${name}`),
+  );
+  expect(ofOneFile).toEqual([]);
+});
+
 interface GlossaryRow {
   readonly word: string;
   readonly path: string;

@@ -10,7 +10,7 @@ interface LeftSession {
 }
 
 /** A session that Chromium is to end later, with all that hang below it. */
-export interface LateDetach {
+interface LateDetach {
   /** It comes first. */
   readonly sessions: readonly LeftSession[];
   detach(): Promise<void>;

@@ -1,12 +1,12 @@
 /** A step of a selector: what an element matches within its root, and how it stands to the step before. */
-export interface SelectorStep {
+interface SelectorStep {
   readonly text: string;
   /** Whether the element of the step before is its parent, and not one that is anywhere above it. */
   readonly isChild: boolean;
 }
 
 /** A selector as a fill looks for it: as a whole within each root, and by its steps across them. */
-export interface SelectorPlan {
+interface SelectorPlan {
   readonly text: string;
   /** Its alternatives, as commas part them, of which each has several steps. */
   readonly across: readonly (readonly SelectorStep[])[];

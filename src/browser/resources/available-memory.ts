@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { findHierarchies, type Hierarchy } from "./cgroup-hierarchy.js";
 
 /** What processes here may have together, and how much of that is left. */
-export interface AvailableMemory {
+interface AvailableMemory {
   readonly bytes: number;
   readonly leftBytes: number;
 }

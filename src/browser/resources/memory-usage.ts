@@ -10,7 +10,7 @@ import { heldBytes, kilobytes, mountedBytes, unseenBytes } from "./shared-memory
  * processes map (the PSS: 20 ms a browser), and shared memory that nobody maps (some 5 ms). Below it such
  * memory is counted once for each process that maps it.
  */
-export type MeasureMemory = (
+type MeasureMemory = (
   leaders: readonly number[],
   limitOf: (leader: number) => number,
 ) => Promise<ReadonlyMap<number, number>>;

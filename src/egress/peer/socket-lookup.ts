@@ -10,7 +10,7 @@ export interface ConnectionEnd {
  * `held` by a process; `gone` where no process holds that end any more; `unavailable` where the kernel is not
  * to be asked: koffi has no build for this platform, a container forbids the call, or the kernel lacks it.
  */
-export type SocketLookup =
+type SocketLookup =
   | { readonly kind: "held"; readonly uid: number }
   | { readonly kind: "gone" | "unavailable" };
 

@@ -8,7 +8,7 @@ const openObject = 0x7b;
 const closeObject = 0x7d;
 
 /** What reading a JSON text will cost, told before it is read. */
-export interface JsonShape {
+interface JsonShape {
   /** How many keys are written in it. */
   readonly keys: number;
   /** Objects, arrays and what stands in them, at least so many. */

@@ -19,7 +19,7 @@ export interface ReservedSize {
   readonly before: { readonly size: number; readonly deadline: Millis };
 }
 /** The limit of concurrent sessions that is reached: the organization's, or the project's own. */
-export type ReachedLimit = "concurrent" | "ofProject";
+type ReachedLimit = "concurrent" | "ofProject";
 /** The limit that is reached, and how many it allows. */
 export interface Reached<Limit> {
   readonly kind: Limit;

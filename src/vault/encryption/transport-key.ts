@@ -52,7 +52,7 @@ export const encryptionKeyOf = ({ kid, jwk }: TransportKey): EncryptionKey => ({
 });
 
 /** A value that came encrypted; `field`, `link`: what its header says that it is for. */
-export type DecryptedValue =
+type DecryptedValue =
   | ({ readonly kind: "decrypted"; readonly value: Secret } & Pick<ShownHeader, "field" | "link">)
   | { readonly kind: "foreign-key" | "undecryptable" };
 
