@@ -64,10 +64,17 @@ test("keys and tokens are masked however they are percent-encoded, and whatever 
     for (const one of [...spelt, `%${hexOf(key[0] ?? "")}${key.slice(1)}`, key])
       expect(withoutKeys(`/browsers/%2F${one}/x`)).toBe(`/browsers/%2F${masked}/x`);
   }
-  for (const path of ["/browsers/%41%2f%61", "/%25%72md_", "/%", "/%7", "/%ff%C3%A4"])
+  for (const path of [
+    "/browsers/%41%2f%61",
+    "/%40%60%5b%7b%3a%2f%25",
+    "/%25%72md_",
+    "/%",
+    "/%7",
+    "/%ff%C3%A4",
+  ])
     expect(withoutKeys(path)).toBe(path);
-  const long = "%25".repeat(100_000);
-  expect(withoutKeys(long)).toBe(long);
+  for (const long of ["%25", "%", "a", "%4"].map((part) => part.repeat(100_000)))
+    expect(withoutKeys(long)).toBe(long);
 });
 const hexOf = (letter: string): string => letter.charCodeAt(0).toString(16).toUpperCase();
 

@@ -70,17 +70,14 @@ export function withoutKeys(text: string): string {
   return found === plain ? masked : found;
 }
 
-/** Most texts have nothing of any, which is found out sooner. */
-const mayHoldKeys = new RegExp(`${prefixes.join("|")}|[\\da-z]{24}\\.`);
+/** Most texts have nothing of any, which is found out sooner; the last is how the token of a lease ends. */
+const mayHoldKeys = new RegExp(`${prefixes.join("|")}|\\.[\\w-]{43}`);
 const withoutPlainKeys = (text: string): string =>
   mayHoldKeys.test(text) ? text.replaceAll(anyKey, maskOf) : text;
 
 /** `%41`, or `%2541` where it was encoded twice: another spelling of `A` (RFC 3986, 2.3). */
-const encodedLetter = /%(?:25)*([2-7][\da-fA-F])/g;
-function letterOf(encoded: string, code: string): string {
-  const letter = String.fromCharCode(Number.parseInt(code, 16));
-  return /[\w.-]/.test(letter) ? letter : encoded;
-}
+const encodedLetter = /%(?:25)*(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f)/gi;
+const letterOf = (_: string, code: string): string => String.fromCharCode(Number.parseInt(code, 16));
 
 /** What is shown of a key ever after. */
 export const maskOf = (text: string): string =>
