@@ -151,7 +151,7 @@ function headersOf(headers: ProtocolRecord, truncation: Truncation): ProtocolRec
     const text = String(value);
     const shown = secretHeader.test(name)
       ? `[${text.length} characters]`
-      : truncation.text(text, longestHeaderBytes);
+      : truncation.header(text, longestHeaderBytes);
     return [truncation.text(name, 256), shown] as const;
   });
   return Object.fromEntries(told);

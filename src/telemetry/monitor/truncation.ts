@@ -31,6 +31,11 @@ export class Truncation {
     return this.optional(url?.replace(userInformation, "$1"), longestUrlBytes);
   }
 
+  /** The value of a header, without the passwords of addresses in it. */
+  header(value: string, mostBytes: number): string {
+    return this.text(value.replaceAll(userInformationWithin, ""), mostBytes);
+  }
+
   list<Item>(items: readonly Item[], most: number): readonly Item[] {
     if (items.length > most) this.#wasCut = true;
     return items.slice(0, most);
@@ -52,3 +57,5 @@ export function shownAddress(address: string | undefined): ShownAddress {
 const longestUrlBytes = 4096;
 /** It stands in the address itself, or in one behind `view-source:`, `blob:` or `filesystem:`. */
 const userInformation = /^((?:view-source:|blob:|filesystem:)?[a-z][a-z0-9+.-]*:\/\/)[^/?#@]*@/i;
+/** It stands in an address that may have others beside it, as in `Link` or a policy's `report-uri`. */
+const userInformationWithin = /(?<=[a-z\d+.-]:\/\/)[^/?#@\s<>"]*@/gi;

@@ -34,6 +34,21 @@ test("addresses lose their passwords", () => {
   expect(url("view-source:https://me:secret@example.org/")).toBe("view-source:https://example.org/");
 });
 
+test("so do addresses in headers, wherever they stand in them", () => {
+  const told = (value: string): unknown => {
+    const request = { url: "https://example.org/", headers: { link: value } };
+    const { data } = new NetworkRequests().sent({ requestId: "1", request }, 1);
+    return (data["headers"] as Record<string, unknown>)["link"];
+  };
+  expect(told("<https://me:se,cret@a.example/x>; rel=preload, <ws://you:secret@b.example>")).toBe(
+    "<https://a.example/x>; rel=preload, <ws://b.example>",
+  );
+  expect(told("img-src https://a.example; report-uri http://me:secret@b.example/?to=me@c")).toBe(
+    "img-src https://a.example; report-uri http://b.example/?to=me@c",
+  );
+  expect(told("//me@example.org, mailto:me@example.org")).toBe("//me@example.org, mailto:me@example.org");
+});
+
 test("a console's arguments are told as it would show them", () => {
   const object = {
     type: "object",
