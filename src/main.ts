@@ -20,11 +20,13 @@ function refuse(lines: readonly string[]): number {
 
 const say = (text: string): void => void process.stdout.write(text);
 
-async function serve(config: Config): Promise<number> {
+async function serve(config: Config, strange: readonly string[]): Promise<number> {
   countHeldBuffers();
   // Loaded late: what a wrong configuration or --help is answered with needs none of it.
   const { startOf } = await import("./daemon/roles.js");
   const { log, close } = openLog({ ...config.log, descriptor: 1, clock: systemClock });
+  if (strange.length > 0)
+    log.warn({ variables: strange }, "variables of the environment that are no settings were passed over");
   const hosts = config.egress.privateHosts;
   if (hosts.length > 0)
     log.warn({ hosts }, "PRIVATE HOSTS ARE OPEN to every browser whose network does not say otherwise");
@@ -54,7 +56,7 @@ async function main(args: readonly string[]): Promise<number> {
     return await rewrapCommand(asked.args, sayLine);
   }
   const opened = openConfig({ packageRoot, ...asked });
-  if (opened.kind === "opened") return await serve(opened.config);
+  if (opened.kind === "opened") return await serve(opened.config, opened.strangeVariables);
   return refuse([
     `The configuration is refused (${opened.file}):`,
     ...opened.faults.map((fault) => `  ${fault}`),

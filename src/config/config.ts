@@ -6,7 +6,7 @@ import { freeze } from "./compile.js";
 import { contradictions, faultsOfPools } from "./contradictions.js";
 import { clashesOf, type ResolvedConfig, resolveConfig } from "./resolve.js";
 import type { ConfigFile } from "./schema.js";
-import { type Environment, validate } from "./validate.js";
+import { type Environment, strangeVariables, validate } from "./validate.js";
 
 /**
  * The whole configuration: frozen and complete, with every duration in ms. `compile.ts` makes its names from
@@ -20,7 +20,7 @@ export type Config = ResolvedConfig & {
 };
 
 type OpenedConfig =
-  | { readonly kind: "opened"; readonly config: Config }
+  | { readonly kind: "opened"; readonly config: Config; readonly strangeVariables: readonly string[] }
   | { readonly kind: "refused"; readonly file: string; readonly faults: readonly string[] };
 
 type Read =
@@ -80,5 +80,6 @@ export function openConfig({ packageRoot, env = process.env, ...asked }: ConfigS
   const resolved = resolveConfig(values, packageRoot);
   const faults = [...contradictions(values), ...clashesOf(resolved)];
   if (faults.length > 0) return { kind: "refused", file, faults };
-  return { kind: "opened", config: freeze({ ...resolved, childEnvironment: childEnvironment(env) }) };
+  const config = freeze({ ...resolved, childEnvironment: childEnvironment(env) });
+  return { kind: "opened", config, strangeVariables: strangeVariables(env) };
 }

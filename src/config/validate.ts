@@ -72,6 +72,19 @@ const hint = (value: unknown): string =>
     ? " (set by Kubernetes for a Service: use enableServiceLinks: false)"
     : "";
 
+const variables: ReadonlySet<string | undefined> = new Set([
+  "REMUDA_CONFIG",
+  ...leaves.map(({ setting }) => setting.env),
+]);
+/** What Kubernetes sets for a Service whose name begins so, unless a pod has `enableServiceLinks: false`. */
+const ofService = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_[A-Z]+(_(PROTO|PORT|ADDR))?)?)$/;
+
+/** Variables that are called like settings and are none, as one with a typo is. */
+export const strangeVariables = (env: Environment): readonly string[] =>
+  Object.keys(env)
+    .filter((name) => name.startsWith("REMUDA_") && !variables.has(name) && !ofService.test(name))
+    .toSorted();
+
 const faultOf = (setting: Setting, source: string, value: unknown): string => {
   const shown = setting.secret ? "" : `, and is ${JSON.stringify(value)}${hint(value)}`;
   return `${source}: has to be ${expectation(setting)}${shown}`;
