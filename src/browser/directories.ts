@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { chmod, chown, lchown, lstat, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Millis } from "../base/clock.js";
+import { untilAborted } from "../base/deadline.js";
 import { errnoOf } from "../base/errno.js";
 import type { Directories } from "./chromium.js";
 import { findTool } from "./executable.js";
@@ -90,10 +91,16 @@ export const removeDirectory = (path: string): Promise<void> => remove(path, { l
 
 type RemovalLimits = Parameters<typeof runProgram>[2];
 
-const remove = (path: string, limits: RemovalLimits): Promise<void> =>
-  rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }).catch((error: unknown) =>
-    removeByPrograms(path, limits, error),
-  );
+async function remove(path: string, limits: RemovalLimits): Promise<void> {
+  const removing = rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  try {
+    // It cannot be ended, and what is left of it ends with the process.
+    await (limits.signal ? untilAborted(limits.signal, removing) : removing);
+  } catch (error) {
+    if (limits.signal?.aborted) throw new Error(`${path} could not be removed in time`, { cause: error });
+    await removeByPrograms(path, limits, error);
+  }
+}
 
 /**
  * A browser may have put directories into each other until no path leads to the last, or, as the daemon's own

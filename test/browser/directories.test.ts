@@ -27,6 +27,7 @@ import {
   removeTree,
 } from "../../src/browser/directories.js";
 import { putForeignFile, removeForeignFile } from "../../src/browser/foreign-file.js";
+import { until } from "../support/browser/chromium-until.js";
 import { makeStubbornTree, runModule, stubbornTreeNames } from "../support/browser/stubborn-trees.js";
 import { compiled } from "../support/compiled.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
@@ -189,6 +190,25 @@ test.runIf(process.platform === "linux")(
     expect(existsSync(root)).toBe(false);
   },
 );
+
+test("a removal of very many files is ended at once, and the next one removes what is left", async () => {
+  const root = join(scratch, "root");
+  mkdirSync(root);
+  execFileSync("perl", ["-e", 'for (1 .. 50000) { open my $file, ">", "f$_" }'], { cwd: root });
+  let came: string | undefined;
+  void removeRoot(root).then(
+    () => (came = "removed"),
+    (error: Error) => (came = error.message),
+  );
+  const end = await until("the end of the removal", async () => {
+    await endRemovals();
+    return came;
+  });
+  expect(end).toContain("could not be removed");
+  expect(existsSync(root)).toBe(true);
+  await removeRoot(root);
+  expect(existsSync(root)).toBe(false);
+});
 
 test("where a link that may not be removed stands in the place of a directory, what it leads to keeps its mode", () => {
   const daemon = isRoot ? 64_322 : undefined;

@@ -131,6 +131,22 @@ test("a node alone drains on where one of its browsers is lent after it was seen
   await run.waiting;
 });
 
+test("a node alone keeps what is idle in service for 30 s while something is lent, and no longer than that is", async () => {
+  const pool = await openPool(node, 2);
+  for (let browsers = 0; browsers < 2; browsers += 1) await launchHere(node, pool);
+  await drainAll();
+  const held = await pool.lend();
+  const run = runDrain(node.poolStore);
+  expect(await isOverSoon(run)).toBe(false);
+  expect(await pool.counts()).toMatchObject({ idle: 1, leased: 1 });
+  const other = await pool.lend();
+  await pool.release(other, { reuse: false });
+  await pool.release(held, { reuse: false });
+  await until("the end of the drain", () => isOverSoon(run));
+  expect(node.clock.now()).toBeLessThan(30_000);
+  await run.waiting;
+});
+
 test("a drain that ends lends nothing that becomes free at its end: who waits gets nothing here", async () => {
   const { pool, id } = await idleBrowser(node);
   await drainAll();

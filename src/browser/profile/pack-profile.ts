@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Readable } from "node:stream";
@@ -17,13 +17,14 @@ type Packed = Pick<KeptWorkspace, "directories" | "uid">;
  * Packs the state in the user-data directory of an ended browser as a tar. The browser may have put anything
  * there: only regular files of its own uid that have no other name are taken, and no link is followed.
  * Directories appear only in the names of files. The stream fails where a file cannot be read, or where
- * there are more than `unpackProfile` takes: a profile that no browser could start from is not saved.
+ * there are more than `unpackProfile` takes: a profile that no browser could start from is not saved. It fails
+ * too where the user-data directory itself has gone or is not the browser's.
  */
 export function packProfile({ directories, uid }: Packed, { maxFiles }: PackLimits): Readable {
   const tar = pack();
   const owner = uid ?? process.getuid?.() ?? 0;
   const count = fileCounter(maxFiles);
-  packDirectory(tar, { path: directories.profile, name: "", depth: 0, owner, count }).then(
+  packAll(tar, { path: directories.profile, name: "", depth: 0, owner, count }).then(
     () => tar.finalize(),
     (error: unknown) => tar.destroy(asError(error)),
   );
@@ -53,9 +54,17 @@ interface FoundFile {
   readonly count: () => void;
 }
 
+/** What is packed of another's directory, or of none, would be saved as a profile that has nothing. */
+async function packAll(tar: Pack, root: FoundFile): Promise<void> {
+  const found = await lstat(root.path);
+  if (!isTheirs(found, root.owner)) throw new Error("the profile is no directory of its browser's");
+  await packDirectory(tar, root);
+}
+
+const isTheirs = (found: Stats, owner: number): boolean => found.isDirectory() && found.uid === owner;
+
 async function packDirectory(tar: Pack, { path, name, depth, ...all }: FoundFile): Promise<void> {
-  const found = await lstat(path);
-  if (!found.isDirectory() || found.uid !== all.owner || depth >= mostParts) return;
+  if (depth >= mostParts || !isTheirs(await lstat(path), all.owner)) return;
   const entries = await readdir(path, { withFileTypes: true });
   for (const entry of entries.filter((each) => isState(each.name))) {
     const inner = { path: join(path, entry.name), name: `${name}${entry.name}`, depth: depth + 1, ...all };
@@ -68,8 +77,8 @@ async function packFile(tar: Pack, { path, name, owner, count }: FoundFile): Pro
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = await file.stat();
-    const isTheirs = found.isFile() && found.uid === owner && found.nlink === 1;
-    if (!isTheirs || !isStateFile(basename(name), found.size)) return;
+    const isWhole = found.isFile() && found.uid === owner && found.nlink === 1;
+    if (!isWhole || !isStateFile(basename(name), found.size)) return;
     count();
     await copyInto(tar, { file, name, size: found.size });
   } finally {

@@ -85,9 +85,10 @@ export class Drain {
     const idle = partitionsWith(own, ({ state }) => state === "idle");
     // Nobody has to wait for what stands by, and nobody is to be lent it here.
     await this.#clearOwn("idle", "drained", idle.filter(isOnDemand));
-    const isHandedOver = this.ports.clock.monotonic() - time.from >= handOverMs || (await this.#isAlone());
+    const isHandedOver = this.ports.clock.monotonic() - time.from >= handOverMs;
     if (isHandedOver) await this.#clearOwn("idle", "drained", idle);
-    const mayGo = isHandedOver ? isUnused : isEmpty;
+    // Nothing is warmed for a node alone; what it has is lent while it waits for its leases, and not for that.
+    const mayGo = isHandedOver || (await this.#isAlone()) ? isUnused : isEmpty;
     return mayGo(own) && (await this.#endsWith(mayGo, time));
   }
 

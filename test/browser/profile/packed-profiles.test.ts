@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   symlinkSync,
   statSync,
   writeFileSync,
@@ -102,6 +103,17 @@ test("what has as many files as a profile may have is packed, and what has more 
   // What is no state is not counted.
   put(join(room.directories.profile, "SingletonCookie"));
   await expect(buffer(packProfile(room, { maxFiles: 3 }))).rejects.toThrow("more than 3 files");
+});
+
+test.each([
+  ["a link", (profile: string) => symlinkSync("elsewhere", profile)],
+  ["a file", (profile: string) => writeFileSync(profile, "")],
+  ["nothing", () => {}],
+])("where %s stands in the profile's place, it is not packed as an empty one", async (_, put) => {
+  const { directories } = await newRoom();
+  renameSync(directories.profile, join(directories.root, "elsewhere"));
+  put(directories.profile);
+  await expect(buffer(packProfile(room, limits))).rejects.toThrow();
 });
 
 test("what lies deeper than is unpacked is not packed either", async () => {
