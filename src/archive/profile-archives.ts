@@ -1,9 +1,17 @@
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
+import { type Clock, type Millis, pause } from "../base/clock.js";
 import type { Digest, ProfileId } from "../base/ids.js";
+import { isStoreAway } from "../base/store-fault.js";
 import type { ProfileArchives, ProfileStore } from "../registry/profiles/profile.js";
-import { type ArchiveCache, type Archives, isArchiveMissing, type Staging } from "./archives.js";
+import {
+  type ArchiveCache,
+  type Archives,
+  isArchiveMissing,
+  type StagedArchive,
+  type Staging,
+} from "./archives.js";
 import type { StreamStep } from "./chunks.js";
 import type { StreamSeal } from "./stream-seal.js";
 import { limitBytes, pipeThrough } from "./pipe-through.js";
@@ -14,6 +22,7 @@ interface ProfileArchivePorts {
   readonly archives: Pick<Archives, "put" | "remove">;
   readonly staging: Pick<Staging, "take">;
   readonly seal: StreamSeal;
+  readonly clock: Clock;
   /** The longest tar of a profile. */
   readonly maxBytes: number;
   /** The bytes of an archive: `archives.open`, or a node's cache (`openFrom`). */
@@ -68,9 +77,10 @@ async function begun(stream: Readable): Promise<Readable> {
 }
 
 async function save(
-  { profiles, archives, staging, seal, maxBytes }: ProfileArchivePorts,
+  ports: ProfileArchivePorts,
   { id, tar, signal }: { readonly id: ProfileId; readonly tar: Readable; readonly signal: AbortSignal },
 ): Promise<"committed" | "missing"> {
+  const { archives, staging, seal, maxBytes } = ports;
   const sealed = pipeThrough(tar, limitBytes(maxBytes), compress, seal.close(id));
   // The tar is bounded; what becomes of it is hardly larger.
   const staged = await staging.take(sealed, { maxBytes: Number.MAX_SAFE_INTEGER, signal });
@@ -78,7 +88,7 @@ async function save(
     signal.throwIfAborted();
     await archives.put(staged.digest, staged.path);
     signal.throwIfAborted();
-    const committed = await profiles.commit(id, { digest: staged.digest, sizeBytes: staged.sizeBytes });
+    const committed = await commit(ports, id, { digest: staged.digest, sizeBytes: staged.sizeBytes, signal });
     // Every save is sealed with a salt of its own, so no two have the same bytes, and nobody else can have
     // named this one.
     if (committed === "missing") await archives.remove(staged.digest);
@@ -86,4 +96,26 @@ async function save(
   } finally {
     await staged.discard();
   }
+}
+
+interface NamedArchive extends Pick<StagedArchive, "digest" | "sizeBytes"> {
+  readonly signal: AbortSignal;
+}
+
+const commitAgainMs: Millis = 500;
+
+/** The browser is gone by now: a Redis that is away is waited for, for as long as a save may take. */
+async function commit(
+  ports: ProfileArchivePorts,
+  id: ProfileId,
+  { digest, sizeBytes, signal }: NamedArchive,
+): Promise<"committed" | "missing"> {
+  try {
+    return await ports.profiles.commit(id, { digest, sizeBytes });
+  } catch (error) {
+    if (!isStoreAway(error)) throw error;
+    await pause(ports.clock, commitAgainMs, signal);
+    if (signal.aborted) throw error;
+  }
+  return await commit(ports, id, { digest, sizeBytes, signal });
 }

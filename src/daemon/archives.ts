@@ -16,7 +16,7 @@ type ArchivesContext = Pick<DaemonContext, "clock" | "log">;
 
 /** States of profiles, read through `open`: from the archives themselves, or from a node's cache. */
 export const profileArchivesOf = (
-  { config, keys, archives: { archives, staging } }: DaemonParts,
+  { config, clock, keys, archives: { archives, staging } }: DaemonParts,
   profiles: Pick<ProfileStore, "find" | "commit">,
   open: Parameters<typeof makeProfileArchives>[0]["open"],
 ): KeptProfiles =>
@@ -24,6 +24,7 @@ export const profileArchivesOf = (
     profiles,
     archives,
     staging,
+    clock,
     seal: keys.streamSeal,
     maxBytes: config.profiles.maxBytes,
     open,

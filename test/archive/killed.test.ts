@@ -189,6 +189,7 @@ test(
             profiles: stores().profiles,
             archives,
             staging,
+            clock: systemClock,
             seal: new StreamSeal(new Secret(key)),
             maxBytes: 2 ** 30,
             open: (digest) => archives.open(digest),

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
+import { RemudaError } from "../../src/base/errors.js";
 import { newProfileId, type ProfileId } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { type ArchiveCache, type Staging, TooLarge } from "../../src/archive/archives.js";
@@ -52,12 +53,16 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     id = newProfileId();
     await stores().profiles.create({ id, most: 10_000 });
   });
-  const statesUnder = (key: string): KeptProfiles =>
+  const statesUnder = (
+    key: string,
+    profiles: Parameters<typeof makeProfileArchives>[0]["profiles"] = stores().profiles,
+  ): KeptProfiles =>
     makeProfileArchives({
-      profiles: stores().profiles,
+      profiles,
       archives,
       staging,
       maxBytes,
+      clock: systemClock,
       seal: new StreamSeal(new Secret(key)),
       open: openFrom(cache),
     });
@@ -139,6 +144,30 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     expect(await readdir(join(directory, "staging"))).toEqual([]);
   });
 
+  test("a Redis that is away when the state is there is waited for, until the save is given up", async () => {
+    const { profiles } = stores();
+    const saving = new AbortController();
+    let asked = 0;
+    const away = (times: number): KeptProfiles =>
+      statesUnder("the key of this deployment", {
+        find: (one) => profiles.find(one),
+        async commit(one, archive) {
+          asked += 1;
+          if (asked <= times) throw new RemudaError("store_unavailable");
+          return await profiles.commit(one, archive);
+        },
+      });
+    const save = (times: number) =>
+      away(times).save(id, Readable.from([Buffer.from("kept")]), { signal: saving.signal });
+    expect(await save(2)).toBe("committed");
+    expect([asked, String(await read())]).toEqual([3, "kept"]);
+    const given = save(Infinity);
+    await until("another try", () => asked > 4);
+    saving.abort(new Error("the node stops"));
+    await expect(given).rejects.toThrow();
+    expect(await readdir(join(directory, "staging"))).toEqual([]);
+  });
+
   test("of savers at once one wins whole", async () => {
     const tars = [randomBytes(2_000_000), randomBytes(3_000_000), randomBytes(1_000_000)];
     await Promise.all(tars.map(saved));
@@ -165,6 +194,7 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
       archives,
       staging,
       maxBytes,
+      clock: systemClock,
       seal: new StreamSeal(new Secret("the key of this deployment")),
       open: openFrom(cache),
       profiles: {
@@ -194,6 +224,7 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
       archives,
       staging,
       maxBytes,
+      clock: systemClock,
       seal: new StreamSeal(new Secret("the key of this deployment")),
       open: openFrom(small),
     });

@@ -45,6 +45,7 @@ async function openSaves(archives) {
     profiles: new RedisProfileStore(store, "default"),
     archives,
     staging: await openStaging(join(options.directory, "staging")),
+    clock: systemClock,
     seal: new StreamSeal(new Secret(options.key)),
     maxBytes: 2 ** 40,
     open: (digest) => archives.open(digest),

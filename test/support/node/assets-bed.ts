@@ -72,6 +72,7 @@ export async function openAssetsBed({
     profiles,
     archives: kept,
     staging,
+    clock: systemClock,
     seal: new StreamSeal(new Secret("a key of the tests")),
     maxBytes: 2 ** 30,
     open: openFrom(cache),

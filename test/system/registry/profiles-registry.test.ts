@@ -47,6 +47,7 @@ beforeAll(async () => {
   savesUnder = (key) =>
     makeProfileArchives({
       ...ports,
+      clock: systemClock,
       seal: new StreamSeal(new Secret(key)),
       maxBytes: 2 ** 30,
       open: (digest) => archives.open(digest),
