@@ -109,10 +109,10 @@ test.each([
   ["a link", (profile: string) => symlinkSync("elsewhere", profile)],
   ["a file", (profile: string) => writeFileSync(profile, "")],
   ["nothing", () => {}],
-])("where %s stands in the profile's place, it is not packed as an empty one", async (_, put) => {
+])("where %s stands in the profile's place, it is not packed as an empty one", async (_, replace) => {
   const { directories } = await newRoom();
   renameSync(directories.profile, join(directories.root, "elsewhere"));
-  put(directories.profile);
+  replace(directories.profile);
   await expect(buffer(packProfile(room, limits))).rejects.toThrow();
 });
 
