@@ -17,8 +17,8 @@ type Packed = Pick<KeptWorkspace, "directories" | "uid">;
  * Packs the state in the user-data directory of an ended browser as a tar. The browser may have put anything
  * there: only regular files of its own uid that have no other name are taken, and no link is followed.
  * Directories appear only in the names of files. The stream fails where a file cannot be read, or where
- * there are more than `unpackProfile` takes: a profile that no browser could start from is not saved. It fails
- * too where the user-data directory itself has gone or is not the browser's.
+ * there are more than `unpackProfile` takes: a profile that no browser could start from is not saved. It
+ * fails too where the user-data directory itself has gone or is not the browser's.
  */
 export function packProfile({ directories, uid }: Packed, { maxFiles }: PackLimits): Readable {
   const tar = pack();

@@ -87,7 +87,7 @@ export class Drain {
     await this.#clearOwn("idle", "drained", idle.filter(isOnDemand));
     const isHandedOver = this.ports.clock.monotonic() - time.from >= handOverMs;
     if (isHandedOver) await this.#clearOwn("idle", "drained", idle);
-    // Nothing is warmed for a node alone; what it has is lent while it waits for its leases, and not for that.
+    // A node alone has no replacements to wait for; what is idle is lent while its leases last.
     const mayGo = isHandedOver || (await this.#isAlone()) ? isUnused : isEmpty;
     return mayGo(own) && (await this.#endsWith(mayGo, time));
   }
