@@ -6,7 +6,7 @@ import { helpText } from "./config/table.js";
 import { runDaemon } from "./daemon/shutdown.js";
 import { openLog } from "./observe/log.js";
 import { shortenSlices } from "./daemon/time-slice.js";
-import { countHeldBuffers } from "./daemon/count-buffers.js";
+import { setHeapLimits } from "./daemon/heap-limits.js";
 
 // This file runs as dist/src/main.js.
 const packageRoot = join(dirname(import.meta.dirname), "..");
@@ -21,7 +21,7 @@ function refuse(lines: readonly string[]): number {
 const say = (text: string): void => void process.stdout.write(text);
 
 async function serve(config: Config, strange: readonly string[]): Promise<number> {
-  countHeldBuffers();
+  setHeapLimits();
   // Loaded late: what a wrong configuration or --help is answered with needs none of it.
   const { startOf } = await import("./daemon/roles.js");
   const { log, close } = openLog({ ...config.log, descriptor: 1, clock: systemClock });

@@ -84,7 +84,7 @@ export class CdpClient implements BridgeClient {
       { ...member, pipe },
       { clock, limits, unread: this.#unread, cut: (reason) => this.#cut(closeCodes.tooSlow, reason) },
     );
-    this.#readPace = new ReadPace({ ...member, socket, turn, clock });
+    this.#readPace = new ReadPace({ ...member, socket, turn, clock, incoming: this.#incoming });
     this.#inbox = new Inbox({
       ...member,
       gate,
@@ -275,6 +275,7 @@ export class CdpClient implements BridgeClient {
     if (isBinary) return this.#cut(closeCodes.notText, "messages are text");
     if (this.#translator) this.#translator.fromClient(data);
     else this.#inbox.add(data);
+    this.#readPace.given();
   }
 
   #act(judged: JudgedMessage): void {

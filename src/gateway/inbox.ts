@@ -1,6 +1,7 @@
 import { shapeLimits, guessAddressee, unprocessable } from "./cdp/command.js";
 import { judgeMessage, type JudgedMessage, type JudgeContext, unjudged } from "./gates/judge.js";
 import { measure } from "./cdp/json-shape.js";
+import type { Millis } from "../base/clock.js";
 import type { FairTurn } from "../base/fair-turns.js";
 
 interface InboxParts extends JudgeContext {
@@ -24,6 +25,8 @@ interface InboxParts extends JudgeContext {
 const longBytes = 64 * 1024;
 /** A message of more values than this is judged in another thread, too. */
 const manyValues = 2048;
+/** Each message counts for at least this much: ws reads it before, and it is written to the browser after. */
+const messageMs: Millis = 0.012;
 
 /**
  * The messages of one client, judged in their order: short ones at once as long as it is the browser's turn.
@@ -33,6 +36,8 @@ export class Inbox {
   #bytes = 0;
   /** Something is waited for, and nothing is to be judged before it. */
   #isWaiting = false;
+  /** Nothing more is read of the client. */
+  #isHeld = false;
   #isClosed = false;
   /** Made when a message is judged elsewhere, which most clients never send. */
   #closing: AbortController | undefined;
@@ -75,27 +80,33 @@ export class Inbox {
 
   #wait(): void {
     this.#isWaiting = true;
+    if (this.#isHeld) return;
+    this.#isHeld = true;
     this.parts.wait();
   }
 
-  /** Takes at least one message, so that every client's turn comes. */
+  /**
+   * Takes at least one message, so that every client's turn comes. No more is read before all are taken: a
+   * short one needs ten times its length while it is here.
+   */
   #goOn(): void {
     this.#isWaiting = false;
-    this.parts.proceed();
     do {
       const message = this.#messages.shift();
-      if (!message) return;
+      if (!message) break;
       this.#keep(-message.length);
       this.#take(message);
       if (this.#isWaiting) return;
     } while (!this.parts.turn.isOver);
-    if (this.#messages.length > 0) this.#waitForTurn();
+    if (this.#messages.length > 0) return this.#waitForTurn();
+    this.#isHeld = false;
+    this.parts.proceed();
   }
 
   #take(message: Buffer): void {
     const { turn } = this.parts;
     if (message.length > longBytes) return this.#judgeElsewhere(message);
-    turn.run(() => {
+    const judge = (): void => {
       const shape = measure(message, shapeLimits);
       if (typeof shape !== "string" && shape.values > manyValues) this.#judgeElsewhere(message);
       else
@@ -103,7 +114,8 @@ export class Inbox {
           () => judgeMessage(message, this.parts, shape),
           () => guessAddressee(message),
         );
-    });
+    };
+    turn.run(judge, { leastMs: messageMs });
   }
 
   /** What a client sends ends nothing but its own command. */

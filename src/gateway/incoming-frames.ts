@@ -20,6 +20,12 @@ export class IncomingFrames {
   #mask: readonly number[] | undefined;
   #masked = 0;
   #unfinishedBytes = 0;
+  #messages = 0;
+
+  /** The messages of which the end was received. */
+  get messages(): number {
+    return this.#messages;
+  }
 
   /** What was received of a message whose end is still to come. */
   get unfinishedBytes(): number {
@@ -115,6 +121,8 @@ export class IncomingFrames {
   }
 
   #end(): void {
-    if (this.#isLast && !this.#isControl) this.#unfinishedBytes = 0;
+    if (!this.#isLast || this.#isControl) return;
+    this.#unfinishedBytes = 0;
+    this.#messages += 1;
   }
 }

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Clock, Millis } from "../base/clock.js";
 import type { FairTurn } from "../base/fair-turns.js";
+import type { IncomingFrames } from "./incoming-frames.js";
 
 const longBytes = 16 * 1024;
 /** How much is read at once of a client that had to wait: least where its messages are short. */
@@ -13,6 +14,8 @@ const slowMs: Millis = 4 * pieceMs;
 interface ReadPaceParts {
   readonly socket: Duplex;
   readonly turn: FairTurn;
+  /** What was received of the client so far. */
+  readonly incoming: Pick<IncomingFrames, "messages">;
   readonly clock: Pick<Clock, "monotonic">;
   /** Every `wait` is followed by one `proceed`. */
   wait(): void;
@@ -23,7 +26,9 @@ interface ReadPaceParts {
  * Lets a client send no faster than its browser's turn allows. Node.js reads 64 KiB at once, and up to two
  * megabytes before it looks at any other socket; 64 KiB of the shortest commands take 3 ms. So a client that
  * has used up its turn with such is read in pieces from then on: a listener of "readable" keeps the socket
- * from flowing, and each `read` emits "data" as before.
+ * from flowing, and each `read` emits "data" as before. Of much that was read ws gives one message in a round
+ * of the event loop, so nothing more is read before it has given all: it would gather megabytes of short
+ * messages.
  */
 export class ReadPace {
   #chunk: { readonly bytes: number; readonly since: Millis; readonly usedMs: Millis } | undefined;
@@ -31,6 +36,8 @@ export class ReadPace {
   #paidMs: Millis = 0;
   #isInPieces = false;
   #isHeld = false;
+  #given = 0;
+  #waitsForMessages = false;
   #pieceBytes: number = pieceBytes.most;
 
   constructor(private readonly parts: ReadPaceParts) {}
@@ -53,9 +60,18 @@ export class ReadPace {
     turn.spend(Math.max(0, tookMs - (turn.usedMs - usedMs) - this.#paidMs), bytes);
     this.#paidMs = 0;
     this.#fit(tookMs, bytes);
+    this.#waitForMessages();
     if (!turn.isOver) return;
     if (tookMs > slowMs) this.#readInPieces();
     this.#waitForTurn();
+  }
+
+  /** Has to be called after each message that ws has given. */
+  given(): void {
+    this.#given += 1;
+    if (!this.#waitsForMessages || this.#given < this.parts.incoming.messages) return;
+    this.#waitsForMessages = false;
+    this.parts.proceed();
   }
 
   /** Nothing is read until `resume`. */
@@ -66,6 +82,12 @@ export class ReadPace {
   resume(): void {
     this.#isHeld = false;
     this.#readOn();
+  }
+
+  #waitForMessages(): void {
+    if (this.#waitsForMessages || this.#given >= this.parts.incoming.messages) return;
+    this.#waitsForMessages = true;
+    this.parts.wait();
   }
 
   #waitForTurn(): void {

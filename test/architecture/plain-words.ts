@@ -36,8 +36,8 @@ const network = `
   url web`;
 
 const machine = `
-  aws errno frame inline kernel kms mounts netlink pipe prlimit processor randr s sandbox scratch sentinels syscall uids
-  x zstd`;
+  aws errno frame heap inline kernel kms mounts netlink pipe prlimit processor randr s sandbox scratch sentinels syscall
+  uids x zstd`;
 
 const browsers = `
   bidi capabilities captcha collector console cookies crx screenshots scroll switch viewport`;

@@ -4,6 +4,7 @@ import { FairTurns } from "../../src/base/fair-turns.js";
 import { defaultGate } from "../../src/gateway/gates/default-gate.js";
 import { judgeMessage, type JudgedMessage } from "../../src/gateway/gates/judge.js";
 import { Inbox } from "../../src/gateway/inbox.js";
+import { DrivenClock } from "../support/driven-clock.js";
 
 test.each([
   ["a short", ""],
@@ -61,4 +62,32 @@ test("a client that is cut for the bytes of its first long message has it judged
     Buffer.from(JSON.stringify({ id: 1, method: "Page.reload", params: { pad: "y".repeat(70_000) } })),
   );
   expect(gone?.aborted).toBe(true);
+});
+
+test("nothing more is read of a client before all that it has sent is judged, over several turns", async () => {
+  const clock = new DrivenClock();
+  const happened: (string | number)[] = [];
+  const isOver = new Promise<void>((resolve) => {
+    const inbox = new Inbox({
+      gate: defaultGate,
+      context: { directories: { downloads: "/d", uploads: "/u", temporary: "/t" } },
+      turn: new FairTurns(clock).open({ share: 1 }),
+      judgeElsewhere: async () => undefined,
+      act(judged) {
+        if (judged.kind === "command") happened.push(judged.command.id);
+        // More than a turn.
+        clock.stand(1);
+      },
+      doubt: () => undefined,
+      wait: () => happened.push("held"),
+      proceed() {
+        happened.push("read on");
+        resolve();
+      },
+      kept: () => {},
+    });
+    for (const id of [1, 2, 3, 4]) inbox.add(Buffer.from(JSON.stringify({ id, method: "Page.reload" })));
+  });
+  await isOver;
+  expect(happened).toEqual([1, "held", 2, 3, 4, "read on"]);
 });

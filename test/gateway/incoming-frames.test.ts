@@ -25,6 +25,7 @@ async function received(pieces: readonly Buffer[]): Promise<string[]> {
   stream.write(frame("the end"));
   while (messages.at(-1) !== "the end") await once(socket, "message");
   expect(incoming.unfinishedBytes).toBe(0);
+  expect(incoming.messages).toBe(messages.length);
   socket.terminate();
   return messages.slice(0, -1);
 }

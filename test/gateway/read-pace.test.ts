@@ -7,7 +7,8 @@ import { DrivenClock } from "../support/driven-clock.js";
 const kibibyte = 1024;
 
 /** A client whose bytes take so long to read; what is read of it, and how much at once. */
-function open({ msPerKibibyte }: { msPerKibibyte: number }) {
+function open({ msPerKibibyte, messages = 0 }: { msPerKibibyte: number; messages?: number }) {
+  const incoming = { messages: 0 };
   const clock = new DrivenClock();
   const turn = new FairTurns(clock).open({ share: 1 });
   const socket = new PassThrough({ highWaterMark: 64 * kibibyte });
@@ -16,6 +17,7 @@ function open({ msPerKibibyte }: { msPerKibibyte: number }) {
   const pace = new ReadPace({
     socket,
     turn,
+    incoming,
     clock,
     wait: () => {
       holds += 1;
@@ -32,10 +34,11 @@ function open({ msPerKibibyte }: { msPerKibibyte: number }) {
   socket.on("data", (chunk: Buffer) => {
     pace.begin(chunk);
     pieces.push(chunk);
+    incoming.messages += messages;
     clock.stand((chunk.length / kibibyte) * msPerKibibyte);
     pace.end();
   });
-  return { clock, turn, socket, pieces };
+  return { clock, turn, socket, pieces, pace };
 }
 
 const bytes = Buffer.from(Array.from({ length: 256 * kibibyte }, (_, at) => at % 251));
@@ -66,4 +69,20 @@ test("one that sends long messages is read as much at once as before", async () 
   await send(client);
   expect(Buffer.concat(client.pieces)).toEqual(bytes);
   expect(client.pieces).toHaveLength(4);
+});
+
+test("nothing more is read of a client before ws has given all messages of what was read", async () => {
+  const client = open({ msPerKibibyte: 0.15 / 64, messages: 3 });
+  const { socket, pieces, pace } = client;
+  const rounds = async (): Promise<void> => {
+    for (let round = 0; round < 3; round += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+  for (let at = 0; at < 2; at += 1) socket.write(bytes.subarray(0, 64 * kibibyte));
+  await rounds();
+  for (let given = 0; given < 3; given += 1) {
+    expect(pieces).toHaveLength(1);
+    pace.given();
+    await rounds();
+  }
+  expect(pieces).toHaveLength(2);
 });

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { heldBuffersFlag } from "../../src/daemon/count-buffers.js";
+import { growthFlag, heldBuffersFlag } from "../../src/daemon/heap-limits.js";
 
-test("only those V8s are told to count held buffers that know the flag and do not do so by themselves", async () => {
+test("V8 is given flags that it knows, and told to count held buffers where it does not do so by itself", async () => {
   const versions = [
     "11.3.244.8-node.38",
     "12.9.202.28",
@@ -15,5 +15,6 @@ test("only those V8s are told to count held buffers that know the flag and do no
   expect(versions.map(heldBuffersFlag)).toEqual([undefined, undefined, flag, flag, undefined]);
   // What V8 does not know it complains of, at each start of a daemon.
   const { stdout } = await promisify(execFile)(process.execPath, ["--v8-options"]);
+  expect(stdout).toContain(`  ${growthFlag.split("=", 1)[0]} `);
   expect(heldBuffersFlag(process.versions.v8)).toBe(stdout.includes(`  ${flag} `) ? flag : undefined);
 });
