@@ -87,9 +87,14 @@ const hasNobody: ReadonlySet<ErrorCode> = new Set(["conflict", "browser_gone", "
  * the mark stays, until its time is over.
  */
 async function unmark(ports: VaultPorts, writing: Writing, item: VaultItem): Promise<void> {
-  const { armed: _nobody, ...left } = openKept(ports, writing, { item, field: writing.field }).fields;
-  const change = { item, value: JSON.stringify(left), event: "credential.passkey_disarmed" } as const;
-  await writePasskey(ports, writing, change);
+  const { fields } = openKept(ports, writing, { item, field: writing.field });
+  await writePasskey(ports, writing, disarmed(item, fields));
+}
+
+/** The change by which nobody has a passkey any more. */
+function disarmed(item: VaultItem, fields: ReturnType<typeof openKept>["fields"]) {
+  const { armed: _over, ...left } = fields;
+  return { item, value: JSON.stringify(left), event: "credential.passkey_disarmed" } as const;
 }
 
 /** Takes it from the browser that has it. */
@@ -105,10 +110,8 @@ export async function disarmPasskey(
     if (!armed) return shownPasskey(ports, { vault, dataKey }, item);
     const refused = await takeAway(ports, vault, { item, field, armed });
     if (refused) return refused;
-    const { armed: _over, ...left } = fields;
     const writing = { vault, dataKey, field, request: asked.request };
-    const change = { item, value: JSON.stringify(left), event: "credential.passkey_disarmed" } as const;
-    const written = await writePasskey(ports, writing, change);
+    const written = await writePasskey(ports, writing, disarmed(item, fields));
     return written.kind === "refused" ? written : shownPasskey(ports, { vault, dataKey }, written.value);
   });
 }
