@@ -40,13 +40,14 @@ interface ReportBatch<Item, Answer> {
 }
 
 /**
- * What comes in bursts is asked once per partition and turn of the event loop. Answers stand in the order of
- * the items.
+ * What comes in bursts is asked once per partition and turn of the event loop, at its end: a turn later it
+ * would stand before what a caller asks next. Answers stand in the order of the items.
  */
 class Batcher<Item, Answer> {
   readonly #open = new Map<Partition, ReportBatch<Item, Answer>>();
 
   constructor(
+    private readonly scripts: Pick<PartitionScripts, "atTurnEnd">,
     private readonly ask: (partition: Partition, items: readonly Item[]) => Promise<readonly Answer[]>,
   ) {}
 
@@ -58,10 +59,11 @@ class Batcher<Item, Answer> {
 
   #begin(partition: Partition): ReportBatch<Item, Answer> {
     const items: Item[] = [];
-    const turn = new Promise<void>((resolve) => void setImmediate(resolve));
-    const answers = turn.then(() => {
-      this.#open.delete(partition);
-      return this.ask(partition, items);
+    const answers = new Promise<readonly Answer[]>((resolve) => {
+      this.scripts.atTurnEnd(() => {
+        this.#open.delete(partition);
+        resolve(this.ask(partition, items));
+      });
     });
     const batch = { items, answers };
     this.#open.set(partition, batch);
@@ -69,28 +71,19 @@ class Batcher<Item, Answer> {
   }
 }
 
+type Freed = readonly [BrowserId, ClaimId];
+type UsageReport = readonly [BrowserId, LeaseId, TrafficUsage];
+
 /** What nodes report. Every call is a request of its own; the claim makes a repeat harmless. */
 export class RedisNodeReports implements NodeReports {
   readonly #warm: WarmScripts;
-  readonly #freed = new Batcher<readonly [BrowserId, ClaimId], boolean>(async (partition, freed) => {
-    const target = { partition, request: newRequestId() };
-    const args = { freed: JSON.stringify(freed) };
-    if (!isOnDemand(partition) && this.#warm.areAsked(partition)) {
-      const warm = await this.scripts.run(target, "browser-ready-warm", args);
-      if (warm.kind === "freed") return freedParser.json(warm.payload);
-      this.#warm.leave(partition);
-    }
-    const reply = await this.scripts.run(target, "browser-ready", args);
-    return freedParser.json(reply.payload);
-  });
-
-  readonly #used = new Batcher<readonly [BrowserId, LeaseId, TrafficUsage], void>(async (partition, used) => {
-    await this.scripts.run({ partition }, "note-usage", { used: JSON.stringify(used) });
-    return [];
-  });
+  readonly #freed: Batcher<Freed, boolean>;
+  readonly #used: Batcher<UsageReport, void>;
 
   constructor(private readonly scripts: PartitionScripts) {
     this.#warm = new WarmScripts(scripts.clock);
+    this.#freed = new Batcher(scripts, (partition, freed) => this.#tellFreed(partition, freed));
+    this.#used = new Batcher(scripts, (partition, used) => this.#tellUsed(partition, used));
   }
 
   async connect(browser: BrowserId, lease: LeaseId): ReturnType<NodeReports["connect"]> {
@@ -182,6 +175,23 @@ export class RedisNodeReports implements NodeReports {
   }): Promise<"applied" | "stale"> {
     const partition = partitionOf(ask.browser);
     return (await this.scripts.run({ partition }, "network-applied", { ...ask })).kind;
+  }
+
+  async #tellFreed(partition: Partition, freed: readonly Freed[]): Promise<readonly boolean[]> {
+    const target = { partition, request: newRequestId() };
+    const args = { freed: JSON.stringify(freed) };
+    if (!isOnDemand(partition) && this.#warm.areAsked(partition)) {
+      const warm = await this.scripts.run(target, "browser-ready-warm", args);
+      if (warm.kind === "freed") return freedParser.json(warm.payload);
+      this.#warm.leave(partition);
+    }
+    const reply = await this.scripts.run(target, "browser-ready", args);
+    return freedParser.json(reply.payload);
+  }
+
+  async #tellUsed(partition: Partition, used: readonly UsageReport[]): Promise<readonly void[]> {
+    await this.scripts.run({ partition }, "note-usage", { used: JSON.stringify(used) });
+    return [];
   }
 
   #run<const Name extends ScriptName>(

@@ -131,6 +131,11 @@ export class PartitionScripts {
     return this.store.ask(command);
   }
 
+  /** Asks when the present turn of the event loop ends. */
+  atTurnEnd(ask: () => void): void {
+    this.store.atTurnEnd(ask);
+  }
+
   now(): Promise<Millis> {
     return this.store.now();
   }

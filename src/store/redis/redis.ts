@@ -19,6 +19,7 @@ import {
   type ScriptCall,
 } from "./script-call.js";
 import { loadScripts } from "./scripts.js";
+import { TurnWrites } from "./turn-writes.js";
 
 /** The connection on which a command was sent, and when. */
 type SentMark = { readonly stream: Redis["stream"]; readonly at: Millis };
@@ -38,8 +39,7 @@ export class ScriptStore {
   #hasContact = false;
   /** When something was last received on the present connection. */
   #heardAt: Millis = 0;
-  readonly #lastAsks: (() => void)[] = [];
-  #corked: Redis["stream"] | undefined;
+  readonly #writes: TurnWrites;
   #contact: Promise<void> | undefined;
 
   constructor(
@@ -53,6 +53,7 @@ export class ScriptStore {
       if (redis instanceof Redis) redis.stream.on("data", () => (this.#heardAt = clock.monotonic()));
     });
     if (redis instanceof Redis) closeGivenUp(redis, log);
+    this.#writes = new TurnWrites(redis);
     this.#limitMs = limitOf(redis);
     this.#stopWatch = keepAlive(redis, { clock, log, limitMs: this.#limitMs });
   }
@@ -125,26 +126,7 @@ export class ScriptStore {
 
   /** Asks at the end of this turn of the event loop, just before what the turn has asked is written. */
   atTurnEnd(ask: () => void): void {
-    if (this.#lastAsks.push(ask) === 1) setImmediate(() => this.#endTurn());
-  }
-
-  #endTurn(): void {
-    for (const ask of this.#lastAsks) ask();
-    this.#lastAsks.length = 0;
-    this.#corked?.uncork();
-    this.#corked = undefined;
-  }
-
-  /**
-   * What one turn of the event loop asks leaves in one write: each write may have to wake Redis, which costs
-   * more than most commands. A cluster's client has a connection for each node and is left to itself.
-   */
-  #gather(): void {
-    if (!(this.redis instanceof Redis) || this.#corked === this.redis.stream) return;
-    this.#corked?.uncork();
-    this.#corked = this.redis.stream;
-    this.#corked.cork();
-    this.atTurnEnd(() => {});
+    this.#writes.atTurnEnd(ask);
   }
 
   /**
@@ -227,7 +209,7 @@ export class ScriptStore {
 
   async #watched<Value>(work: () => Promise<Value>): Promise<Value> {
     const asked = this.#note();
-    this.#gather();
+    this.#writes.gather();
     try {
       return await work();
     } catch (error) {
