@@ -1,5 +1,5 @@
 import { systemClock } from "../../src/base/clock.js";
-import { accessReport } from "./access-report.js";
+import { accessReport } from "./access/access-report.js";
 import { writeKeys } from "./access/keys.js";
 import { costOf, type ProcessorTime } from "./support/cpu.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";

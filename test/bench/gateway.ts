@@ -5,7 +5,7 @@ import { WebSocket } from "ws";
 import { pause, systemClock } from "../../src/base/clock.js";
 import { wholeOf } from "../../src/browser/cdp/frame.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
-import { bareCommand, spawnBare } from "./bare.js";
+import { bareCommand, spawnBare } from "./support/bare.js";
 import { startDaemon } from "./support/daemon.js";
 import { median } from "./support/figures.js";
 import type { Lease } from "./support/load.js";

@@ -7,13 +7,13 @@ import { targetInfoOf } from "../../src/browser/cdp/target-event.js";
 import { within } from "../../src/base/deadline.js";
 import { openTestHost } from "../support/browser/chromium-host.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
-import { type Bare, bareCommand, spawnBare } from "./bare.js";
+import { type Bare, bareCommand, spawnBare } from "./support/bare.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { median } from "./support/figures.js";
 import { processorsAtRest } from "./support/machine.js";
 import type { Report } from "./support/report.js";
 import { inRuns, times } from "./support/runs.js";
-import { type Walled, walledCommand } from "./walled.js";
+import { type Walled, walledCommand } from "./support/walled.js";
 
 const perRun = 16;
 const bar = 0.95;

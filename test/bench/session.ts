@@ -4,7 +4,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { systemClock } from "../../src/base/clock.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
 import { openSite } from "../support/browser/chromium-site.js";
-import { bareCommand } from "./bare.js";
+import { bareCommand } from "./support/bare.js";
 import { startDaemon } from "./support/daemon.js";
 import { median } from "./support/figures.js";
 import type { Line } from "./support/line.js";

@@ -8,7 +8,7 @@ import { makeWalls } from "../../src/browser/isolation/walls.js";
 import { launchChromium } from "../support/browser/launch-chromium.js";
 import { launchSpec, openTestHost } from "../support/browser/chromium-host.js";
 import { newScratchDirectory } from "../support/killed-runs.js";
-import { viewport } from "./bare.js";
+import { viewport } from "./support/bare.js";
 import { median } from "./support/figures.js";
 import type { Bar, Report } from "./support/report.js";
 import { inRuns, inTurn, times } from "./support/runs.js";

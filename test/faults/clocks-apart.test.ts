@@ -3,9 +3,9 @@ import { until } from "../support/browser/chromium-until.js";
 import type { DaemonClient, Lease } from "../support/daemon/daemon.js";
 import { MovedClock } from "../support/daemon/moved-clock.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
-import { useFaultBed } from "./bed.js";
-import { answeredByNode } from "./cycles.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { answeredByNode } from "../support/faults/cycles.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 const minuteMs = 60_000;

@@ -3,8 +3,8 @@ import { processesOf } from "../support/browser/browser-processes.js";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { signal } from "../support/living.js";
-import { useFaultBed } from "./bed.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 const crashes = 8;

@@ -4,7 +4,7 @@ import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-proces
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { type CutProxy, openCutProxy } from "../support/store/cut-proxy.js";
-import { fault, startWatch } from "./fault.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 let fleet: Fleet;
 let proxy: CutProxy;

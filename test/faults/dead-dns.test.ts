@@ -6,8 +6,8 @@ import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { startDns } from "../support/egress/dns-server.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
-import { useFaultBed } from "./bed.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 const names = Array.from({ length: 200 }, (_, nth) => `n${nth}.example`);

@@ -5,9 +5,9 @@ import { afterEach, beforeEach, expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
-import { fault } from "./fault.js";
-import { openFirstUses } from "./first-uses.js";
-import { launchOnDemand, proveStarved, type StarvedNode } from "./starved-node.js";
+import { fault } from "../support/faults/fault.js";
+import { openFirstUses } from "../support/faults/first-uses.js";
+import { launchOnDemand, proveStarved, type StarvedNode } from "../support/faults/starved-node.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import { until } from "../support/browser/chromium-until.js";
 import type { Lease, PoolState } from "../support/daemon/daemon.js";
 import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
-import { fault } from "./fault.js";
+import { fault } from "../support/faults/fault.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

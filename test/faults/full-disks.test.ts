@@ -7,9 +7,9 @@ import { type DaemonProcess, spawnDaemon } from "../support/daemon/daemon-proces
 import { DaemonPlace } from "../support/daemon/daemon-settings.js";
 import { Fleet, spread } from "../support/daemon/fleet.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
-import { fault, startWatch } from "./fault.js";
-import { canMountDisks, diskOf, onLoopDisk, onSmallDisk } from "./small-disk.js";
-import { uploadExtension } from "./upload-extension.js";
+import { fault, startWatch } from "../support/faults/fault.js";
+import { canMountDisks, diskOf, onLoopDisk, onSmallDisk } from "../support/faults/small-disk.js";
+import { uploadExtension } from "../support/faults/upload-extension.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

@@ -3,8 +3,8 @@ import { until } from "../support/browser/chromium-until.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
-import { useFaultBed } from "./bed.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 /** Nobody takes the node for lost while it is tried, nor back a lease whose answer is in doubt. */

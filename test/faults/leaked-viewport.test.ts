@@ -3,8 +3,8 @@ import { type BrowserId, partitionOf } from "../../src/base/ids.js";
 import { type Lease } from "../support/daemon/daemon.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
-import { useFaultBed } from "./bed.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 

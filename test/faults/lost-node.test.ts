@@ -9,8 +9,8 @@ import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { connectRaw, type RawCdp } from "../support/gateway/raw-cdp.js";
 import { type RedisPair, startRedisPair } from "../support/store/redis-pair.js";
 import { openRedisProxy, type RedisProxy } from "../support/store/redis-proxy.js";
-import { useFaultBed } from "./bed.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 /** Longer than a busy node is silent. */

@@ -5,9 +5,9 @@ import { MovedClock } from "../support/daemon/moved-clock.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 import type { Got } from "../support/http/http-server.js";
 import { commandsIn, gapsIn, StreamFollower, wrongNumbers } from "../support/telemetry/stream-follower.js";
-import { useFaultBed } from "./bed.js";
-import { acquire, expectCycle, expectExpiry } from "./cycles.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { acquire, expectCycle, expectExpiry } from "../support/faults/cycles.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000];

@@ -3,7 +3,7 @@ import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { keysAbout } from "../support/store/redis-look.js";
-import { fault } from "./fault.js";
+import { fault } from "../support/faults/fault.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { expect } from "vitest";
 import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
-import { useFaultBed } from "./bed.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 

@@ -5,7 +5,7 @@ import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { openRedisProxy } from "../support/store/redis-proxy.js";
 import { ageKeys } from "../support/store/age.js";
-import { fault, startWatch } from "./fault.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const most = { pooled: 8, project: 6 };
 const file = {

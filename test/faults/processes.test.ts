@@ -7,8 +7,8 @@ import { until } from "../support/browser/chromium-until.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
-import { fault, startWatch } from "./fault.js";
-import { launchOnDemand, proveStarved, type StarvedNode } from "./starved-node.js";
+import { fault, startWatch } from "../support/faults/fault.js";
+import { launchOnDemand, proveStarved, type StarvedNode } from "../support/faults/starved-node.js";
 
 const isRoot = process.getuid?.() === 0;
 const pids = isRoot

@@ -3,7 +3,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet, spread } from "../support/daemon/fleet.js";
 import { send } from "../support/http/http-server.js";
-import { fault } from "./fault.js";
+import { fault } from "../support/faults/fault.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

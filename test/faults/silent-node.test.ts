@@ -4,7 +4,7 @@ import type { Lease } from "../support/daemon/daemon.js";
 import { type DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet } from "../support/daemon/fleet.js";
 import { refusedUpgrade } from "../support/gateway/gateway-bed.js";
-import { fault } from "./fault.js";
+import { fault } from "../support/faults/fault.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { until } from "../support/browser/chromium-until.js";
 import type { PoolBrowser } from "../support/daemon/daemon.js";
-import { useSlowRedisFleet } from "./bed.js";
-import { fault } from "./fault.js";
-import { makeShortPools } from "./short-pools.js";
+import { useSlowRedisFleet } from "../support/faults/bed.js";
+import { fault } from "../support/faults/fault.js";
+import { makeShortPools } from "../support/faults/short-pools.js";
 
 const bed = useSlowRedisFleet();
 

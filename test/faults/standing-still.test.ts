@@ -3,8 +3,8 @@ import { until } from "../support/browser/chromium-until.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import type { Lease } from "../support/daemon/daemon.js";
 import { connectRaw, type RawCdp, type RawReply } from "../support/gateway/raw-cdp.js";
-import { useFaultBed } from "./bed.js";
-import { fault, startWatch } from "./fault.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { fault, startWatch } from "../support/faults/fault.js";
 
 const bed = useFaultBed();
 const beats = { lost_after_ms: 2000, beat_period_ms: 200 };

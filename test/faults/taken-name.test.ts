@@ -6,7 +6,7 @@ import { until } from "../support/browser/chromium-until.js";
 import { assertNothingLeft, type Lease } from "../support/daemon/daemon.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { Fleet, type FleetNode } from "../support/daemon/fleet.js";
-import { fault } from "./fault.js";
+import { fault } from "../support/faults/fault.js";
 
 let fleet: Fleet;
 let archives: { directory: string };

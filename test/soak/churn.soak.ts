@@ -6,8 +6,8 @@ import type { Lease } from "../support/daemon/daemon.js";
 import type { DaemonProcess } from "../support/daemon/daemon-process.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
 import { keysAbout } from "../support/store/redis-look.js";
-import { useFaultBed } from "../faults/bed.js";
-import { Load } from "../faults/load.js";
+import { useFaultBed } from "../support/faults/bed.js";
+import { Load } from "../support/faults/load.js";
 import { halvesOf, hasGrown, lineOf, quantile, Samples } from "./samples.js";
 
 const minutes = Number(process.env["SOAK_MINUTES"]);

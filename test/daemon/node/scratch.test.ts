@@ -5,7 +5,7 @@ import { systemClock } from "../../../src/base/clock.js";
 import { newWorkspaceName } from "../../../src/browser/directories.js";
 import { keepScratchDirectory } from "../../../src/browser/resources/scratch.js";
 import { findScratch } from "../../../src/daemon/node/scratch.js";
-import { mountSmallDisk } from "../../faults/small-disk.js";
+import { mountSmallDisk } from "../../support/faults/small-disk.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { fillDisk } from "../../support/browser/full-disk.js";
 import { newDirectory } from "../../support/killed-runs.js";

@@ -6,7 +6,7 @@ import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-pro
 import { DaemonPlace } from "../../support/daemon/daemon-settings.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { type FleetNetwork, type Machine, openFleetNetwork } from "./network.js";
-import { onSmallDisk } from "../small-disk.js";
+import { onSmallDisk } from "../../support/faults/small-disk.js";
 
 /** A daemon and its part of the network. */
 export interface Member {

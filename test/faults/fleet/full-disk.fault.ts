@@ -7,10 +7,10 @@ import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { newDirectory } from "../../support/killed-runs.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 import { FaultFleet, size } from "./fault-fleet.js";
 import { openFleetNetwork } from "./network.js";
-import { diskOf, growProfile } from "../small-disk.js";
+import { diskOf, growProfile } from "../../support/faults/small-disk.js";
 
 const mebibytes = 32;
 /** More than anything else that comes and goes on the disk. */

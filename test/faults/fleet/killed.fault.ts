@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 import { FaultFleet } from "./fault-fleet.js";
 
 let fleet: FaultFleet;

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { expect, onTestFinished } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 import { FaultFleet } from "./fault-fleet.js";
 import { openFleetNetwork } from "./network.js";
 import { openProxiedNetwork } from "./proxied-network.js";

@@ -4,7 +4,7 @@ import { bound } from "../../support/bound.js";
 import { until } from "../../support/browser/chromium-until.js";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { refusedUpgrade } from "../../support/gateway/gateway-bed.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 import { FaultFleet, type Member } from "./fault-fleet.js";
 import { openSentinelNetwork, type SentinelNetwork } from "./sentinel-network.js";
 import { canHaveNamespaces } from "./switch.js";

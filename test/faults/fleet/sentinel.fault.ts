@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import { refusedUpgrade } from "../../support/gateway/gateway-bed.js";
-import { fault, startWatch, type Tell } from "../fault.js";
+import { fault, startWatch, type Tell } from "../../support/faults/fault.js";
 import { FaultFleet } from "./fault-fleet.js";
 import { downAfterMs, openSentinelNetwork, type SentinelNetwork } from "./sentinel-network.js";
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect } from "vitest";
 import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import { Fleet, spread } from "../../support/daemon/fleet.js";
-import { fault, startWatch } from "../fault.js";
-import { Load } from "../load.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
+import { Load } from "../../support/faults/load.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

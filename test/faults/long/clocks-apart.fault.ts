@@ -1,7 +1,7 @@
 import { MovedClock } from "../../support/daemon/moved-clock.js";
-import { useFaultBed } from "../bed.js";
-import { expectCycle, expectExpiry } from "../cycles.js";
-import { fault } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { expectCycle, expectExpiry } from "../../support/faults/cycles.js";
+import { fault } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const minuteMs = 60_000;

@@ -5,8 +5,8 @@ import type { Lease } from "../../support/daemon/daemon.js";
 import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { type RedisCluster, startRedisCluster } from "../../support/store/redis-cluster.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const masters = [0, 1, 2];

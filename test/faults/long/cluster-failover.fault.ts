@@ -8,8 +8,8 @@ import { type FakeChromium, makeFakeChromium, standIn } from "../../support/brow
 import { refusedUpgrade } from "../../support/gateway/gateway-bed.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { type ReplicatedCluster, startReplicatedCluster } from "../../support/store/redis-cluster.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const size = 4;

@@ -3,7 +3,7 @@ import { organizationKey } from "../../../src/store/redis/keys.js";
 import { DaemonClient } from "../../support/daemon/daemon.js";
 import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import { Fleet } from "../../support/daemon/fleet.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const projects = { enabled: true };
 /** Less than is asked for at once: pools of 2 and 3, one more of 2, and a session on demand. */

@@ -7,7 +7,7 @@ import { DaemonPlace, launchClaimMs } from "../../support/daemon/daemon-settings
 import { Fleet } from "../../support/daemon/fleet.js";
 import { ageKeys } from "../../support/store/age.js";
 import { type CutProxy, openCutProxy } from "../../support/store/cut-proxy.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 let fleet: Fleet;
 let control: DaemonProcess;

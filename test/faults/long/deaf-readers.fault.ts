@@ -7,8 +7,8 @@ import type { DaemonClient, Lease } from "../../support/daemon/daemon.js";
 import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { gapsIn, StreamFollower, wrongNumbers } from "../../support/telemetry/stream-follower.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const readers = 50;

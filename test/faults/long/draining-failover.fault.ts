@@ -5,8 +5,8 @@ import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { startRedisFailover } from "../../support/store/redis-failover.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const patient = { node: { lost_after_ms: 30_000 } };

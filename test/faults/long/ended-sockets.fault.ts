@@ -8,7 +8,7 @@ import { connectBidi } from "../../support/gateway/raw-bidi.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { mappersOf } from "../../support/gateway/mappers.js";
 import { failed } from "../../support/http/http-server.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 // Nobody is lost who only stands still for a while.
 const patient = {

@@ -2,8 +2,8 @@ import { Redis } from "ioredis";
 import { expect } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import { DaemonClient, type Lease } from "../../support/daemon/daemon.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const patient = {

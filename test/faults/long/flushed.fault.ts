@@ -6,8 +6,8 @@ import { type DaemonProcess, spawnDaemon } from "../../support/daemon/daemon-pro
 import { until } from "../../support/browser/chromium-until.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { type RestartedRedis, startRestartedRedis } from "../../support/store/restarted-redis.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const servers: RestartedRedis[] = [];
 // Registered first, so that it runs last: daemons stop while there is Redis.

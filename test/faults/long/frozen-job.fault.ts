@@ -4,7 +4,7 @@ import type { Lease } from "../../support/daemon/daemon.js";
 import { Fleet } from "../../support/daemon/fleet.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { pause, systemClock } from "../../../src/base/clock.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { expect } from "vitest";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const requests = 50;

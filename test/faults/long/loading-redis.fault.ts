@@ -7,8 +7,8 @@ import { bound } from "../../support/bound.js";
 import { until } from "../../support/browser/chromium-until.js";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 

@@ -1,9 +1,9 @@
 import { expect } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import type { Lease, PoolBrowser } from "../../support/daemon/daemon.js";
-import { useSlowRedisFleet } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
-import { makeShortPools } from "../short-pools.js";
+import { useSlowRedisFleet } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
+import { makeShortPools } from "../../support/faults/short-pools.js";
 
 const bed = useSlowRedisFleet();
 

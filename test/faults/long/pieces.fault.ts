@@ -9,7 +9,7 @@ import { Fleet } from "../../support/daemon/fleet.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { type CutProxy, openCutProxy } from "../../support/store/cut-proxy.js";
 import { type RestartedRedis, startRestartedRedis } from "../../support/store/restarted-redis.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 /** More than one script retires (20), so that a flush of all that is idle takes two. */
 const size = 25;

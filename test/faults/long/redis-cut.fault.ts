@@ -4,8 +4,8 @@ import { until } from "../../support/browser/chromium-until.js";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { askForever } from "../../support/egress/egress-traffic.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 

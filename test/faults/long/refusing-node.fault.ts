@@ -4,7 +4,7 @@ import { until } from "../../support/browser/chromium-until.js";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { type DaemonProcess } from "../../support/daemon/daemon-process.js";
 import { Fleet, spread } from "../../support/daemon/fleet.js";
-import { fault, startWatch } from "../fault.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

@@ -5,8 +5,8 @@ import { projectKey } from "../../../src/store/redis/keys.js";
 import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import { PoolBed } from "../../support/store/pool-bed.js";
 import { openStoreBed } from "../../support/store/store-bed.js";
-import { useFaultBed } from "../bed.js";
-import { fault } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 

@@ -4,8 +4,8 @@ import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { spread } from "../../support/daemon/fleet.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const size = 4;

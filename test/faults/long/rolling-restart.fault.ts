@@ -3,8 +3,8 @@ import type { Lease } from "../../support/daemon/daemon.js";
 import type { DaemonProcess } from "../../support/daemon/daemon-process.js";
 import { Fleet } from "../../support/daemon/fleet.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
-import { fault, startWatch } from "../fault.js";
-import { Load } from "../load.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
+import { Load } from "../../support/faults/load.js";
 
 let fleet: Fleet;
 beforeEach(async () => {

@@ -3,8 +3,8 @@ import { until } from "../../support/browser/chromium-until.js";
 import type { Lease } from "../../support/daemon/daemon.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 import { startRedisPair } from "../../support/store/redis-pair.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 

@@ -3,8 +3,8 @@ import { until } from "../../support/browser/chromium-until.js";
 import type { DaemonClient, Lease } from "../../support/daemon/daemon.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { commandsIn, gapsIn, StreamFollower, wrongNumbers } from "../../support/telemetry/stream-follower.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const telemetry = { enabled: true };

@@ -4,8 +4,8 @@ import type { DaemonClient, Lease } from "../../support/daemon/daemon.js";
 import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 import { startRedisFailover } from "../../support/store/redis-failover.js";
 import { commandsIn, gapsIn, StreamFollower, wrongNumbers } from "../../support/telemetry/stream-follower.js";
-import { useFaultBed } from "../bed.js";
-import { fault, startWatch } from "../fault.js";
+import { useFaultBed } from "../../support/faults/bed.js";
+import { fault, startWatch } from "../../support/faults/fault.js";
 
 const bed = useFaultBed();
 const telemetry = { enabled: true };

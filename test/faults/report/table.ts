@@ -1,4 +1,4 @@
-import type { Row } from "../fault.js";
+import type { Row } from "../../support/faults/fault.js";
 
 export interface Proved {
   readonly name: string;
