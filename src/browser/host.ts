@@ -231,7 +231,7 @@ function logIsolation(ladder: Ladder, facts: IsolationFacts): void {
   const holds = { cgroups: cgroups?.holds, hasSizedScratch: sizedScratch !== undefined, ownUids };
   if (ladder.kind === "refused")
     return log.error(
-      { ...holds, why: ladder.why },
+      { ...holds, why: ladder.why, see: "docs/isolation.md#where-nothing-is-launched" },
       "no isolation that is allowed holds; nothing is launched",
     );
   const { rung, sandbox } = ladder.walls;

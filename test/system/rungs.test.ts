@@ -94,7 +94,11 @@ async function expectRefusal(daemon: DaemonProcess, why: RegExp): Promise<void> 
   });
   expect(await daemon.browsersOf("none")).toEqual([]);
   expect(logged(daemon, "no isolation that is allowed holds; nothing is launched")).toMatchObject([
-    { level: "error", why: expect.stringMatching(why) as string },
+    {
+      level: "error",
+      why: expect.stringMatching(why) as string,
+      see: "docs/isolation.md#where-nothing-is-launched",
+    },
   ]);
   expect(logged(daemon, "browser host examined")).toEqual([]);
 }
