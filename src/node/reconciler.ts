@@ -13,6 +13,7 @@ import { type Log, textOf } from "../base/log.js";
 import { type Browser, leaseOf, type LeasedBrowser } from "../pool/browser.js";
 import { memoryBytes } from "../spec/bodies.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
+import type { NodeBrowsers } from "../pool/ports/partition-overview.js";
 import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { Projects } from "../pool/ports/project-store.js";
 import type { NodeReports } from "../pool/ports/node-reports.js";
@@ -36,7 +37,7 @@ interface ReconcilerPorts {
   /** A pool that is here is on no list of its project: it comes back there, unless it is being deleted. */
   listAgain(partition: Partition): Promise<boolean>;
   /** A partition was read: what has changed is to be journalled. */
-  noteRead(partition: Partition): void;
+  noteRead(partition: Partition, read: NodeBrowsers): void;
   readonly clock: Clock;
   readonly log: Log;
   readonly expirePeriodMs: Millis;
@@ -147,8 +148,9 @@ export class Reconciler {
   }
 
   async #keepPartition(partition: Partition, slots: readonly Slot[]): Promise<void> {
-    const { browsers, at } = await this.ports.poolStore.browsersOf(partition, this.ports.node);
-    if (browsers.length > 0) this.ports.noteRead(partition);
+    const read = await this.ports.poolStore.browsersOf(partition, this.ports.node);
+    const { browsers, at } = read;
+    if (browsers.length > 0) this.ports.noteRead(partition, read);
     const records = new Map(browsers.map((browser) => [browser.id, browser]));
     for (const slot of slots) records.delete(slot.id);
     const own = new Map(browsers.map((browser) => [browser.id, browser]));

@@ -15,6 +15,7 @@ import { type Browser, browserParser } from "../pool/browser.js";
 import type {
   Lack,
   ListedSession,
+  NodeBrowsers,
   PartitionOverview,
   PoolSummary,
   BrowsersRead,
@@ -23,8 +24,10 @@ import type { BrowserCounts } from "../pool/pool.js";
 import { readPoolParser } from "./records.js";
 import type { PartitionScripts } from "./partition-scripts.js";
 
-/** Stands for the stamp of a node that has none. */
+/** Stands for a stamp that there is none of. */
 const noStamp = "none";
+/** The pool's own stamp (include/write-record.lua). */
+const lastRevision = "revised last";
 
 interface KeptBrowsers {
   readonly stamp: string;
@@ -34,8 +37,11 @@ interface KeptBrowsers {
   readonly readAt: Millis;
 }
 
-/** The script mends the index where a release that keeps none has written. */
-const mendEveryMs: Millis = 60_000;
+/**
+ * The script mends the index where a release that keeps none has written; so does the reap of each control of
+ * ours, within seconds.
+ */
+const mendEveryMs: Millis = 300_000;
 
 const spreadParser = parserOf(
   "a reply of count-by-node",
@@ -55,9 +61,9 @@ const countsOf = (counted: readonly (readonly [string, number])[]): ReadonlyMap<
 
 const linesOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\n"));
 
-function parseOwn(text: string): Pick<KeptBrowsers, "stamp" | "browsers"> {
-  const [stamp = "", ...browsers] = linesOf(text);
-  return { stamp, browsers: browsers.map(browserParser.json) };
+function parseOwn(text: string): Pick<KeptBrowsers & NodeBrowsers, "stamp" | "browsers" | "poolStamp"> {
+  const [stamp = "", poolStamp = "", ...browsers] = linesOf(text);
+  return { stamp, poolStamp, browsers: browsers.map(browserParser.json) };
 }
 
 /** Readers that go by the index of a partition. */
@@ -66,31 +72,33 @@ export class RedisPartitionOverview implements PartitionOverview {
 
   constructor(private readonly scripts: PartitionScripts) {}
 
-  async browsersOf(partition: Partition, node: NodeId): Promise<BrowsersRead> {
+  async browsersOf(partition: Partition, node: NodeId): Promise<NodeBrowsers> {
     const place = `${partition} ${node}`;
     const kept = this.#own.get(place);
     const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
-    if (kept && agoMs < mendEveryMs && (await this.#stampOf(partition, node)) === kept.stamp)
-      return { browsers: kept.browsers, at: kept.at + agoMs };
+    if (kept && agoMs < mendEveryMs) {
+      const { stamp, poolStamp } = await this.#stampsOf(partition, node);
+      if (stamp === kept.stamp) return { browsers: kept.browsers, at: kept.at + agoMs, poolStamp };
+    }
     const reply = await this.scripts.runIndexed({ partition }, "node-browsers", {
       node,
       known: kept?.stamp ?? "",
     });
-    const { at } = reply;
-    const read = kept && reply.kind === "same" ? kept : parseOwn(reply.payload);
-    this.#own.set(place, { ...read, at, readAt: systemClock.monotonic() });
-    return { browsers: read.browsers, at };
+    const { at, kind, payload } = reply;
+    const read = kept && kind === "same" ? { ...kept, poolStamp: payload } : parseOwn(payload);
+    const { stamp, browsers, poolStamp } = read;
+    this.#own.set(place, { stamp, browsers, at, readAt: systemClock.monotonic() });
+    return { browsers, at, poolStamp };
   }
 
   /**
    * Uses a plain command, because this is asked for each node and pool every few seconds, and a script costs
    * several times as much.
    */
-  async #stampOf(partition: Partition, node: NodeId): Promise<string> {
-    return (
-      (await this.scripts.ask((redis) => redis.hget(this.scripts.keyOf(partition, "nodeStamps"), node))) ??
-      noStamp
-    );
+  async #stampsOf(partition: Partition, node: NodeId): Promise<{ stamp: string; poolStamp: string }> {
+    const key = this.scripts.keyOf(partition, "nodeStamps");
+    const [stamp, poolStamp] = await this.scripts.ask((redis) => redis.hmget(key, node, lastRevision));
+    return { stamp: stamp ?? noStamp, poolStamp: poolStamp ?? noStamp };
   }
 
   async partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> {

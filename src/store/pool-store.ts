@@ -12,7 +12,13 @@ import {
 import { parserOf } from "../base/parser.js";
 import { type Browser, browserParser, LaunchingBrowser, type RetireReason } from "../pool/browser.js";
 import type { BrowserCounts, Pool } from "../pool/pool.js";
-import type { BrowsersRead, Lack, ListedSession, PoolSummary } from "../pool/ports/partition-overview.js";
+import type {
+  BrowsersRead,
+  Lack,
+  ListedSession,
+  NodeBrowsers,
+  PoolSummary,
+} from "../pool/ports/partition-overview.js";
 import type {
   LaunchCandidate,
   LaunchDemand,
@@ -153,7 +159,7 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     return { browsers: [...texts.values()].map(browserParser.json), at: await this.now() };
   }
 
-  browsersOf = (partition: Partition, node: NodeId): Promise<BrowsersRead> =>
+  browsersOf = (partition: Partition, node: NodeId): Promise<NodeBrowsers> =>
     this.#overview.browsersOf(partition, node);
   partitionsOf = (node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]> =>
     this.#overview.partitionsOf(node, partitions);

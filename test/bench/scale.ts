@@ -170,8 +170,10 @@ async function lookOnce(
 ): Promise<void> {
   await nodes.holder(node);
   await poolStore.partitionsOf(node, others);
-  await Promise.all(own.map((partition) => poolStore.browsersOf(partition, node)));
-  await fleet.journals.note(node, own);
+  const reads = own.map(
+    async (partition) => [partition, await poolStore.browsersOf(partition, node)] as const,
+  );
+  await fleet.journals.noteRead(node, new Map(await Promise.all(reads)));
 }
 
 async function measureChurn(bench: Bench): Promise<void> {

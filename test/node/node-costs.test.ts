@@ -8,7 +8,7 @@ import type { Reconciler } from "../../src/node/reconciler.js";
 import { silentLog } from "../support/browser/chromium-host.js";
 import { until } from "../support/browser/chromium-until.js";
 import { newDirectory } from "../support/killed-runs.js";
-import { type OpenedJournal, openJournalIn } from "../support/node/journal-bed.js";
+import { type OpenedJournal, openJournalIn, written } from "../support/node/journal-bed.js";
 import { type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { oneSlot } from "../support/node/one-slot.js";
 import { nodeFacts } from "../support/store/node-facts.js";
@@ -21,8 +21,9 @@ const directory = newDirectory("node-costs");
 let node: NodeBed;
 let kept: OpenedJournal;
 let reconciler: Reconciler;
-/** How many pools the journal has looked at. */
-let journalLooks = 0;
+let pool: PoolBed;
+/** How often the journal was told to look at a pool. */
+let notes = 0;
 
 const identity = { run: newRequestId(), origin: nodeA };
 const facts = nodeFacts(nodeA, identity);
@@ -31,11 +32,10 @@ beforeAll(async () => {
   node = await openNodeBed("nodecosts");
   const { bed, slots, handover, clock } = node;
   kept = await openJournalIn(join(directory, "journal"), node, {});
-  const versionOf = bed.dataset.poolVersion.bind(bed.dataset);
-  bed.dataset.poolVersion = async (partition) => {
-    const version = await versionOf(partition);
-    journalLooks += 1;
-    return version;
+  const note = kept.journal.note.bind(kept.journal);
+  kept.journal.note = (partition) => {
+    notes += 1;
+    note(partition);
   };
   const nameOwnership = new NameOwnership({
     ...identity,
@@ -49,13 +49,12 @@ beforeAll(async () => {
     { config: { node: periods }, clock, log: silentLog, stores: { ...bed, projects: bed.allProjects } },
     { node: nodeA, nameOwnership, slots, handover, journal: kept.journal, recovery: kept.recovery },
   );
-  for (let count = 0; count < own; count += 1) await oneSlot(node);
+  for (let count = 0; count < own; count += 1) ({ pool } = await oneSlot(node));
   const other = await PoolBed.create(bed, { size: 1 });
   await bed.projects.addPool(other.id);
   await beat();
-  await look();
-  // The first look of the journal asks for more when it has the versions.
-  await until("the entries", () => kept.journal.entries().length === own);
+  await reconciler.look();
+  await until("the entries", () => written(kept) === own);
 });
 afterAll(async () => {
   await kept.journal.close();
@@ -71,36 +70,42 @@ async function beat(): Promise<void> {
   expect(told).toEqual({ kind: "accepted" });
 }
 
-/** Resolves when the journal, which looks a little later, has looked too. */
-async function look(): Promise<void> {
-  const looks = journalLooks + own;
-  await reconciler.look();
-  await until("the looks of the journal", () => journalLooks === looks);
-}
-
-test("a beat of a node that says the same again is nine commands in one script", async () => {
+test("a beat of a node that says the same again is seven commands in one script", async () => {
   expect(await commandsOf(node.bed.redis, beat)).toEqual({
     evalsha: 1,
     time: 1,
     // Is its dataset still there?
     get: 1,
     sismember: 1,
-    zscore: 1,
     hget: 2,
     zadd: 1,
-    hset: 1,
   });
 });
 
-test("a look of a node in whose pools nothing has changed is three commands for each of them", async () => {
-  expect(await commandsOf(node.bed.redis, look)).toEqual({
-    // Its name is its own; then its records in each pool are unchanged, as the journal finds once more.
-    hget: 1 + 2 * own,
-    // The version of each pool, for the journal.
+test("a look of a node in whose pools nothing has changed is one command for each of them", async () => {
+  notes = 0;
+  expect(await commandsOf(node.bed.redis, () => reconciler.look())).toEqual({
+    // Its name is its own.
+    hget: 1,
+    // Its records in each pool are unchanged, and so is the pool: the journal asks for nothing.
     hmget: own,
     // Has it a record in the other pool, or one on demand? At most 32 are asked in one look.
     hexists: 2,
     // All pools, once in as many looks as it takes to ask them all.
     hkeys: 1,
   });
+  expect(notes).toBe(0);
+});
+
+test("a pool that was changed is journalled after the next look, also where no browser has changed", async () => {
+  notes = 0;
+  const entries = written(kept);
+  expect(await pool.update({ timeout_seconds: 77 })).toBe("updated");
+  await reconciler.look();
+  await until("the entry", () => written(kept) > entries);
+  expect([notes, written(kept)]).toEqual([1, entries + 1]);
+  const entry = kept.journal.entries().find(({ partition }) => partition === pool.partition);
+  expect(entry?.pool.fields["timeoutSeconds"]).toBe("77");
+  await reconciler.look();
+  expect(notes).toBe(1);
 });

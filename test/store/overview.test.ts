@@ -113,6 +113,31 @@ onBoth("the index of browsers", ({ bed }) => {
     expect(await read()).toMatchObject([{ state: "launching" }]);
   });
 
+  test("a node that reads its browsers is told whenever their pool was changed, deleted or restored", async () => {
+    const pool = await mixed();
+    const stamp = async (): Promise<string> =>
+      (await bed().poolStore.browsersOf(pool.partition, nodeA)).poolStamp;
+    const stamps = [await stamp()];
+    const record = await bed().dataset.readPool(pool.partition, []);
+    if (!record) throw new Error("there is no such pool");
+    const { revision } = record.fields;
+    await pool.lend();
+    expect(await stamp()).toBe(stamps[0]);
+    await pool.update({ timeout_seconds: 77 });
+    stamps.push(await stamp());
+    expect(await stamp()).toBe(stamps[1]);
+    await forgetIndex(pool);
+    await bed().poolStore.spread(pool.partition);
+    stamps.push(await stamp());
+    await bed().redis.hset(pool.key("pool"), "restoredAs", "1", "revision", "1");
+    const fields = { ...record.fields, revision: String(Number(revision) + 1) };
+    await bed().dataset.restorePool(pool.partition, { ...record, fields }, false);
+    stamps.push(await stamp());
+    await bed().poolStore.deletePool(pool.partition, { force: true, request: request() });
+    stamps.push(await stamp());
+    expect(new Set(stamps).size).toBe(5);
+  });
+
   test("of a store that an earlier release has written is made by whoever reads it first", async () => {
     const pool = await mixed();
     await pool.update({ headless: false }, { isNewLaunch: true });

@@ -99,7 +99,7 @@ export function openReconciler(
     recovery,
     ...parts
   }: Pick<LeaseWork, "handover"> & {
-    journal: Pick<Journal, "note">;
+    journal: Pick<Journal, "noteRead">;
     recovery: Pick<Recovery, "check">;
     node: NodeId;
     slots: Slots;
@@ -112,7 +112,7 @@ export function openReconciler(
     ...parts,
     recover: () => recovery.check(),
     listAgain: (partition) => dataset.listAgain(partition),
-    noteRead: (partition) => journal.note(partition),
+    noteRead: (partition, read) => journal.noteRead(partition, read),
     nodes,
     poolStore,
     projects,

@@ -84,9 +84,9 @@ export class Drain {
     await this.#closedPools.set(own, time.until);
     const idle = partitionsWith(own, ({ state }) => state === "idle");
     // Nobody has to wait for what stands by, and nobody is to be lent it here.
-    await this.#clearOwn("idle", "drained", idle.filter(isOnDemand));
+    await this.#clearIdle(idle.filter(isOnDemand));
     const isHandedOver = this.ports.clock.monotonic() - time.from >= handOverMs;
-    if (isHandedOver) await this.#clearOwn("idle", "drained", idle);
+    if (isHandedOver) await this.#clearIdle(idle);
     // A node alone has no replacements to wait for; what is idle is lent while its leases last.
     const mayGo = isHandedOver || (await this.#isAlone()) ? isUnused : isEmpty;
     return mayGo(own) && (await this.#endsWith(mayGo, time));
@@ -155,6 +155,10 @@ export class Drain {
   async finishEarlierRun(): Promise<void> {
     await this.#clear("lost", "node_lost");
     await this.ports.nodes.forget(this.ports.node);
+  }
+
+  async #clearIdle(partitions: readonly Partition[]): Promise<void> {
+    if (partitions.length > 0) await this.#clearOwn("idle", "drained", partitions);
   }
 
   /** Gives false, and does nothing, where the records that name this node are another run's. */

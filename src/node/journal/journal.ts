@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { type Static, Type } from "typebox";
 import { forEachConcurrently } from "../../base/concurrently.js";
 import { type Clock, type Millis, pause } from "../../base/clock.js";
@@ -6,6 +7,7 @@ import { type Log, textOf } from "../../base/log.js";
 import { parserOf } from "../../base/parser.js";
 import { type Browser, browserParser } from "../../pool/browser.js";
 import { Dataset, type DatasetStore, PoolRecord } from "../../pool/ports/dataset-store.js";
+import type { NodeBrowsers } from "../../pool/ports/partition-overview.js";
 import type { PoolStore } from "../../pool/ports/pool-store.js";
 import type { JournalFiles } from "./journal-files.js";
 
@@ -51,6 +53,8 @@ const atOnce = 8;
  */
 export class Journal {
   readonly #kept = new Map<Partition, JournalEntry>();
+  /** What was read when an entry was last found, or made, as Redis has it. */
+  readonly #lastRead = new Map<Partition, NodeBrowsers>();
   readonly #asked = new Set<Partition>();
   readonly #working = new Map<Partition, Promise<void>>();
   /** The disk may lack what is known of these: they are written at the next look, changed or not. */
@@ -66,6 +70,8 @@ export class Journal {
   #adopted: Promise<void> = Promise.resolve();
 
   private constructor(private readonly ports: JournalPorts) {
+    // Each pool listens while its changes gather.
+    setMaxListeners(0, this.#closing.signal);
     this.#stopSweeps = ports.clock.every(sweepEveryMs, () => void this.sweep());
   }
 
@@ -115,6 +121,15 @@ export class Journal {
     if (dataset.name === this.#dataset?.name) this.#dataset = dataset;
   }
 
+  /**
+   * It was read, and is looked at where that differs from what is kept. What an earlier release changes of a
+   * pool is found by the sweep.
+   */
+  noteRead(partition: Partition, { browsers, poolStamp }: NodeBrowsers): void {
+    const last = this.#lastRead.get(partition);
+    if (last?.browsers !== browsers || last.poolStamp !== poolStamp) this.note(partition);
+  }
+
   /** Something may have changed there. Nobody waits for what follows. */
   note(partition: Partition): void {
     if (this.#closing.signal.aborted) return;
@@ -144,31 +159,34 @@ export class Journal {
   #missed(partition: Partition, error: unknown): void {
     const level = this.#unwritten.has(partition) ? "debug" : "warn";
     this.#unwritten.add(partition);
+    this.#lastRead.delete(partition);
     this.ports.log[level]({ partition, error: textOf(error) }, "journal not written");
   }
 
   async #look(partition: Partition): Promise<void> {
     const { node, poolStore, store } = this.ports;
     const kept = this.#kept.get(partition);
-    const { browsers } = await poolStore.browsersOf(partition, node);
+    const read = await poolStore.browsersOf(partition, node);
+    const { browsers } = read;
     const version = await store.poolVersion(partition);
     const isChanged = kept?.version !== version || kept.browsers !== browsers;
-    if (!isChanged && !this.#unwritten.has(partition)) return;
+    if (!isChanged && !this.#unwritten.has(partition)) return void this.#lastRead.set(partition, read);
     const templateKeys = [...new Set(browsers.map(({ templateKey }) => templateKey))];
     const isPoolKept = kept?.version === version && templateKeys.every((key) => key in kept.pool.templates);
     const pool = isPoolKept ? kept.pool : await store.readPool(partition, templateKeys);
     // What was read from a Redis that has been emptied since is not what this node has to know.
     if (!this.#dataset || (await store.present()) !== this.#dataset.name) return;
     const isOver = !pool || (isOnDemand(partition) && browsers.length === 0);
-    await (isOver ? this.#drop(partition) : this.#keep({ partition, version, pool, browsers }));
+    await (isOver ? this.#drop(partition) : this.#keep({ partition, version, pool, browsers }, read));
     if (this.#others.delete(partition) && this.#others.size === 0) await this.adopt(this.#dataset);
   }
 
   /** It counts from now on, also where the disk has no room: Redis may be emptied before there is any. */
-  async #keep(entry: JournalEntry): Promise<void> {
+  async #keep(entry: JournalEntry, read: NodeBrowsers): Promise<void> {
     const { partition, browsers } = entry;
     this.#kept.set(partition, entry);
     await this.ports.files.write(partition, entry);
+    this.#lastRead.set(partition, read);
     if (this.#unwritten.delete(partition)) this.ports.log.info({ partition }, "journal written again");
     const leases = browsers.filter(({ state }) => state === "leased").length;
     this.ports.log.debug({ partition, browsers: browsers.length, leases }, "journal written");
@@ -176,6 +194,7 @@ export class Journal {
 
   async #drop(partition: Partition): Promise<void> {
     this.#unwritten.delete(partition);
+    this.#lastRead.delete(partition);
     if (this.#kept.delete(partition) || this.#others.has(partition)) await this.ports.files.remove(partition);
   }
 

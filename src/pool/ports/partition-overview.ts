@@ -9,6 +9,14 @@ export interface BrowsersRead {
   readonly at: Millis;
 }
 
+export interface NodeBrowsers extends BrowsersRead {
+  /**
+   * Another text after each change of the pool, but for one that an earlier release has written. As old as
+   * the browsers.
+   */
+  readonly poolStamp: string;
+}
+
 /** What a pool's record says in a few words; its specification, which may have megabytes, is not read. */
 export interface PoolSummary {
   readonly id: PoolId;
@@ -40,7 +48,7 @@ export type Lack = "nothing" | "room" | "something";
 /** What is asked of a partition by many and often: none of it reads more records than it answers with. */
 export interface PartitionOverview {
   /** The browsers of one node. While nothing of theirs changes they are read once. */
-  browsersOf(partition: Partition, node: NodeId): Promise<BrowsersRead>;
+  browsersOf(partition: Partition, node: NodeId): Promise<NodeBrowsers>;
   /** Which of the partitions may hold browsers of a node. */
   partitionsOf(node: NodeId, partitions: readonly Partition[]): Promise<readonly Partition[]>;
   /** The number of browsers of this partition on each node. */

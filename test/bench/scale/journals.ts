@@ -10,6 +10,7 @@ import { Journal } from "../../../src/node/journal/journal.js";
 import { JournalFiles } from "../../../src/node/journal/journal-files.js";
 import { Recovery } from "../../../src/node/journal/recovery.js";
 import type { NodeFacts } from "../../../src/pool/ports/node-store.js";
+import type { NodeBrowsers } from "../../../src/pool/ports/partition-overview.js";
 import { newDirectory } from "../../support/killed-runs.js";
 import type { StoreBed } from "../../support/store/store-bed.js";
 import { until } from "../support/daemon.js";
@@ -25,8 +26,8 @@ const clock: Clock = { ...systemClock, after: (_, task) => systemClock.after(0, 
 interface Kept {
   readonly journal: Journal;
   readonly recovery: Recovery;
-  /** How many partitions the journal has looked at. */
-  looks: number;
+  /** How many entries the journal has written. */
+  written: number;
 }
 
 /** The journal of each node, and its beats in the dataset that it knows. */
@@ -48,13 +49,11 @@ export class NodeJournals {
     );
   }
 
-  /** Something may have changed in these: resolves when they have been looked at, and each has an entry. */
-  async note(node: NodeId, partitions: readonly Partition[]): Promise<void> {
+  /** These were read. Resolves when each has an entry. */
+  async noteRead(node: NodeId, reads: ReadonlyMap<Partition, NodeBrowsers>): Promise<void> {
     const kept = this.#keptOf(node);
-    const looks = kept.looks + partitions.length;
-    for (const partition of partitions) kept.journal.note(partition);
-    const isDone = (): boolean => kept.looks >= looks && kept.journal.entries().length >= partitions.length;
-    await until("the looks of a journal", async () => isDone(), { everyMs: 1 });
+    for (const [partition, read] of reads) kept.journal.noteRead(partition, read);
+    await until("the entries of a journal", async () => kept.written >= reads.size, { everyMs: 1 });
   }
 
   async close(): Promise<void> {
@@ -66,20 +65,25 @@ export class NodeJournals {
     const { dataset, nodes, poolStore } = this.bed;
     const directory = join(this.#directory, node);
     const files = await JournalFiles.open({ directory, seal, log, mostBytes: 64 * 2 ** 20 });
-    const store = {
-      present: () => dataset.present(),
-      poolVersion: async (partition: Partition) => {
-        const version = await dataset.poolVersion(partition);
-        kept.looks += 1;
-        return version;
+    const counting: Log = {
+      ...log,
+      debug(_fields, message) {
+        if (message === "journal written") kept.written += 1;
       },
-      readPool: dataset.readPool.bind(dataset),
     };
-    const journal = await Journal.open({ node, files, store, poolStore, clock, log, redis: "one" });
+    const journal = await Journal.open({
+      node,
+      files,
+      store: dataset,
+      poolStore,
+      clock,
+      log: counting,
+      redis: "one",
+    });
     const slots = { all: () => [], find: () => undefined };
     const meter = { recovered() {} };
     const recovery = new Recovery({ node, journal, store: dataset, slots, nodes, log, meter });
-    const kept: Kept = { journal, recovery, looks: 0 };
+    const kept: Kept = { journal, recovery, written: 0 };
     this.#kept.set(node, kept);
     await recovery.check();
   }

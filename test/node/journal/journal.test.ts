@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Seal } from "../../../src/base/crypto/seal.js";
 import { Secret } from "../../../src/base/crypto/secret.js";
-import { type LeaseId, onDemandPartition } from "../../../src/base/ids.js";
+import { type LeaseId, newPoolId, onDemandPartition, partitionOf } from "../../../src/base/ids.js";
+import { yieldTurn } from "../../../src/base/yield-turn.js";
 import { until } from "../../support/browser/chromium-until.js";
 import type { LogLine } from "../../support/http/http-server.js";
-import { JournalBed } from "../../support/node/journal-bed.js";
+import { JournalBed, written } from "../../support/node/journal-bed.js";
 import type { NodeBed } from "../../support/node/node-bed.js";
 import { oneSlot, seatClient } from "../../support/node/one-slot.js";
 import { type Held, nodeA, PoolBed } from "../../support/store/pool-bed.js";
@@ -219,6 +220,47 @@ test("what the disk did not take is restored too, is said once, and is written w
   await write(kept, pool);
   expect(statSync(entry(pool)).size).toBeGreaterThan(0);
   expect(saying("journal written again")).toHaveLength(1);
+});
+
+test("what an earlier release has changed of a pool is journalled by the next sweep, and tried again until then", async () => {
+  const { pool, kept } = await keptPool();
+  const read = await node.bed.poolStore.browsersOf(pool.partition, nodeA);
+  const entries = written(kept);
+  // It says so in no stamp.
+  await node.bed.redis.hset(pool.key("pool"), "revision", "9");
+  expect((await node.bed.poolStore.browsersOf(pool.partition, nodeA)).poolStamp).toBe(read.poolStamp);
+  renameSync(directory, `${directory}-away`);
+  await kept.journal.sweep();
+  await until("word of it", () =>
+    kept.lines.some((line) => line.message === "journal not written" && "partition" in line.fields),
+  );
+  renameSync(`${directory}-away`, directory);
+  const note = kept.journal.note.bind(kept.journal);
+  let notes = 0;
+  kept.journal.note = (partition) => {
+    notes += 1;
+    note(partition);
+  };
+  kept.journal.noteRead(pool.partition, read);
+  expect(notes).toBe(1);
+  await until("the entry", () => written(kept) > entries);
+  expect(kept.journal.entries()[0]?.pool.fields["revision"]).toBe("9");
+});
+
+test("changes of many pools at once are no warning of Node.js", async () => {
+  const { journal } = await openJournal();
+  const warnings: string[] = [];
+  const warn = ({ name }: Error): void => void warnings.push(name);
+  process.on("warning", warn);
+  try {
+    for (let pools = 0; pools < 20; pools += 1) journal.note(partitionOf(newPoolId()));
+    // It is said in a turn of its own.
+    await yieldTurn();
+    await journal.close();
+  } finally {
+    process.off("warning", warn);
+  }
+  expect(warnings).toEqual([]);
 });
 
 test("checks that Redis leaves unanswered are one, and one more for all who have asked meanwhile", async () => {

@@ -53,7 +53,7 @@ export async function indexFault(
     ) ??
     differ(
       "changed",
-      changed.filter((field) => field !== "moved last"),
+      changed.filter((field) => field !== "moved last" && field !== "revised last"),
       [...new Set(browsers.map(({ node }) => node))],
     )
   );

@@ -44,5 +44,6 @@ local function isIndexed()
   if redis.call("HGET", K.nodeStamps, lastMove) == made then return true end
   redis.call("UNLINK", K.nodeIndex, K.generationIndex, K.ageIndex, K.leaseCountIndex, K.nodeStamps)
   if made then redis.call("HSET", K.nodeStamps, lastMove, made) end
+  stampRevision()
   return indexMore("0 ")
 end

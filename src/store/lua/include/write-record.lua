@@ -2,8 +2,12 @@
 --- @include base
 --- @include browser/browsers
 
--- Stands among the nodes; none can be called so.
-local lastMove = "moved last"
+-- These stand among the nodes; none can be called so.
+local lastMove, lastRevision = "moved last", "revised last"
+
+local function isNodeStamp(field)
+  return field ~= lastMove and field ~= lastRevision
+end
 
 -- The id, in the stream of events, of the last move made in this script; nil once it is written.
 local movedAs
@@ -15,6 +19,11 @@ local function stamp(node)
   if not movedAs then return redis.call("HSET", K.nodeStamps, node, value) end
   redis.call("HSET", K.nodeStamps, node, value, lastMove, movedAs)
   movedAs = nil
+end
+
+-- The pool's record says something else: who asks for a node's stamp asks for this one, too.
+local function stampRevision()
+  redis.call("HSET", K.nodeStamps, lastRevision, microseconds())
 end
 
 local function write(browser)

@@ -11,7 +11,7 @@ local countedAtOnce = 200
 if not isIndexed() then return plain("indexing") end
 local nodes, counts, last = {}, {}, nil
 for _, node in ipairs(redis.call("HKEYS", K.nodeStamps)) do
-  if node ~= lastMove and node > A.after then table.insert(nodes, node) end
+  if isNodeStamp(node) and node > A.after then table.insert(nodes, node) end
 end
 table.sort(nodes)
 for place = 1, math.min(#nodes, countedAtOnce) do

@@ -15,6 +15,7 @@ if first then return first end
 if poolFields("state")[1] ~= "open" then return plain("missing") end
 if A.force ~= "1" and redis.call("ZCARD", K.leased) > 0 then return plain("leased") end
 redis.call("HSET", K.pool, "state", "deleted")
+stampRevision()
 retireDeleted()
 sweepPool()
 return finish("deleted")

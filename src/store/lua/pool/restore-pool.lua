@@ -1,9 +1,10 @@
 -- restore-pool: write the record of a pool that Redis has forgotten, as a node's journal has it.
--- KEYS  pool templates
+-- KEYS  pool templates nodeStamps
 -- ARGV  fields templates restMs
 -- REPLY restored, there
 -- `fields` and `templates` are JSON maps. For `restMs` nothing is launched: others have browsers of it, too.
 --- @include pool
+--- @include write-record
 
 -- What tells of the moment, of nodes as they were then, and of the Redis that there was.
 local passing = {
@@ -23,6 +24,7 @@ local sequence = tonumber(poolFields("sequence")[1] or 0)
 given.sequence = math.max(tonumber(given.sequence or 0), sequence)
 for field, value in pairs(given) do redis.call("HSET", K.pool, field, value) end
 redis.call("HSET", K.pool, "restoredAs", given.revision or "")
+stampRevision()
 if given.kind == "pool" then
   redis.call("HSET", K.pool,
     "tokens", math.ceil(tonumber(given.size) * tonumber(given.fillRate) / 100), "tokensAt", now,

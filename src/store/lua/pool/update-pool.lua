@@ -35,6 +35,7 @@ if A.name ~= "" then redis.call("HSET", K.pool, "name", A.name) end
 if A.isNewRefresh == "1" then redis.call("HSET", K.pool, "refreshedFrom", now) end
 nextNumber("revision")
 redis.call("HSET", K.pool, "revisedAt", microseconds())
+stampRevision()
 -- What is launched from now on has the new network: it is a new launch template too.
 if A.isNewLaunch == "1" or A.isNewNetwork == "1" then
   -- The key has a time in it: others keep what they have read under a key, and a failover that lost the last

@@ -30,7 +30,7 @@ end
 
 local function closeAll(terms, hasLost)
   for _, node in ipairs(redis.call("HKEYS", K.nodeStamps)) do
-    if node ~= lastMove then
+    if isNodeStamp(node) then
       local mark = terms.closed[node] or {}
       mark.unregisteredSince, mark.mayHaveLost = now, mark.mayHaveLost or hasLost or nil
       terms.closed[node] = mark
