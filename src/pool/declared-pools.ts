@@ -41,11 +41,14 @@ export function declaredPoolFaults(
 }
 
 /** What is wrong with the form of something declared, where it does not pass this check. */
-export const faultsOfForm = (
+export function faultsOfForm(
   form: { Errors(declared: unknown): Iterable<SchemaFault> },
   declared: unknown,
-): readonly string[] =>
-  wordFaults([...form.Errors(declared)]).map(({ path, words }) => `${path && `.${path}`}: ${words}`);
+): readonly string[] {
+  const found = wordFaults([...form.Errors(declared)]);
+  // Names of one object may have the same fault.
+  return [...new Set(found.map(({ path, words }) => `${path && `.${path}`}: ${words}`))];
+}
 
 function faultsOfOne(
   body: unknown,

@@ -54,7 +54,9 @@ function foldOne(found: SchemaFault[], choice: SchemaFault): SchemaFault[] {
 }
 
 function worded(fault: SchemaFault, patterns: ReadonlyMap<string, string>): readonly Worded[] {
-  const path = pathOf(fault.instancePath);
+  // TypeBox puts a name that is at fault at the end of the path, and Ajv beside it.
+  const endsInName = fault.schemaPath.endsWith("/propertyNames");
+  const path = pathOf(endsInName ? parentOf(fault.instancePath) : fault.instancePath);
   const of = (names: readonly unknown[], words: string): readonly Worded[] =>
     names.map((name) => ({ path: join(path, String(name)), words }));
   const params = paramsOf(fault);
@@ -67,8 +69,11 @@ function worded(fault: SchemaFault, patterns: ReadonlyMap<string, string>): read
       "is not a known field",
     );
   const words = wordsOf(fault, patterns);
-  return [{ path, words: fault.propertyName === undefined ? words : `each name ${words}` }];
+  const isOfName = endsInName || fault.propertyName !== undefined;
+  return [{ path, words: isOfName ? `each name ${words}` : words }];
 }
+
+const parentOf = (pointer: string): string => pointer.slice(0, pointer.lastIndexOf("/"));
 
 const paramsOf = ({ params }: SchemaFault): Readonly<Record<string, unknown>> => ({ ...params });
 

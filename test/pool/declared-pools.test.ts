@@ -226,6 +226,11 @@ test("what is wrong with a declared pool is told as the API tells it", () => {
     "pools[0].telemetry: must be an object or null",
   ]);
   expect(declaredPoolFaults([7], deciding)).toEqual(["pools[0]: must be an object"]);
+  const node_selector = { "bad key!": "a", "/~": "a", good: "no value" };
+  expect(declaredPoolFaults([{ name: "a", size: 1, node_selector }], deciding).toSorted()).toEqual([
+    "pools[0].node_selector.good: does not have the form that is expected",
+    "pools[0].node_selector: each name does not have the form that is expected",
+  ]);
 });
 
 test("a declared pool that refers to what only registries know has no fault of its own", () => {
