@@ -72,7 +72,8 @@ const explained = new Set([
   "simulate",
 ]);
 
-async function main([command, ...args]) {
+async function main(given) {
+  const [command, ...args] = given.map((argument) => (argument === "-h" ? "--help" : argument));
   const isAsking = command === "--help" || (args.includes("--help") && !explained.has(command));
   if (isAsking || !commands.has(command)) {
     console.error(usage);

@@ -52,12 +52,14 @@ describe("commands", () => {
     const { code, stderr } = await bootstrap(root, "stat");
     expect([code, stderr.includes("start [--help]")]).toEqual([2, true]);
   });
-  test.each(["test", "prove:crd", "prove:image", "prove:faults"])(
-    "%s --help tells and runs nothing",
+  test.each(["test", "check", "prove:crd", "prove:image", "prove:faults"])(
+    "%s tells by --help and by -h, and runs nothing",
     async (name) => {
       cpSync(join(root, "scripts/bootstrap.mjs"), join(directory, "scripts/bootstrap.mjs"));
-      const { code, stderr } = await bootstrap(directory, name, "--help");
-      expect([code, stderr.includes(`\n  ${name} `)]).toEqual([0, true]);
+      for (const asking of ["--help", "-h"]) {
+        const { code, stderr } = await bootstrap(directory, name, asking);
+        expect([code, stderr.includes(`\n  ${name} `)]).toEqual([0, true]);
+      }
     },
   );
   test("a Node.js that is too old is named before anything else is tried", async () => {
