@@ -84,6 +84,7 @@ export default defineConfig({
         test: {
           name: "shared",
           include: shared,
+          exclude: pure,
           pool: "forks",
           isolate: false,
           // Two left a processor idle for a quarter of the time, since many wait for what is to happen.
