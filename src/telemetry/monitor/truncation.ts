@@ -33,7 +33,7 @@ export class Truncation {
 
   /** The value of a header, without the passwords of addresses in it. */
   header(value: string, mostBytes: number): string {
-    return this.text(value.replaceAll(userInformationWithin, ""), mostBytes);
+    return this.text(value.replaceAll(userInformationWithin, "$1$2$3"), mostBytes);
   }
 
   list<Item>(items: readonly Item[], most: number): readonly Item[] {
@@ -56,6 +56,16 @@ export function shownAddress(address: string | undefined): ShownAddress {
 
 const longestUrlBytes = 4096;
 /** It stands in the address itself, or in one behind `view-source:`, `blob:` or `filesystem:`. */
-const userInformation = /^((?:view-source:|blob:|filesystem:)?[a-z][a-z0-9+.-]*:\/\/)[^/?#@]*@/i;
-/** It stands in an address that may have others beside it, as in `Link` or a policy's `report-uri`. */
-const userInformationWithin = /(?<=[a-z\d+.-]:\/\/)[^/?#@\s<>"]*@/gi;
+const userInformation = /^((?:view-source:|blob:|filesystem:)?[a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i;
+/**
+ * It stands in an address that may have others beside it, as in `Link` or a policy's `report-uri`. Browsers
+ * take a slash of either kind, or several, behind the schemes of the first line (WHATWG URL, 4.4); without a
+ * scheme only what has a colon is a password. Each line reads from one slash to the next, so that a long
+ * header costs no more than its length.
+ */
+const userInformationWithin = new RegExp(
+  String.raw`(?:((?:https?|wss?|ftp):[/\\]+)[^/\\?#\s<>"]*` +
+    String.raw`|([a-z\d+.-]:\/\/)[^/?#\s<>"]*` +
+    String.raw`|(?<=^|[\s<>"'(=,;])(\/\/)[^/?#\s<>":]*:[^/?#\s<>"]*)@`,
+  "gi",
+);
