@@ -1,8 +1,10 @@
-import type { Clock, Millis } from "../base/clock.js";
+import { setMaxListeners } from "node:events";
+import { type Clock, type Millis, pause } from "../base/clock.js";
 import type { Seal } from "../base/crypto/seal.js";
-import type { Done, Refusal } from "../base/errors.js";
+import { type Done, type Refusal, RemudaError } from "../base/errors.js";
 import type { LeaseId } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
+import { isStoreAway } from "../base/store-fault.js";
 import type { PasskeyCredential } from "../browser/passkeys/page-authenticators.js";
 import { failed, succeeded, type CommandResult } from "../gateway/relay/command-result.js";
 import { fillOwner } from "../spec/page-fill.js";
@@ -30,6 +32,15 @@ interface PasskeyPorts {
   keepPasskey(order: string, made: PasskeyCredential): Promise<Done<null> | Refusal>;
 }
 
+/** What a page has made, the order by which it is to be kept, and until when (monotonic) that is tried. */
+interface MadePasskey {
+  readonly order: string;
+  readonly made: PasskeyCredential;
+  readonly until: Millis;
+}
+
+const keepAgainMs: Millis = 1000;
+
 interface Armed {
   readonly owner: string;
   disarm(): Promise<void>;
@@ -41,8 +52,13 @@ interface Armed {
  */
 export class ArmedPasskeys {
   readonly #armed = new WeakMap<Slot, Armed>();
+  readonly #keeping = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
 
-  constructor(private readonly ports: PasskeyPorts) {}
+  constructor(private readonly ports: PasskeyPorts) {
+    // Node.js warns of more than 10.
+    setMaxListeners(0, this.#closing.signal);
+  }
 
   /** `sealed`: an order that was sealed for this lease. */
   async change(slot: Slot, lease: LeaseId, sealed: string): Promise<CommandResult> {
@@ -52,7 +68,8 @@ export class ArmedPasskeys {
     const text = order.text.reveal();
     const opened = await this.ports.openPasskey(text);
     if (opened.kind === "refused") return failed(opened.message, opened.code);
-    const added = (made: PasskeyCredential): void => void this.#keep(slot, text, made);
+    const { forMs } = opened.value;
+    const added = (made: PasskeyCredential): void => this.#added(slot, { order: text, made, forMs });
     return await runExclusively(slot, lease, async () => {
       // It may have waited for its turn, behind a restart.
       const late = await this.ports.refuseLate(text);
@@ -61,13 +78,34 @@ export class ArmedPasskeys {
     });
   }
 
-  async #keep(slot: Slot, order: string, made: PasskeyCredential): Promise<void> {
+  /** What is not kept yet is tried once more. No browser has a passkey any more by now. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#keeping);
+  }
+
+  #added(slot: Slot, { forMs, ...made }: Omit<MadePasskey, "until"> & { readonly forMs: Millis }): void {
+    const until = this.ports.clock.monotonic() + forMs;
+    const keeping = this.#keep(slot, { ...made, until }).finally(() => this.#keeping.delete(keeping));
+    this.#keeping.add(keeping);
+  }
+
+  /** Nobody but the browser has it: a Redis that is away is waited for. */
+  async #keep(slot: Slot, { order, made, until }: MadePasskey): Promise<void> {
+    const { clock, log, keepPasskey } = this.ports;
+    const { signal } = this.#closing;
     try {
-      const { kind } = await this.ports.keepPasskey(order, made);
-      if (kind === "refused") this.ports.log.warn({ browser: slot.id }, "passkey of a page not kept");
+      const { kind } = await keepPasskey(order, made);
+      if (kind === "refused") log.warn({ browser: slot.id }, "passkey of a page not kept");
+      return;
     } catch (error) {
-      this.ports.log.error({ browser: slot.id, error: textOf(error) }, "passkey of a page not kept");
+      const said = { browser: slot.id, error: textOf(error) };
+      if (!mayComeBack(error) || clock.monotonic() >= until || signal.aborted)
+        return log.error(said, "passkey of a page not kept");
+      log.info(said, "passkey of a page not kept yet");
     }
+    await pause(clock, keepAgainMs, signal);
+    await this.#keep(slot, { order, made, until });
   }
 
   async #change(
@@ -119,3 +157,7 @@ export class ArmedPasskeys {
     }
   }
 }
+
+/** Whether Redis, or who keeps the vaults' keys, does not answer just now. */
+const mayComeBack = (error: unknown): boolean =>
+  isStoreAway(error) || (error instanceof RemudaError && error.code === "unavailable");

@@ -4,7 +4,7 @@ import { type Passkey, parsePasskey, passkeyText } from "./credentials/field-val
 import type { PasskeyOrder } from "./fill.js";
 import type { Operated } from "./items.js";
 import { withDataKey } from "./encryption/key-provider.js";
-import { passkeyFields } from "./kept-passkey.js";
+import { findKept, passkeyFields } from "./kept-passkey.js";
 import {
   armedMs,
   type PasskeyOperation,
@@ -60,16 +60,17 @@ const base64url = (text: string): string => Buffer.from(text, "base64").toString
 
 /**
  * Keeps what a page has made, whatever else has been changed of the item meanwhile; refused where the field
- * is no longer there or has another. What is binary is in base64.
+ * is no longer there or has another. May be asked again where no answer came. What is binary is in base64.
  */
 export async function keepPasskey(
   ports: Pick<VaultPorts, "project" | "provider" | "store">,
   { vault: id, item: itemId, key, field, browser, lease, forMs }: PasskeyOrder,
   made: Passkey,
 ): Promise<Done<null> | Refusal> {
+  const credentialId = base64url(made.credentialId);
   const text = passkeyText({
     ...made,
-    credentialId: base64url(made.credentialId),
+    credentialId,
     userHandle: base64url(made.userHandle),
     privateKey: base64url(made.privateKey),
   });
@@ -85,7 +86,11 @@ export async function keepPasskey(
       const item = await ports.store.findItem(id, key);
       if (item?.id !== itemId) return refusal("vault_item_not_found");
       const isThere = item.spec.fields.some(({ name, type }) => name === field && type === "passkey");
-      if (!isThere || item.values.has(field)) return refusal("field_unavailable");
+      if (!isThere) return refusal("field_unavailable");
+      if (item.values.has(field)) {
+        const kept = findKept(ports, { vault, dataKey }, { item, field })?.passkey;
+        return kept?.credentialId === credentialId ? await answerAgain(ports) : refusal("field_unavailable");
+      }
       const writing = { vault, dataKey, field, request: newRequestId() };
       const written = await writePasskey(ports, writing, {
         item,
@@ -97,4 +102,10 @@ export async function keepPasskey(
     }
     return refusal("stale_version");
   });
+}
+
+/** It is there from an earlier attempt, whose answer was lost: that may have been made and not synced. */
+async function answerAgain({ store }: Pick<VaultPorts, "store">): Promise<Done<null>> {
+  await store.settle();
+  return done(null);
 }

@@ -1,10 +1,11 @@
 import { afterEach, expect, test } from "vitest";
-import { refusal } from "../../src/base/errors.js";
+import { done, refusal, RemudaError } from "../../src/base/errors.js";
 import { type LeaseId, newLeaseId, newRequestId } from "../../src/base/ids.js";
-import type { PasskeyChange } from "../../src/node/armed-passkeys.js";
+import { ArmedPasskeys, type PasskeyChange } from "../../src/node/armed-passkeys.js";
 import type { PasskeyCredential } from "../../src/browser/passkeys/page-authenticators.js";
 import type { Slot } from "../../src/node/slot.js";
 import { fillOwner } from "../../src/spec/page-fill.js";
+import { silentLog } from "../support/browser/chromium-host.js";
 import { credentialOf, openRelyingParty } from "../support/vault/relying-party.js";
 import { bedSeal, type NodeBed, openNodeBed } from "../support/node/node-bed.js";
 import { isHeldAfter } from "../support/node/one-slot.js";
@@ -176,4 +177,66 @@ test("a lease under which nothing is active expires, whatever is armed", async (
   await pool.age(20_000);
   expect(await isHeldAfter({ bed, pool, slot }, 9000)).toBe(true);
   expect(await isHeldAfter({ bed, pool, slot }, 1000)).toBe(false);
+});
+
+test("what a page has made is kept once Redis is back; that is waited for as long as a browser may have it, or until the node stops", async () => {
+  const { bed, slot, lease } = await lent();
+  const forMs = 5000;
+  // Begins the lease.
+  await ask({ bed, slot, lease }, { forMs: 0 });
+  const { chromium } = slot;
+  const arm = chromium.armPasskey.bind(chromium);
+  let make = (): void => {};
+  chromium.armPasskey = async (given, events) => {
+    make = () => events?.added?.(credential());
+    return await arm(given, events);
+  };
+  let fault = new RemudaError("store_unavailable");
+  let isAway = true;
+  let [asked, kept] = [0, 0];
+  const passkeys = new ArmedPasskeys({
+    seal: bedSeal,
+    clock: bed.clock,
+    log: silentLog,
+    refuseLate: async () => undefined,
+    openPasskey: async (order) => done(JSON.parse(order) as PasskeyChange),
+    async keepPasskey() {
+      asked += 1;
+      if (isAway) throw fault;
+      kept += 1;
+      return done(null);
+    },
+  });
+  const change = { owner: "an item's field", isRegistering: true, forMs };
+  const sealed = bedSeal.close(JSON.stringify(change), fillOwner(slot.id, lease));
+  expect(await passkeys.change(slot, lease, sealed)).toEqual({ isDone: true });
+  /** Time goes on while it is not kept; gives how often that was tried. */
+  const triesIn = async (seconds: number): Promise<number> => {
+    const before = asked;
+    make();
+    for (let second = 0; second < seconds; second += 1) {
+      await expect.poll(() => asked).toBeGreaterThan(before);
+      await bed.clock.advance(1000);
+    }
+    return asked - before;
+  };
+
+  expect(await triesIn(3)).toBe(4);
+  isAway = false;
+  await bed.clock.advance(1000);
+  expect(kept).toBe(1);
+  await bed.clock.advance(1000);
+  expect(kept).toBe(1);
+
+  isAway = true;
+  fault = new RemudaError("unavailable");
+  expect(await triesIn(20)).toBe(6);
+  fault = new RemudaError("secret_unreadable");
+  expect(await triesIn(3)).toBe(1);
+
+  fault = new RemudaError("store_unavailable");
+  expect(await triesIn(0)).toBe(1);
+  isAway = false;
+  await passkeys.close();
+  expect(kept).toBe(2);
 });

@@ -29,6 +29,7 @@ export interface LeaseWork extends JournalPart {
   readonly registration: EpochRegistration;
   readonly handover: LeaseHandover;
   readonly leaseCommands: LeaseCommands;
+  readonly passkeys: ArmedPasskeys;
   readonly reconciler: Reconciler;
   readonly drain: Drain;
   readonly requestedDrain: RequestedDrain;
@@ -56,6 +57,13 @@ export function openLeaseWork(
   const handover = new LeaseHandover({ slots, poolStore, reports, networkSync, registration, log });
   const ofLeases = { networkSync, registration, handover };
   const ofOrders = { seal: keys.seal, refuseLate: (order: string) => refuseLateOrder(shared, order) };
+  const passkeys = new ArmedPasskeys({
+    ...ofOrders,
+    clock,
+    log,
+    openPasskey: (order) => openPasskeyOrder(shared, order),
+    keepPasskey: (order, made) => keepPasskeyOrdered(shared, order, made),
+  });
   const leaseCommands = new LeaseCommands({
     slots,
     poolStore,
@@ -63,13 +71,7 @@ export function openLeaseWork(
     log,
     ...ofLeases,
     ...assets.changing(slots, networkSync),
-    passkeys: new ArmedPasskeys({
-      ...ofOrders,
-      clock,
-      log,
-      openPasskey: (order) => openPasskeyOrder(shared, order),
-      keepPasskey: (order, made) => keepPasskeyOrdered(shared, order, made),
-    }),
+    passkeys,
     pageFills: new PageFills({ ...ofOrders, openFill: (order) => openFillOrder(shared, order) }),
     resetLimitMs: config.node.resetLimitMs,
     answer: ({ control, question }, { isDone: ok, ...why }) =>
@@ -81,7 +83,7 @@ export function openLeaseWork(
   const reconciler = openReconciler({ config, clock, log, stores }, parts);
   const drains = { drain: new Drain(draining), requestedDrain: new RequestedDrain(draining) };
   const standstill = new Standstill(clock, config.node.lostAfterMs);
-  return { nameOwnership, ...ofLeases, leaseCommands, reconciler, standstill, ...drains, ...kept };
+  return { nameOwnership, ...ofLeases, leaseCommands, passkeys, reconciler, standstill, ...drains, ...kept };
 }
 
 interface ReconcilerParts extends Pick<DaemonParts, "clock" | "log"> {

@@ -40,7 +40,7 @@ const endedDrainMs: Millis = 2000;
  */
 export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: Stops): Promise<() => void> {
   const { config, log, clock } = shared;
-  const { nameOwnership, slots, reconciler, recovery, drain, gateway } = work;
+  const { nameOwnership, slots, passkeys, reconciler, recovery, drain, gateway } = work;
   await recovery.check();
   await takeName(shared, work, stops);
   // Beats go on meanwhile: what takes long to look at is no reason to be taken for lost.
@@ -72,6 +72,7 @@ export async function beginNodeWork(shared: DaemonParts, work: NodeWork, stops: 
   // It beats until its browsers have ended: another would have its name meanwhile, and its records.
   stops.add("beat", () => beats.close());
   beats.start(config.node.beatPeriodMs);
+  stops.add("passkeys", () => passkeys.close());
   stops.add("browsers", () =>
     nameOwnership.isOver
       ? slots.close({ saves: false })

@@ -1,5 +1,12 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
-import { generateAuthenticationOptions, verifyAuthenticationResponse } from "@simplewebauthn/server";
+import {
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+  type WebAuthnCredential,
+} from "@simplewebauthn/server";
+import type { Page } from "playwright-core";
 import type { PasskeyCredential } from "../../../src/browser/passkeys/page-authenticators.js";
 
 /** A site that one signs in to with a passkey (@simplewebauthn/server), and that of its only user. */
@@ -70,6 +77,56 @@ export function openRelyingParty(origin: string): RelyingParty {
           return verified;
         },
       };
+    },
+  };
+}
+
+/** A site that knows no passkey yet. */
+export interface NewRelyingParty {
+  /** The page makes one. */
+  register(page: Page): Promise<void>;
+  /** Whether the page signs in with the one that was made. */
+  signIn(page: Page): Promise<boolean>;
+}
+
+export function openNewRelyingParty(expectedOrigin: string): NewRelyingParty {
+  const site = { expectedOrigin, expectedRPID: rpId };
+  let known: WebAuthnCredential | undefined;
+  return {
+    async register(page) {
+      const options = await generateRegistrationOptions({
+        rpName: "Site",
+        rpID: rpId,
+        userName: "me",
+        supportedAlgorithmIDs: [-7],
+        authenticatorSelection: { residentKey: "required", userVerification: "required" },
+      });
+      const made = await page.evaluate(`navigator.credentials.create({
+        publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(${JSON.stringify(options)}),
+      }).then((found) => JSON.stringify(found.toJSON()))`);
+      const response = JSON.parse(String(made)) as never;
+      const { challenge } = options;
+      const { registrationInfo } = await verifyRegistrationResponse({
+        ...site,
+        response,
+        expectedChallenge: challenge,
+      });
+      known = registrationInfo?.credential;
+    },
+    async signIn(page) {
+      if (!known) throw new Error("not registered");
+      const asked = await generateAuthenticationOptions({ rpID: rpId, userVerification: "required" });
+      const answer = await page.evaluate(`navigator.credentials.get({
+        publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(${JSON.stringify(asked)}),
+      }).then((found) => JSON.stringify(found.toJSON()))`);
+      const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+        ...site,
+        response: JSON.parse(String(answer)) as never,
+        expectedChallenge: asked.challenge,
+        credential: known,
+      });
+      known = { ...known, counter: authenticationInfo.newCounter };
+      return verified;
     },
   };
 }

@@ -1,15 +1,13 @@
-import {
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from "@simplewebauthn/server";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../support/browser/chromium-until.js";
 import { type FillSite, openFillSite } from "../../support/browser/fill/fill-bed.js";
 import { type Daemon, startDaemon } from "../../support/daemon/daemon.js";
-import { openRelyingParty, type RelyingParty } from "../../support/vault/relying-party.js";
+import {
+  openNewRelyingParty,
+  openRelyingParty,
+  type RelyingParty,
+} from "../../support/vault/relying-party.js";
 import { openVaultSession } from "../../support/vault/vault-session.js";
 
 const path = "/vaults/logins/items/site";
@@ -140,41 +138,8 @@ test("the first passkey that a page makes is kept in the item, and signs in ther
   const [one, two] = [await opened(), await opened()];
   expect(await ask("register_passkey", one.id)).toMatchObject({ status: 200, body: { version: 1 } });
 
-  const options = await generateRegistrationOptions({
-    rpName: "Site",
-    rpID: "localhost",
-    userName: "me",
-    supportedAlgorithmIDs: [-7],
-    authenticatorSelection: { residentKey: "required", userVerification: "required" },
-  });
-  const made = await one.page.evaluate(`navigator.credentials.create({
-    publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(${JSON.stringify(options)}),
-  }).then((found) => JSON.stringify(found.toJSON()))`);
-  const registered = await verifyRegistrationResponse({
-    response: JSON.parse(String(made)) as never,
-    expectedChallenge: options.challenge,
-    expectedOrigin: site.other,
-    expectedRPID: "localhost",
-  });
-  const credential = registered.registrationInfo?.credential;
-  if (!credential) throw new Error("not registered");
-  const known = credential;
-  let { counter } = known;
-  async function signedIn({ page }: Pick<typeof one, "page">): Promise<boolean> {
-    const asked = await generateAuthenticationOptions({ rpID: "localhost", userVerification: "required" });
-    const answer = await page.evaluate(`navigator.credentials.get({
-      publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(${JSON.stringify(asked)}),
-    }).then((found) => JSON.stringify(found.toJSON()))`);
-    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
-      response: JSON.parse(String(answer)) as never,
-      expectedChallenge: asked.challenge,
-      expectedOrigin: site.other,
-      expectedRPID: "localhost",
-      credential: { ...known, counter },
-    });
-    counter = authenticationInfo.newCounter;
-    return verified;
-  }
+  const newParty = openNewRelyingParty(site.other);
+  await newParty.register(one.page);
   const kept = await until("it is kept", async () => {
     const { body } = await daemon.call(`GET ${at}`);
     return (
@@ -186,12 +151,12 @@ test("the first passkey that a page makes is kept in the item, and signs in ther
     available_operations: [{ type: "arm_passkey" }, { type: "disarm_passkey" }],
   });
 
-  expect(await signedIn(one)).toBe(true);
-  expect(await signedIn(one)).toBe(true);
+  expect(await newParty.signIn(one.page)).toBe(true);
+  expect(await newParty.signIn(one.page)).toBe(true);
   // The first goes on having it, and no other has it beside that one.
   expect(await ask("arm_passkey", two.id)).toMatchObject({ status: 409, body: { code: "conflict" } });
   await one.close();
   expect(await ask("arm_passkey", two.id)).toMatchObject({ status: 200 });
-  expect(await signedIn(two)).toBe(true);
+  expect(await newParty.signIn(two.page)).toBe(true);
   await two.close();
 });
