@@ -23,6 +23,7 @@ export const interactionScript = `(() => {
   const tagOf = getter(Element, "tagName");
   // In lower case and without a prefix, whether the document is of HTML or XHTML.
   const nameOf = getter(Element, "localName");
+  const namespaceOf = getter(Element, "namespaceURI");
   const idOf = getter(Element, "id");
   const parentOf = getter(Node, "parentNode");
   const previousOf = getter(Element, "previousElementSibling");
@@ -44,19 +45,22 @@ export const interactionScript = `(() => {
     isCut = true;
     return characters.slice(0, most).join("");
   };
+  // What an nth-of-type counts: a name without a prefix, and its namespace.
+  const isOfType = (other, element) =>
+    nameOf(other) === nameOf(element) && namespaceOf(other) === namespaceOf(element);
   const selectorOf = (element) => {
     const steps = [];
     for (let at = element; isElement(at) && steps.length < 6; at = parentOf(at)) {
-      const tag = tagOf(at).toLowerCase();
+      const name = CSS.escape(nameOf(at));
       const id = idOf(at);
       if (id !== "") {
-        steps.unshift(tag + "#" + CSS.escape(cut(id, 64)));
+        steps.unshift(name + "#" + CSS.escape(cut(id, 64)));
         break;
       }
       let place = 1;
       for (let other = previousOf(at); other && place < 1000; other = previousOf(other))
-        if (tagOf(other) === tagOf(at)) place += 1;
-      steps.unshift(tag + (place > 1 ? ":nth-of-type(" + place + ")" : ""));
+        if (isOfType(other, at)) place += 1;
+      steps.unshift(name + (place > 1 ? ":nth-of-type(" + place + ")" : ""));
     }
     return cut(steps.join(" > "), 512);
   };

@@ -97,8 +97,23 @@ test("fields of a document of XHTML, whose names are in lower case, are known fo
   for (const key of "hunter") await press(page, key, key);
   await press(page, "Backspace");
   await clickUntilTold(page);
-  expect(events.of("interaction_click")[0]?.data).toMatchObject({ text: "Pay", selector: "h:div#button" });
+  expect(events.of("interaction_click")[0]?.data).toMatchObject({ text: "Pay", selector: "div#button" });
   expect(events.of("interaction_key")).toEqual([]);
+});
+
+test("a selector finds its element, whatever elements are called", async () => {
+  await browser.start(["interaction"]);
+  const page = await load("/");
+  const pay = button.replaceAll("button", "x:y").replace(' id="x:y"', "");
+  const drawn = "document.createElementNS('http://www.w3.org/2000/svg', 'a')";
+  await run(
+    page,
+    `document.body.innerHTML = ${JSON.stringify(`<a><x:y></x:y>${pay}</a>`)}, document.body.prepend(${drawn})`,
+  );
+  await clickUntilTold(page);
+  const selector = String(events.of("interaction_click")[0]?.data["selector"]);
+  expect(selector).toBe("html > body > a > x\\:y:nth-of-type(2)");
+  expect(await run(page, `document.querySelector(${JSON.stringify(selector)}).textContent`)).toBe("Pay");
 });
 
 test("a page with an address of 300 KB is not taken for the one before it", async () => {
