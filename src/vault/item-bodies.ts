@@ -145,7 +145,12 @@ export const ItemOperation = Type.Object(
     browser_id: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: "The session's id" })),
     fields: Type.Optional(Type.Array(FillField, { minItems: 1, maxItems: fields })),
     field: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 64, description: "Of a passkey; the only one without it" }),
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description:
+          "Of a passkey; without it the only one, or for a disarm_passkey with a browser_id all that the browser has",
+      }),
     ),
     page_url: Type.Optional(
       Type.String({ minLength: 1, maxLength: 8192, description: "The page's URL; the only page without it" }),

@@ -7,7 +7,7 @@ import { withDataKey } from "./encryption/key-provider.js";
 import type { ItemOperations } from "./items.js";
 import { refuseArmed } from "./kept-passkey.js";
 import { makeOperate } from "./operate.js";
-import { deleteDisarmed } from "./passkeys.js";
+import { deleteDisarmed } from "./disarm-passkey.js";
 import type { VaultPorts } from "./ports.js";
 import { makePut } from "./put-item.js";
 import { makeSeats } from "./seats.js";

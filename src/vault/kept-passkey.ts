@@ -32,9 +32,15 @@ interface PasskeyField {
   readonly field: string;
 }
 
-/** The fields of an item that have a passkey. */
-export const passkeyFields = ({ spec, values }: Pick<VaultItem, "spec" | "values">): readonly string[] =>
-  spec.fields.filter(({ name, type }) => type === "passkey" && values.has(name)).map(({ name }) => name);
+/** The fields of an item that are for passkeys, or the one of them that is named. */
+export const fieldsForPasskeys = ({ spec }: Pick<VaultItem, "spec">, named?: string): readonly string[] =>
+  spec.fields
+    .filter(({ name, type }) => type === "passkey" && (named === undefined || name === named))
+    .map(({ name }) => name);
+
+/** Those that have one. */
+export const passkeyFields = (item: Pick<VaultItem, "spec" | "values">, named?: string): readonly string[] =>
+  fieldsForPasskeys(item, named).filter((name) => item.values.has(name));
 
 /** Throws `secret_unreadable` where it is damaged. */
 export function openKept(

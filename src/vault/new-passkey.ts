@@ -4,9 +4,10 @@ import { type Passkey, parsePasskey, passkeyText } from "./credentials/field-val
 import type { PasskeyOrder } from "./fill.js";
 import type { Operated } from "./items.js";
 import { withDataKey } from "./encryption/key-provider.js";
-import { findKept, passkeyFields } from "./kept-passkey.js";
+import { fieldsForPasskeys, findKept } from "./kept-passkey.js";
 import {
   armedMs,
+  getAttachedSession,
   type PasskeyOperation,
   passkeyOrder,
   reservedText,
@@ -20,37 +21,15 @@ export async function registerPasskey(
   ports: VaultPorts,
   asked: PasskeyOperation,
 ): Promise<Done<Operated> | Refusal> {
-  return await orderNew(ports, asked, { forMs: armedMs, isRegistering: true });
-}
-
-/**
- * A page that was to make a passkey may have gone, and its browser is given no other while it waits for one.
- * Where the browser waits for another's or for none, nothing happens.
- */
-export const callOffPasskey = (
-  ports: VaultPorts,
-  asked: PasskeyOperation,
-): Promise<Done<Operated> | Refusal> => orderNew(ports, asked, { forMs: 0 });
-
-/** Whether what is asked is about a passkey that the item does not have yet. */
-export const isOfNew = ({ item, body }: Pick<PasskeyOperation, "item" | "body">): boolean =>
-  body.browser_id !== undefined &&
-  (body.field === undefined ? passkeyFields(item).length === 0 : !item.values.has(body.field));
-
-async function orderNew(
-  ports: VaultPorts,
-  { vault, item, body }: PasskeyOperation,
-  what: Pick<PasskeyOrder, "forMs" | "isRegistering">,
-): Promise<Done<Operated> | Refusal> {
-  const empty = item.spec.fields.filter(({ name, type }) => type === "passkey" && !item.values.has(name));
-  const [first] = body.field === undefined ? empty : empty.filter(({ name }) => name === body.field);
-  if (!first || (body.field === undefined && empty.length > 1)) return refusal("field_unavailable");
-  if (body.browser_id === undefined) return refusal("bad_request", { message: "browser_id: is required" });
-  const session = await ports.findSession(body.browser_id);
-  if (!session) return refusal("browser_not_found");
-  if (!session.vaults.includes(vault.id)) return refusal("vault_not_attached");
-  const order = await passkeyOrder(ports, { vault, item, field: first.name, session, forMs: what.forMs });
-  const got = await ports.fill.passkey({ ...order, ...what });
+  const { vault, item, body } = asked;
+  const empty = fieldsForPasskeys(item, body.field).filter((name) => !item.values.has(name));
+  const [field] = empty;
+  if (field === undefined || empty.length > 1) return refusal("field_unavailable");
+  const found = await getAttachedSession(ports, asked);
+  if (found.kind === "refused") return found;
+  const { value: session } = found;
+  const order = await passkeyOrder(ports, { vault, item, field, session, forMs: armedMs });
+  const got = await ports.fill.passkey({ ...order, isRegistering: true });
   if (got.kind === "refused") return got;
   return await withDataKey(ports, vault, async (dataKey) => shownPasskey(ports, { vault, dataKey }, item));
 }

@@ -1,14 +1,15 @@
 import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import type { RequestId } from "../base/ids.js";
 import { fieldFault, type FieldFaults } from "../spec/field-checks.js";
+import { disarmPasskey } from "./disarm-passkey.js";
 import { type FillOrder, orderUntil } from "./fill.js";
 import type { ItemOperation } from "./item-bodies.js";
 import type { OperationType, VaultItem } from "./item.js";
 import { showLinked } from "./item-reads.js";
 import type { ItemOperations, Operated } from "./items.js";
-import { armPasskey, disarmPasskey } from "./passkeys.js";
+import { armPasskey } from "./passkeys.js";
 import type { VaultPorts } from "./ports.js";
-import { callOffPasskey, isOfNew, registerPasskey } from "./new-passkey.js";
+import { registerPasskey } from "./new-passkey.js";
 import { operationsOf } from "./shown-item.js";
 import { getVault } from "./vault-operations.js";
 import type { Vault } from "./vault.js";
@@ -60,10 +61,7 @@ const operations: Readonly<Partial<Record<OperationType, Operate>>> = {
     },
   },
   arm_passkey: { keys: ["browser_id", "field"], run: armPasskey },
-  disarm_passkey: {
-    keys: ["browser_id", "field"],
-    run: (ports, asked) => (isOfNew(asked) ? callOffPasskey : disarmPasskey)(ports, asked),
-  },
+  disarm_passkey: { keys: ["browser_id", "field"], run: disarmPasskey },
   register_passkey: { keys: ["browser_id", "field"], run: registerPasskey },
   fill: { keys: ["browser_id", "fields", "page_url", "timeout_ms"], run: fill },
 };

@@ -7,18 +7,11 @@ import type { ItemOperation } from "./item-bodies.js";
 import type { ItemEventName, VaultItem } from "./item.js";
 import type { Operated } from "./items.js";
 import { withDataKey } from "./encryption/key-provider.js";
-import {
-  type ArmedRecord,
-  findKept,
-  isArmed,
-  type OpenedVault,
-  openKept,
-  passkeyFields,
-} from "./kept-passkey.js";
+import { type ArmedRecord, isArmed, type OpenedVault, openKept, passkeyFields } from "./kept-passkey.js";
 import type { LinkedSession, VaultPorts } from "./ports.js";
 import { mergeValues } from "./credentials/sent-values.js";
 import { showItem } from "./shown-item.js";
-import type { ItemRemoval, Vault } from "./vault.js";
+import type { Vault } from "./vault.js";
 import { refuseFull } from "./written-item.js";
 import { Secret } from "../base/crypto/secret.js";
 
@@ -48,10 +41,9 @@ export async function armPasskey(
   const { vault, item, body } = asked;
   const field = fieldOf(item, body.field);
   if (field === undefined) return refusal("field_unavailable");
-  if (body.browser_id === undefined) return refusal("bad_request", { message: "browser_id: is required" });
-  const session = await ports.findSession(body.browser_id);
-  if (!session) return refusal("browser_not_found");
-  if (!session.vaults.includes(vault.id)) return refusal("vault_not_attached");
+  const found = await getAttachedSession(ports, asked);
+  if (found.kind === "refused") return found;
+  const session = found.value;
   return await withDataKey(ports, vault, async (dataKey) => {
     const kept = openKept(ports, { vault, dataKey }, { item, field });
     if (kept.armed?.lease !== session.lease && (await isArmed(ports, kept.armed)))
@@ -79,6 +71,17 @@ export async function armPasskey(
   });
 }
 
+/** The session that is named, which has the vault. */
+export async function getAttachedSession(
+  { findSession }: Pick<VaultPorts, "findSession">,
+  { vault, body }: Pick<PasskeyOperation, "vault" | "body">,
+): Promise<Done<LinkedSession> | Refusal> {
+  if (body.browser_id === undefined) return refusal("bad_request", { message: "browser_id: is required" });
+  const session = await findSession(body.browser_id);
+  if (!session) return refusal("browser_not_found");
+  return session.vaults.includes(vault.id) ? done(session) : refusal("vault_not_attached");
+}
+
 /** After these refusals no browser has the passkey for certain; one that does not answer may have it. */
 const hasNobody: ReadonlySet<ErrorCode> = new Set(["conflict", "browser_gone", "browser_not_found"]);
 
@@ -92,83 +95,9 @@ async function unmark(ports: VaultPorts, writing: Writing, item: VaultItem): Pro
 }
 
 /** The change by which nobody has a passkey any more. */
-function disarmed(item: VaultItem, fields: ReturnType<typeof openKept>["fields"]) {
+export function disarmed(item: VaultItem, fields: ReturnType<typeof openKept>["fields"]) {
   const { armed: _over, ...left } = fields;
   return { item, value: JSON.stringify(left), event: "credential.passkey_disarmed" } as const;
-}
-
-/** Takes it from the browser that has it. */
-export async function disarmPasskey(
-  ports: VaultPorts,
-  asked: PasskeyOperation,
-): Promise<Done<Operated> | Refusal> {
-  const { vault, item, body } = asked;
-  const field = fieldOf(item, body.field);
-  if (field === undefined) return refusal("field_unavailable");
-  return await withDataKey(ports, vault, async (dataKey) => {
-    const { fields, armed } = openKept(ports, { vault, dataKey }, { item, field });
-    if (!armed) return shownPasskey(ports, { vault, dataKey }, item);
-    const refused = await takeAway(ports, vault, { item, field, armed });
-    if (refused) return refused;
-    const writing = { vault, dataKey, field, request: asked.request };
-    const written = await writePasskey(ports, writing, disarmed(item, fields));
-    return written.kind === "refused" ? written : shownPasskey(ports, { vault, dataKey }, written.value);
-  });
-}
-
-/** A passkey that a browser has been given. */
-interface ArmedPasskey {
-  readonly item: VaultItem;
-  readonly field: string;
-  readonly armed: ArmedRecord;
-}
-
-/** Refused where the browser may have it still. */
-async function takeAway(
-  ports: VaultPorts,
-  vault: Vault,
-  { item, field, armed }: ArmedPasskey,
-): Promise<Refusal | undefined> {
-  const session = await ports.findSession(armed.browser);
-  if (session?.lease !== armed.lease) return undefined;
-  const order = await passkeyOrder(ports, { vault, item, field, session, forMs: 0 });
-  const got = await ports.fill.passkey(order);
-  const isThere = got.kind === "refused" && got.code !== "browser_not_found" && got.code !== "browser_gone";
-  return isThere ? got : undefined;
-}
-
-/**
- * Deletes what has these items, and then takes their passkeys from the browsers that have them. That is done
- * too where the vault's key does not open or a node does not answer: a browser then has a passkey for what is
- * left of its time.
- */
-export async function deleteDisarmed<Removed extends ItemRemoval>(
-  ports: VaultPorts,
-  vault: Vault,
-  { items, remove }: { readonly items: AsyncIterable<VaultItem>; remove(): Promise<Removed> },
-): Promise<Removed> {
-  const armed = await findArmed(ports, vault, items).catch(() => []);
-  const removed = await remove();
-  if (removed !== "other") await Promise.all(armed.map((one) => takeAway(ports, vault, one).catch(() => {})));
-  return removed;
-}
-
-async function findArmed(
-  ports: VaultPorts,
-  vault: Vault,
-  items: AsyncIterable<VaultItem>,
-): Promise<readonly ArmedPasskey[]> {
-  const having: VaultItem[] = [];
-  for await (const item of items) if (passkeyFields(item).length > 0) having.push(item);
-  if (having.length === 0) return [];
-  return await withDataKey(ports, vault, async (dataKey) =>
-    having.flatMap((item) =>
-      passkeyFields(item).flatMap((field) => {
-        const armed = findKept(ports, { vault, dataKey }, { item, field })?.armed;
-        return armed ? [{ item, field, armed }] : [];
-      }),
-    ),
-  );
 }
 
 /** What a node makes of an order, for its browser; what is binary is in base64 there. */

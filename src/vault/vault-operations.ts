@@ -3,7 +3,7 @@ import { findVaultId, newVaultId } from "../base/ids.js";
 import { isWanted, pageOf } from "../spec/paging.js";
 import { DataKey } from "./encryption/data-key.js";
 import { wrapKey } from "./encryption/key-provider.js";
-import { deleteDisarmed } from "./passkeys.js";
+import { deleteDisarmed } from "./disarm-passkey.js";
 import type { VaultPorts } from "./ports.js";
 import { encryptionKeyOf, makeTransportKey } from "./encryption/transport-key.js";
 import type { Vault, VaultKeys, VaultOperations } from "./vault.js";

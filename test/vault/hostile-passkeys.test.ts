@@ -233,22 +233,3 @@ test("a vault is deleted also where its key does not open", async () => {
 function never(): never {
   throw new Error("nothing is filled here");
 }
-
-test("a browser that waits for a new passkey is told to wait no more, by whoever may say for which", async () => {
-  const vault = await bed().vault();
-  const fields = ["key", "spare"].map((name) => ({ name, type: "passkey", required: false }) as const);
-  await bed().put(vault, fields, "site");
-  bed().sessions.set(browser, sessionOf(vault));
-  const { items, orders } = following();
-  const ask = (type: "register_passkey" | "disarm_passkey", body: object) =>
-    items.operate(vault.id, "site", { body: { type, ...body }, request: newRequestId() });
-  const spare = { browser_id: browser, field: "spare" };
-  expect(await ask("register_passkey", spare)).toMatchObject({ kind: "done" });
-  expect(await ask("disarm_passkey", { browser_id: browser })).toMatchObject({ code: "field_unavailable" });
-  expect(await ask("disarm_passkey", { field: "spare" })).toMatchObject({ code: "field_unavailable" });
-  expect(await ask("disarm_passkey", spare)).toMatchObject({ kind: "done" });
-  expect(orders.map(({ field, forMs, isRegistering }) => [field, forMs, isRegistering])).toEqual([
-    ["spare", 600_000, true],
-    ["spare", 0, undefined],
-  ]);
-});

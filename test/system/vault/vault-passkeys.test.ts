@@ -113,7 +113,8 @@ test("a browser has one passkey at a time: another item's neither takes its plac
   const empty = { browser_id: id, field: "empty" };
   expect(await ofSecond("register_passkey", empty)).toMatchObject({ status: 200 });
   expect(await arm(id)).toMatchObject({ status: 409 });
-  expect(await ofSecond("disarm_passkey", empty)).toMatchObject({ status: 200 });
+  expect(await ofSecond("disarm_passkey", { browser_id: "no-such-browser" })).toMatchObject({ status: 404 });
+  expect(await ofSecond("disarm_passkey", { browser_id: id })).toMatchObject({ status: 200 });
   expect(await ofSecond("arm_passkey", { browser_id: id, field: "key" })).toMatchObject({ status: 200 });
   // What is deleted is taken from the browser that has it.
   expect(await daemon.call(`DELETE ${second}`)).toMatchObject({ status: 204 });
