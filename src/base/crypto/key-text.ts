@@ -49,25 +49,37 @@ export const rootPrefix = "rk_";
 const tokenPrefix = "eyJ";
 /** The token of a lease, which stands in each URL of its browser (lease-token.ts). */
 const leaseToken = "[\\da-z]{24}\\.[\\w-]{43}";
-/** Where a key may begin: after none of these characters, or after a character that is percent-encoded. */
-const startAfter = (inner: string): string => `(?:(?<![${inner}])|(?<=%(?:25){0,3}[\\da-fA-F]{2}))`;
+const prefixes = [prefix, rootPrefix, tokenPrefix];
+/**
+ * A key may begin after none of these characters, or after a character that is percent-encoded, however
+ * often, or after a mask. How it begins is looked at first, so that a long text is not read again from each
+ * character.
+ */
+const startOf = (begins: string, inner: string): string =>
+  `(?=${begins})(?:(?<![${inner}])|(?<=%(?:25)*[\\da-fA-F]{2})|(?<=\\.{3}[\\w-]{4}))`;
+/** None of a key's characters follows it, unless a mask begins there. */
+const end = `(?:(?![\\w-])|(?=(?:${prefixes.join("|")})\\.{3}))`;
 const anyKey = new RegExp(
-  `${keyPattern}|${startAfter("\\w-")}${rootPrefix}[\\w-]{43}(?![\\w-])` +
-    `|${startAfter("\\w.-")}${tokenPrefix}[\\w-]+\\.[\\w-]+\\.[\\w-]+` +
-    `|${startAfter("\\w-")}${leaseToken}(?![\\w-])`,
+  `${keyPattern}|${startOf(rootPrefix, "\\w-")}${rootPrefix}[\\w-]{43}${end}` +
+    `|${startOf(tokenPrefix, "\\w.-")}${tokenPrefix}[\\w-]+\\.[\\w-]+\\.[\\w-]+` +
+    `|${startOf(leaseToken, "\\w-")}${leaseToken}${end}`,
   "g",
 );
-const prefixes = [prefix, rootPrefix, tokenPrefix];
+/** A key whose every character is encoded so many times is longer than a request's line may be. */
+const mostRounds = 6;
 /**
  * A text that callers choose, without the keys and tokens that they have put into it. One that is
  * percent-encoded is masked as well, and such a text is told with its letters in plain.
  */
 export function withoutKeys(text: string): string {
-  const masked = withoutPlainKeys(text);
-  if (!masked.includes("%")) return masked;
-  const plain = masked.replaceAll(encodedLetter, letterOf);
-  const found = withoutPlainKeys(plain);
-  return found === plain ? masked : found;
+  let plain = withoutPlainKeys(text);
+  let shown = plain;
+  for (let round = 0; round < mostRounds && plain.includes("%"); round += 1) {
+    const decoded = plain.replaceAll(encodedLetter, letterOf);
+    plain = withoutPlainKeys(decoded);
+    if (plain !== decoded) shown = plain;
+  }
+  return shown;
 }
 
 /** Most texts have nothing of any, which is found out sooner; the last is how the token of a lease ends. */

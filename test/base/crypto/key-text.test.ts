@@ -78,6 +78,25 @@ test("keys and tokens are masked however they are percent-encoded, and whatever 
 });
 const hexOf = (letter: string): string => letter.charCodeAt(0).toString(16).toUpperCase();
 
+test("a key is masked also where it is encoded many times over, or stands beside its like in another spelling", () => {
+  const encodeAll = (text: string): string => text.replaceAll(/./g, (one) => `%${hexOf(one)}`);
+  const [key, root] = [draw(), `rk_${randomBytes(32).toString("base64url")}`];
+  const token = tokenOf(secret, "a".repeat(24) as BrowserId, newLeaseId());
+  const deep = `%${"25".repeat(9)}3D`;
+  for (const one of [key, root, token]) {
+    const masked = maskOf(one);
+    expect(withoutKeys(`/a${deep}${one}`)).toBe(`/a${deep}${masked}`);
+    for (const spelt of [encodeAll(encodeAll(one)), encodeAll(encodeAll(encodeAll(one)))])
+      expect(withoutKeys(`/a/${spelt}/x`)).toBe(`/a/${masked}/x`);
+    expect(withoutKeys(`/a/${one}/${encodeAll(one)}`)).toBe(`/a/${masked}/${masked}`);
+  }
+  for (const one of [root, token])
+    for (const both of [`/${one}${encodeAll(one)}`, `/${encodeAll(one)}${one}`])
+      expect(withoutKeys(both)).toBe(`/${maskOf(one)}${maskOf(one)}`);
+  const parts = ["25", "%%3235", "25rk_", `25${"a".repeat(24)}.`, "...aaaa", "%25%32%35"];
+  for (const long of parts.map((part) => `rk_${part.repeat(100_000)}`)) expect(withoutKeys(long)).toBe(long);
+});
+
 test("tokens of leases are masked, as where a client has percent-encoded the query of a browser's URL", () => {
   const token = tokenOf(secret, "a".repeat(24) as BrowserId, newLeaseId());
   const masked = `...${token.slice(-4)}`;
