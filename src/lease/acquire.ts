@@ -6,12 +6,11 @@ import type { PoolStore } from "../pool/ports/pool-store.js";
 import type { AcquireBody, Telemetry } from "../spec/bodies.js";
 import { checkStartHost, checkStartUrl } from "../spec/field-checks.js";
 import { type PoolCandidate, PoolNameCache } from "../pool/lookup.js";
-import { idempotencyKeyOf } from "../pool/idempotency.js";
 import { type OtlpDestinationRefs, resolveTelemetry } from "../registry/destinations/selectors.js";
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
 import { finalAnswer, LeaseAttempt, type LendPorts, type LendResult } from "./lease-attempt.js";
 import type { Granted, TimedOut } from "../pool/operations.js";
-import type { Caller } from "../spec/caller.js";
+import { type Caller, idempotencyKeyOf } from "../spec/caller.js";
 import { checkTelemetry } from "../spec/telemetry.js";
 import { notSupported, unsupportedOfAcquire } from "../spec/unsupported-fields.js";
 

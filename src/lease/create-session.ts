@@ -10,7 +10,6 @@ import {
 } from "../base/ids.js";
 import { memoryBytes, type SessionCreate } from "../spec/bodies.js";
 import { launchJob } from "../pool/fill.js";
-import { idempotencyKeyOf } from "../pool/idempotency.js";
 import type { LaunchTemplate } from "../spec/launch-template.js";
 import { type LeaseRequest, waiterOf } from "./lease-request.js";
 import { answerOf, noRoom, refusedLaunch, tooMany } from "./session-answers.js";
@@ -31,7 +30,7 @@ import {
 } from "./lease-attempt.js";
 import { type SpecDefaults, createSessionTemplate } from "../pool/merge-spec.js";
 import type { Granted } from "../pool/operations.js";
-import type { Caller } from "../spec/caller.js";
+import { type Caller, idempotencyKeyOf } from "../spec/caller.js";
 import { makePlaceByReading, Placement, type PlaceByReading } from "../pool/placement.js";
 import type { LaunchFailure } from "../pool/ports/messages.js";
 import type { NodeStore } from "../pool/ports/node-store.js";
@@ -84,7 +83,7 @@ async function create(ports: Creating, body: SessionCreate, caller: Caller): Pro
 
 /**
  * What a first request is refused for now is no matter to its repeat: it is given what its key was given
- * before. Nothing is launched for it.
+ * before. Nothing is launched for it: where its launch has failed it is refused as a first request.
  */
 async function repeated(
   ports: Creating,
@@ -96,7 +95,8 @@ async function repeated(
   const opened = await LeaseAttempt.open(ports, request);
   if (opened.kind === "refused") return opened;
   const result = await opened.value.end(lendEarlier(ports, opened.value, refused));
-  return result.kind === "unserved" ? refusedLaunch(result, []) : result;
+  if (result.kind !== "unserved") return result;
+  return result.why === "failed" ? refused : refusedLaunch(result, []);
 }
 
 async function lendEarlier(

@@ -2,25 +2,21 @@ import { done, type Done, refusal, type Refusal } from "../base/errors.js";
 import {
   findPoolId,
   findPoolIdIn,
-  newPoolId,
   newRequestId,
   type Partition,
   partitionOf,
   type PoolId,
 } from "../base/ids.js";
-import type { PoolCreate } from "../spec/bodies.js";
 import { findPool } from "./lookup.js";
-import { idempotencyKeyOf } from "./idempotency.js";
 import type { PoolSpec } from "../spec/launch-template.js";
-import { createPoolSpec, type SpecDefaults } from "./merge-spec.js";
+import type { SpecDefaults } from "./merge-spec.js";
 import { launchTemplateOf } from "./spec-changes.js";
 import type { Caller } from "../spec/caller.js";
 import { isWanted, type Page, pageOf, type PoolListQuery } from "../spec/paging.js";
 import type { Pool, PoolBrowser } from "./pool.js";
-import type { PoolStore, IdempotencyKey, PoolWrite } from "./ports/pool-store.js";
+import type { PoolStore, PoolWrite } from "./ports/pool-store.js";
 import type { ProjectBounds, ProjectStore, ReservedSize } from "./ports/project-store.js";
-import { withFaults } from "../registry/proxies/selectors.js";
-import { type References, resolveReferences } from "../registry/references.js";
+import type { References } from "../registry/references.js";
 
 export interface PoolPorts extends ProjectBounds, References {
   readonly poolStore: PoolStore;
@@ -45,87 +41,6 @@ export const sizeRefusal = (ports: PoolPorts, size: number): Refusal | undefined
         details: [{ code: "invalid_input", message: `size: must be at most ${ports.maxPoolSize} here` }],
       })
     : undefined;
-
-/** POST /browser_pools: name and size are reserved first, the record makes them final. */
-export const makeCreatePool =
-  (ports: PoolPorts) =>
-  async (body: PoolCreate, caller: Caller): Promise<Done<Pool> | Refusal> => {
-    const spec = await specOf(ports, body);
-    const key = idempotencyKeyOf(caller, "create pool", body);
-    if (spec.kind === "refused") return (key && (await madeUnder(ports, key))) ?? spec;
-    return await createOnce(ports, spec.value, key);
-  };
-
-async function specOf(ports: PoolPorts, body: PoolCreate): Promise<Done<PoolSpec> | Refusal> {
-  const resolved = await resolveReferences(ports, body);
-  const spec = withFaults(createPoolSpec(resolved.body, ports.defaults), resolved.faults);
-  if (spec.kind === "refused") return spec;
-  const elsewhere = refusal("not_supported", { message: `This deployment is in ${ports.region}` });
-  const isHere = body.region === undefined || body.region === ports.region;
-  return sizeRefusal(ports, body.size) ?? (isHere ? spec : elsewhere);
-}
-
-/** Stands before the pool that a key remembers while it is to be made. One made and gone was deleted. */
-const unmade = "unmade ";
-
-async function createOnce(
-  ports: PoolPorts,
-  spec: PoolSpec,
-  idempotencyKey: IdempotencyKey | undefined,
-): Promise<Done<Pool> | Refusal> {
-  const { projects } = ports;
-  const id = newPoolId(projects.project);
-  if (!idempotencyKey) return (await writePool(ports, id, spec)) ?? (await findOne(ports, id));
-  const earlier = await projects.remember(idempotencyKey, unmade + id);
-  if (earlier.kind === "mismatch") return refusal("idempotency_mismatch");
-  const value = earlier.kind === "same" ? earlier.value : unmade + id;
-  return value.startsWith(unmade)
-    ? await makeUnderKey(ports, { id: value.slice(unmade.length) as PoolId, spec, idempotencyKey })
-    : await findOne(ports, value);
-}
-
-/** What a first request is refused for now is no matter to the repeat of one that has made its pool. */
-async function madeUnder(ports: PoolPorts, key: IdempotencyKey): Promise<Done<Pool> | Refusal | undefined> {
-  const value = await ports.projects.recall(key);
-  if (!value?.startsWith(unmade)) return value === undefined ? undefined : await findOne(ports, value);
-  const id = value.slice(unmade.length) as PoolId;
-  const pool = await ports.poolStore.findPool(partitionOf(id));
-  return pool && (await makeUnderKey(ports, { id, spec: pool.spec, idempotencyKey: key }));
-}
-
-/** An earlier attempt may have failed anywhere on its way: it is gone on with, under the same id. */
-async function makeUnderKey(
-  ports: PoolPorts,
-  { id, spec, idempotencyKey }: { id: PoolId; spec: PoolSpec; idempotencyKey: IdempotencyKey },
-): Promise<Done<Pool> | Refusal> {
-  const { projects } = ports;
-  const refused = await writePool(ports, id, spec);
-  if (refused) await projects.forgetKey(idempotencyKey);
-  else await projects.settleKey(idempotencyKey, id);
-  return refused ?? (await findOne(ports, id));
-}
-
-async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<Refusal | undefined> {
-  const { projects, poolStore } = ports;
-  const { name } = spec;
-  // Noted before anything is reserved for it, so that what comes to nothing is found again.
-  await projects.addPool(id);
-  const isNamed =
-    name === undefined ||
-    (await projects.reserveName({ kind: "pool", name, owner: id, partition: partitionOf(id) }));
-  const reserved = isNamed
-    ? await reserveSize(ports, id, spec.size)
-    : refusal("name_taken", { message: `A pool named ${name} exists` });
-  if (reserved.kind === "refused") {
-    if (name !== undefined) await projects.freeName({ kind: "pool", name, owner: id });
-    await projects.forgetPool(id);
-    return reserved;
-  }
-  await poolStore.createPool(partitionOf(id), { id, write: writeOf(spec), request: newRequestId() });
-  await projects.openPool(id);
-  ports.kick(id);
-  return undefined;
-}
 
 export async function reserveSize(
   ports: PoolPorts,

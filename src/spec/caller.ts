@@ -1,4 +1,5 @@
-import type { DeferredAdmission, Principal } from "../access/principal.js";
+import { type DeferredAdmission, type Principal, principalKey } from "../access/principal.js";
+import { requestDigests } from "../base/crypto/request-digests.js";
 import type { BrowserId, LeaseId, RequestId } from "../base/ids.js";
 import type { TraceContext } from "../base/trace-context.js";
 import type { Telemetry } from "./bodies.js";
@@ -38,3 +39,14 @@ export interface Caller {
   /** To be told whose browser the request manages, so that its holder can see the call among the events. */
   concerns?(lease: CapturingLease | Promise<CapturingLease>): void;
 }
+
+/**
+ * What a caller's idempotency key is remembered by, where it has sent one: its own, so that nobody is lent a
+ * browser that another was, by sending what that one has sent.
+ */
+export const idempotencyKeyOf = (
+  caller: Caller,
+  scope: string,
+  body: unknown,
+): ReturnType<typeof requestDigests> =>
+  requestDigests(caller.idempotencyKey, `${scope} as ${principalKey(caller.principal)}`, body);

@@ -7,7 +7,7 @@ import {
   onDemandPartition,
 } from "../../src/base/ids.js";
 import { Secret } from "../../src/base/crypto/secret.js";
-import { idempotencyKeyOf } from "../../src/pool/idempotency.js";
+import { idempotencyKeyOf } from "../../src/spec/caller.js";
 import { pageOf } from "../../src/spec/paging.js";
 import { meterAcquire } from "../../src/lease/metered-acquire.js";
 import { shortfall } from "../../src/pool/pool.js";

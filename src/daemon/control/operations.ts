@@ -22,8 +22,8 @@ import { SessionReader } from "../../pool/launch-templates.js";
 import type { SpecDefaults } from "../../pool/merge-spec.js";
 import type { PoolOperations, SessionOperations } from "../../pool/operations.js";
 import type { StandbyShape } from "../../pool/standby/shapes.js";
+import { makeCreatePool } from "../../pool/create-pool.js";
 import {
-  makeCreatePool,
   makeFlushPool,
   makeGetPool,
   makeListPools,

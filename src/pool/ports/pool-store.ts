@@ -95,7 +95,7 @@ export interface AcquireRequest {
 
 /** A session on demand that is to be launched. */
 export interface CreateRequest {
-  /** Absent where no node has room: then only a repeat is answered, with what its key was given. */
+  /** Absent where nothing is launched: then only a repeat is answered, and none whose launch has failed. */
   readonly candidate?: LaunchCandidate;
   readonly waiter: Waiter;
   /** Absent where only a repeat is answered. */

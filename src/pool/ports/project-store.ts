@@ -25,6 +25,8 @@ export interface Reached<Limit> {
   readonly kind: Limit;
   readonly most: number;
 }
+/** `mismatch`: it was kept for another body. */
+export type KeptAnswer = { kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" };
 export type SizeReservation = ReservedSize | Reached<"many" | "pooled" | ReachedLimit>;
 export type SessionReservation = ReservedSize | { readonly kind: "unlimited" } | Reached<ReachedLimit>;
 
@@ -93,7 +95,13 @@ export interface ProjectStore {
    * empty.
    */
   dropPool(pool: PoolId, name?: string): Promise<void>;
-  forgetPool(pool: PoolId): Promise<void>;
+  /**
+   * Forgets a pool that came to nothing, with its size; whether it did. One that has a record after all is
+   * opened, or dropped where it is deleted.
+   */
+  forgetPool(pool: PoolId): Promise<boolean>;
+  /** What its record says, while it has one. One that is `creating` may still come to have it. */
+  findPoolState(pool: PoolId): Promise<"open" | "deleted" | "creating" | undefined>;
   /**
    * Does what is left to do for a deleted pool whose deleter has died on the way; whether there was
    * something.
@@ -107,12 +115,9 @@ export interface ProjectStore {
   /** Every partition with anything in it: open pools, deleted ones not yet empty, on-demand. */
   partitions(): Promise<readonly Partition[]>;
   /** An answer kept under an idempotency key, or the place to keep it. */
-  remember(
-    idempotencyKey: IdempotencyKey,
-    value: string,
-  ): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }>;
-  /** What is kept under the key for the same body. */
-  recall(idempotencyKey: IdempotencyKey): Promise<string | undefined>;
+  remember(idempotencyKey: IdempotencyKey, value: string): Promise<KeptAnswer>;
+  /** The same, and nothing is kept where nothing was. */
+  recall(idempotencyKey: IdempotencyKey): Promise<KeptAnswer>;
   /** Gives what is kept another value, for as long as it is kept. */
   settleKey(idempotencyKey: IdempotencyKey, value: string): Promise<void>;
   forgetKey(idempotencyKey: IdempotencyKey): Promise<void>;

@@ -12,7 +12,7 @@ import {
 } from "../../base/ids.js";
 import { parserOf } from "../../base/parser.js";
 import type { IdempotencyKey } from "../../pool/ports/pool-store.js";
-import type { ProjectStore } from "../../pool/ports/project-store.js";
+import type { KeptAnswer, ProjectStore } from "../../pool/ports/project-store.js";
 import type { Tombstone } from "../../pool/session.js";
 import { type StoredRecording, storedRecordingParser } from "../../spec/flight-recording.js";
 import type { StoreLimits } from "../limits.js";
@@ -22,10 +22,17 @@ import { graceMs, ProjectScripts } from "./project-scripts.js";
 import { partitionParts, projectParts } from "../redis/keys.js";
 import type { ScriptStore } from "../redis/redis.js";
 import { type ReservationAccount, readAccount, RedisReservations } from "../organization/reservations.js";
+import { RedisPoolOrder } from "./pool-order.js";
 import { RedisTombstones } from "./tombstones.js";
 
 const partitionsAtOnce = 64;
 const keptParser = parserOf("a kept answer", Type.Object({ body: Type.String(), value: Type.String() }));
+
+/** Whether the record of a pool that is noted so may still be written. */
+function mayCome(noted: string, now: number): boolean {
+  const [state, since] = noted.split(" ");
+  return state === "creating" && isPending(Number(since) + graceMs, now, graceMs);
+}
 
 /** What spans the partitions of one project, in a slot of its own. */
 export class RedisProjectStore implements ProjectStore {
@@ -98,10 +105,25 @@ export class RedisProjectStore implements ProjectStore {
     await this.#reservations.freeSize(pool);
   }
 
-  async forgetPool(pool: PoolId): Promise<void> {
-    await this.moveTombstones(partitionOf(pool));
-    await this.#reservations.freeSize(pool);
-    await this.#scripts.ask((redis) => redis.hdel(this.#scripts.key("pools"), pool));
+  async forgetPool(pool: PoolId): Promise<boolean> {
+    const partition = partitionOf(pool);
+    if (!(await this.#scripts.poolRecord(partition)).state) {
+      await this.moveTombstones(partition);
+      await this.#scripts.ask((redis) => redis.hdel(this.#scripts.key("pools"), pool));
+    }
+    // Another attempt under the same key may have written the record since.
+    const { state } = await this.#scripts.poolRecord(partition);
+    if (state) await this.#settleNote(pool, "creating");
+    else await this.#reservations.freeSize(pool);
+    return !state;
+  }
+
+  async findPoolState(pool: PoolId): Promise<"open" | "deleted" | "creating" | undefined> {
+    const noted = await this.#scripts.ask((redis) => redis.hget(this.#scripts.key("pools"), pool));
+    const { state } = await this.#scripts.poolRecord(partitionOf(pool));
+    if (state === "open") return state;
+    if (state || noted === "closing") return "deleted";
+    return noted !== null && mayCome(noted, await this.#scripts.now()) ? "creating" : undefined;
   }
 
   async pools(): Promise<readonly PoolId[]> {
@@ -120,10 +142,8 @@ export class RedisProjectStore implements ProjectStore {
     const all = await this.#scripts.ask((redis) => redis.hgetall(this.#scripts.key("pools")));
     const now = await this.#scripts.now();
     const failures = await forEachConcurrently(Object.entries(all), partitionsAtOnce, async ([id, noted]) => {
-      const [state, since] = noted.split(" ");
-      const mayCome = state === "creating" && isPending(Number(since) + graceMs, now, graceMs);
       const pool = findPoolId(id);
-      if (pool && state !== "open") await this.#settleNote(pool, noted, mayCome);
+      if (pool && noted !== "open") await this.#settleNote(pool, noted, mayCome(noted, now));
     });
     await this.#order.mend(await this.pools());
     if (failures.length > 0) throw failures[0];
@@ -159,10 +179,11 @@ export class RedisProjectStore implements ProjectStore {
     await this.#scripts.ask((redis) => redis.del(this.#scripts.idempotencyKey(idempotencyKey.key)));
   }
 
-  async recall({ key, body }: IdempotencyKey): Promise<string | undefined> {
+  async recall({ key, body }: IdempotencyKey): Promise<KeptAnswer> {
     const text = await this.#scripts.ask((redis) => redis.get(this.#scripts.idempotencyKey(key)));
-    const kept = text === null ? undefined : keptParser.json(text);
-    return kept?.body === body ? kept.value : undefined;
+    if (text === null) return { kind: "new" };
+    const kept = keptParser.json(text);
+    return kept.body === body ? { kind: "same", value: kept.value } : { kind: "mismatch" };
   }
 
   async settleKey(idempotencyKey: IdempotencyKey, value: string): Promise<void> {
@@ -172,10 +193,7 @@ export class RedisProjectStore implements ProjectStore {
     );
   }
 
-  async remember(
-    idempotencyKey: IdempotencyKey,
-    value: string,
-  ): Promise<{ kind: "new" } | { kind: "same"; value: string } | { kind: "mismatch" }> {
+  async remember(idempotencyKey: IdempotencyKey, value: string): Promise<KeptAnswer> {
     const reply = await this.#scripts.runUnderKey("remember-key", idempotencyKey.key, {
       body: idempotencyKey.body,
       value,
@@ -202,11 +220,11 @@ export class RedisProjectStore implements ProjectStore {
 
   /**
    * A note that the pool's record does not bear out: its creator or its deleter has died on the way, or its
-   * partition is empty by now. `mayCome`: its record may still be written.
+   * partition is empty by now. `isToCome`: its record may still be written.
    */
-  async #settleNote(pool: PoolId, noted: string, mayCome = false): Promise<void> {
+  async #settleNote(pool: PoolId, noted: string, isToCome = false): Promise<void> {
     const { state } = await this.#scripts.poolRecord(partitionOf(pool));
-    if (!state) return mayCome ? undefined : await this.forgetPool(pool);
+    if (!state) return void (isToCome || (await this.forgetPool(pool)));
     if (noted !== "closing") await (state === "open" ? this.openPool(pool) : this.dropPool(pool));
   }
 }
@@ -242,45 +260,5 @@ class RedisRecordings {
       redis.hmget(this.scripts.key("flightRecordings"), ...ids.slice(0, most)),
     );
     return texts.flatMap((text) => (text === null ? [] : storedRecordingParser.json(text)));
-  }
-}
-
-/** The open pools of one project in the order in which they were opened, to be read page by page. */
-class RedisPoolOrder {
-  constructor(private readonly scripts: ProjectScripts) {}
-
-  /** Newest first: `count` of them after the first `from`. */
-  async newest(from: number, count: number): Promise<readonly PoolId[]> {
-    const ids = await this.scripts.ask((redis) => redis.zrevrange(this.#key, from, from + count - 1));
-    return ids.flatMap((id) => findPoolId(id) ?? []);
-  }
-
-  /** Makes it what the notes of pools say, where a release that keeps no order has written them. */
-  async mend(open: readonly PoolId[]): Promise<void> {
-    const listed = new Set<string>(await this.scripts.ask((redis) => redis.zrange(this.#key, "0", "-1")));
-    const unlisted = open.filter((id) => !listed.delete(id));
-    const failures = [
-      ...(await forEachConcurrently(unlisted, partitionsAtOnce, (pool) => this.add(pool))),
-      ...(await forEachConcurrently(listed, partitionsAtOnce, (pool) => this.#drop(pool))),
-    ];
-    if (failures.length > 0) throw failures[0];
-  }
-
-  /** Others may have opened it since the notes were read. */
-  async #drop(pool: string): Promise<void> {
-    const noted = await this.scripts.ask((redis) => redis.hget(this.scripts.key("pools"), pool));
-    if (noted !== "open") await this.scripts.ask((redis) => redis.zrem(this.#key, pool));
-  }
-
-  /** Puts it where it was by the time at which it was created. */
-  async add(pool: PoolId): Promise<void> {
-    const record = this.scripts.partitionKey(partitionOf(pool), "pool");
-    const createdAt = Number((await this.scripts.ask((redis) => redis.hget(record, "createdAt"))) ?? 0);
-    // Places are in microseconds.
-    await this.scripts.ask((redis) => redis.zadd(this.#key, "NX", createdAt * 1000, pool));
-  }
-
-  get #key(): string {
-    return this.scripts.key("poolOrder");
   }
 }

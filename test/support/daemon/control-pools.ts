@@ -14,7 +14,10 @@ export const beatOfNode = (control: ControlBed): Promise<unknown> =>
   control.bed.nodes.beat(nodeFacts(nodeA, { maxBrowsers: 20 }));
 
 /** Fills a pool as the daemon does, and says that all has been launched. */
-export async function launchAll(control: ControlBed, pool: PoolBed): Promise<void> {
+export async function launchAll(
+  control: ControlBed,
+  pool: Pick<PoolBed, "partition" | "browsers">,
+): Promise<void> {
   const { poolStore, nodes, reports } = control.bed;
   await makeFill({
     poolStore,

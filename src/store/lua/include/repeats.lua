@@ -40,21 +40,17 @@ local function reattachLease(earlier, waiter)
   return browser
 end
 
--- The place that the key was given, for the new connection; the old one is told.
-local function reattachPlace(earlier, waiter)
-  local text = redis.call("HGET", K.waiterRecords, earlier.waiter)
-  if not text then return nil end
-  local place = cjson.decode(text)
+-- Gives a place to the new connection; the old one is told.
+local function takeOver(place, waiter)
   publish("remuda:control:" .. place.control, {
     kind = "superseded", waiter = place.id, connection = place.connection,
   })
   place.control, place.connection, place.detachedAt = waiter.control, waiter.connection, nil
   redis.call("HSET", K.waiterRecords, place.id, cjson.encode(place))
-  return place
 end
 
 -- The answer to a key that was seen before; nil where its place was given up unserved. `onPlace` answers for
--- a place taken over.
+-- a place that the key was given, and takes it over.
 local function answerRepeat(waiter, onPlace)
   local text = A.body ~= "" and redis.call("GET", K.idempotency)
   if not text then return nil end
@@ -62,7 +58,7 @@ local function answerRepeat(waiter, onPlace)
   if earlier.body ~= A.body then return plain("mismatch") end
   local browser = reattachLease(earlier, waiter)
   if browser then return grant(cjson.encode(browser), earlier.lease) end
-  local place = reattachPlace(earlier, waiter)
-  if place then return onPlace(place) end
+  local place = redis.call("HGET", K.waiterRecords, earlier.waiter)
+  if place then return onPlace(cjson.decode(place)) end
   return redis.call("ZSCORE", K.endedLeases, earlier.lease) and plain("over") or nil
 end

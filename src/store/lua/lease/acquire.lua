@@ -27,6 +27,7 @@ end
 local waiter = cjson.decode(A.waiter)
 beatOf(waiter.control)
 local answered = answerRepeat(waiter, function(place)
+  takeOver(place, waiter)
   dispatch(terms)
   local granted = redis.call("HGET", K.leases, place.lease)
   if granted then return grant(redis.call("HGET", K.browsers, granted), place.lease) end

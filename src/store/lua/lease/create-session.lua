@@ -7,13 +7,13 @@
 --       standby facts
 -- REPLY claimed (JSON {browser, waiter, lease}), waiting (the waiter; its browser is still launching),
 --       granted (the browser), mismatch, over, full (as many sessions as may be, or their reservation is
---       void), none (no room), superseded (the place is another connection's, or was given up)
+--       void), none (nothing is launched), superseded (the place is another connection's, or was given up)
 -- `browser` and `waiter` are JSON; the waiter is bound to the browser and is in no queue. `browser` is empty
--- where no node has room: then only a repeat is answered. `isRelaunch` is set for a waiter whose launch has
--- failed and whose record is still there. `reservedUntil`: when the caller's reservation of a session becomes
--- void, empty without one. `standby` names the launch template that a browser which stands by has to
--- have been launched from, empty where none will do; it is then a session as if launched from `template`, and
--- `facts` is what its record repeats of that.
+-- where nothing is launched: then only a repeat is answered, and none whose launch has failed. `isRelaunch`
+-- is set for a waiter whose launch has failed and whose record is still there. `reservedUntil`: when the
+-- caller's reservation of a session becomes void, empty without one. `standby` names the launch template that
+-- a browser which stands by has to have been launched from, empty where none will do; it is then a session as
+-- if launched from `template`, and `facts` is what its record repeats of that.
 --- @include repeats
 --- @include browser/on-demand
 --- @include counts
@@ -45,7 +45,10 @@ if A.isRelaunch == "1" then
   return claimFor(place)
 end
 local answered = answerRepeat(waiter, function(place)
-  if place.unplaced and A.browser ~= "" then return claimFor(place) end
+  -- The request that has it may still have it launched elsewhere.
+  if place.unplaced and A.browser == "" then return plain("none") end
+  takeOver(place, waiter)
+  if place.unplaced then return claimFor(place) end
   return finish("waiting", cjson.encode(place))
 end)
 if answered then return answered end
