@@ -20,7 +20,8 @@ export async function readWhole(
 
 /**
  * Reads the body of a request to its end, and keeps it where it is not longer than it may be. Behind a proxy
- * the next request on its connection may be anybody's, and a reply that leaves before the end may be lost.
+ * the next request on its connection may be anybody's, and a reply that leaves before the end may be lost
+ * (DECISIONS.md#81).
  */
 export async function readRequest(
   request: AsyncIterable<Uint8Array>,
