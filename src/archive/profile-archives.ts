@@ -104,7 +104,10 @@ interface NamedArchive extends Pick<StagedArchive, "digest" | "sizeBytes"> {
 
 const commitAgainMs: Millis = 500;
 
-/** The browser is gone by now: a Redis that is away is waited for, for as long as a save may take. */
+/**
+ * The browser is gone by now: a Redis that is away is waited for, for as long as a save may take. One whose
+ * answer alone was lost is done, and is not done again.
+ */
 async function commit(
   ports: ProfileArchivePorts,
   id: ProfileId,

@@ -168,6 +168,23 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     expect(await readdir(join(directory, "staging"))).toEqual([]);
   });
 
+  test("a save whose answer was lost is not made again over one that started from it", async () => {
+    const { profiles } = stores();
+    let asked = 0;
+    const losing = statesUnder("the key of this deployment", {
+      find: (one) => profiles.find(one),
+      async commit(one, archive) {
+        const done = await profiles.commit(one, archive);
+        if ((asked += 1) > 1) return done;
+        expect(String(await read())).toBe("older");
+        await saved(Buffer.from("newer, made from older"));
+        throw new RemudaError("store_unavailable");
+      },
+    });
+    expect(await losing.save(id, Readable.from([Buffer.from("older")]), { signal: never })).toBe("committed");
+    expect([asked, String(await read())]).toEqual([2, "newer, made from older"]);
+  });
+
   test("of savers at once one wins whole", async () => {
     const tars = [randomBytes(2_000_000), randomBytes(3_000_000), randomBytes(1_000_000)];
     await Promise.all(tars.map(saved));

@@ -32,7 +32,10 @@ export interface ProfileStore {
   /** All, newest first; takes its time where there are many. */
   all(): Promise<readonly Profile[]>;
   rename(id: ProfileId, name: string): Promise<"changed" | "missing" | "taken">;
-  /** The whole save in one step, last writer wins; `missing`: it was deleted meanwhile. */
+  /**
+   * The whole save in one step, last writer wins; `missing`: it was deleted meanwhile. A repeat with the same
+   * digest changes nothing.
+   */
   commit(id: ProfileId, archive: { digest: Digest; sizeBytes: number }): Promise<"committed" | "missing">;
   noteUse(id: ProfileId): Promise<void>;
   remove(id: ProfileId): Promise<"removed" | "missing">;

@@ -1,9 +1,10 @@
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { type Digest, newProfileId, type ProfileId, type ProjectId } from "../../../src/base/ids.js";
 import { RedisProfileStore } from "../../../src/store/project/profile-store.js";
 import { onBoth } from "../../support/store/on-both.js";
 
-const digestOf = (letter: string): Digest => letter.repeat(64) as Digest;
+const digestOf = (text: string): Digest => createHash("sha256").update(text).digest("hex") as Digest;
 const times = <Value>(count: number, make: (at: number) => Value): Value[] =>
   Array.from({ length: count }, (_, at) => make(at));
 
@@ -151,11 +152,29 @@ onBoth("profiles", ({ bed }) => {
     });
   });
 
+  test("a save that comes again changes nothing, also where others have followed it", async () => {
+    const id = await keep();
+    const save = (name: string) => bed().profiles.commit(id, { digest: digestOf(name), sizeBytes: 7 });
+    await save("a");
+    const first = await bed().profiles.find(id);
+    await expect.poll(nowOf).toBeGreaterThan(first?.archive?.savedAt ?? Infinity);
+    expect(await save("a")).toBe("committed");
+    expect(await bed().profiles.find(id)).toEqual(first);
+    const followers = times(20, (at) => `follower ${at}`);
+    for (const follower of followers) await save(follower);
+    const last = await bed().profiles.find(id);
+    for (const earlier of ["a", ...followers]) expect(await save(earlier)).toBe("committed");
+    expect(await bed().profiles.find(id)).toEqual(last);
+    for (const follower of times(80, (at) => `later ${at}`)) await save(follower);
+    const [kept] = await bed().redis.keys("*profile:*");
+    expect(await bed().redis.hstrlen(kept ?? "", "earlierSaves")).toBeLessThan(2000);
+  });
+
   test("of several saves at once exactly one is what is kept, digest and size of the same", async () => {
     const id = await keep();
     for (let round = 0; round < 20; round += 1) {
       const saves = ["a", "b", "c"].map((letter, at) => ({
-        digest: digestOf(letter),
+        digest: digestOf(`${letter}${round}`),
         sizeBytes: 100 * round + at,
       }));
       await Promise.all(saves.map((save) => bed().profiles.commit(id, save)));
