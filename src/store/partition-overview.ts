@@ -37,11 +37,8 @@ interface KeptBrowsers {
   readonly readAt: Millis;
 }
 
-/**
- * The script mends the index where a release that keeps none has written; so does the reap of each control of
- * ours, within seconds.
- */
-const mendEveryMs: Millis = 300_000;
+/** Between two runs of the script Redis's time is reckoned by our clock, and the two drift apart. */
+const runEveryMs: Millis = 300_000;
 
 const spreadParser = parserOf(
   "a reply of count-by-node",
@@ -76,7 +73,7 @@ export class RedisPartitionOverview implements PartitionOverview {
     const place = `${partition} ${node}`;
     const kept = this.#own.get(place);
     const agoMs = kept ? systemClock.monotonic() - kept.readAt : Infinity;
-    if (kept && agoMs < mendEveryMs) {
+    if (kept && agoMs < runEveryMs) {
       const { stamp, poolStamp } = await this.#stampsOf(partition, node);
       if (stamp === kept.stamp) return { browsers: kept.browsers, at: kept.at + agoMs, poolStamp };
     }

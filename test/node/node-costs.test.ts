@@ -82,18 +82,21 @@ test("a beat of a node that says the same again is seven commands in one script"
   });
 });
 
+/** What a look asks where nothing has changed. */
+const lookAtRest = {
+  // Its name is its own.
+  hget: 1,
+  // Its records in each pool are unchanged, and so is the pool: the journal asks for nothing.
+  hmget: own,
+  // Has it a record in the other pool, or one on demand? At most 32 are asked in one look.
+  hexists: 2,
+  // All pools, once in as many looks as it takes to ask them all.
+  hkeys: 1,
+};
+
 test("a look of a node in whose pools nothing has changed is one command for each of them", async () => {
   notes = 0;
-  expect(await commandsOf(node.bed.redis, () => reconciler.look())).toEqual({
-    // Its name is its own.
-    hget: 1,
-    // Its records in each pool are unchanged, and so is the pool: the journal asks for nothing.
-    hmget: own,
-    // Has it a record in the other pool, or one on demand? At most 32 are asked in one look.
-    hexists: 2,
-    // All pools, once in as many looks as it takes to ask them all.
-    hkeys: 1,
-  });
+  expect(await commandsOf(node.bed.redis, () => reconciler.look())).toEqual(lookAtRest);
   expect(notes).toBe(0);
 });
 
@@ -108,4 +111,28 @@ test("a pool that was changed is journalled after the next look, also where no b
   expect(entry?.pool.fields["timeoutSeconds"]).toBe("77");
   await reconciler.look();
   expect(notes).toBe(1);
+});
+
+test("a pool that was changed while it was journalled is asked for once more, and then no longer", async () => {
+  const { bed } = node;
+  const versionOf = bed.dataset.poolVersion.bind(bed.dataset);
+  let versions = 0;
+  bed.dataset.poolVersion = async (partition) => {
+    // The journal has read the pool's stamp by now.
+    if (versions === 0) expect(await pool.update({ timeout_seconds: 79 })).toBe("updated");
+    const version = await versionOf(partition);
+    versions += 1;
+    return version;
+  };
+  notes = 0;
+  const entries = written(kept);
+  expect(await pool.update({ timeout_seconds: 78 })).toBe("updated");
+  await reconciler.look();
+  await until("the entry", () => written(kept) > entries);
+  await reconciler.look();
+  await until("the second look of the journal", () => versions === 2);
+  expect(await commandsOf(bed.redis, () => reconciler.look())).toEqual(lookAtRest);
+  expect([notes, versions, written(kept)]).toEqual([2, 2, entries + 1]);
+  const entry = kept.journal.entries().find(({ partition }) => partition === pool.partition);
+  expect(entry?.pool.fields["timeoutSeconds"]).toBe("79");
 });

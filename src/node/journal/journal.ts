@@ -53,8 +53,8 @@ const atOnce = 8;
  */
 export class Journal {
   readonly #kept = new Map<Partition, JournalEntry>();
-  /** What was read when an entry was last found, or made, as Redis has it. */
-  readonly #lastRead = new Map<Partition, NodeBrowsers>();
+  /** The pool's stamp at the reading by which an entry was last found, or made, as Redis has it. */
+  readonly #poolStamps = new Map<Partition, string>();
   readonly #asked = new Set<Partition>();
   readonly #working = new Map<Partition, Promise<void>>();
   /** The disk may lack what is known of these: they are written at the next look, changed or not. */
@@ -126,8 +126,8 @@ export class Journal {
    * pool is found by the sweep.
    */
   noteRead(partition: Partition, { browsers, poolStamp }: NodeBrowsers): void {
-    const last = this.#lastRead.get(partition);
-    if (last?.browsers !== browsers || last.poolStamp !== poolStamp) this.note(partition);
+    const isKept = this.#kept.get(partition)?.browsers === browsers;
+    if (!isKept || this.#poolStamps.get(partition) !== poolStamp) this.note(partition);
   }
 
   /** Something may have changed there. Nobody waits for what follows. */
@@ -159,34 +159,33 @@ export class Journal {
   #missed(partition: Partition, error: unknown): void {
     const level = this.#unwritten.has(partition) ? "debug" : "warn";
     this.#unwritten.add(partition);
-    this.#lastRead.delete(partition);
+    this.#poolStamps.delete(partition);
     this.ports.log[level]({ partition, error: textOf(error) }, "journal not written");
   }
 
   async #look(partition: Partition): Promise<void> {
     const { node, poolStore, store } = this.ports;
     const kept = this.#kept.get(partition);
-    const read = await poolStore.browsersOf(partition, node);
-    const { browsers } = read;
+    const { browsers, poolStamp } = await poolStore.browsersOf(partition, node);
     const version = await store.poolVersion(partition);
     const isChanged = kept?.version !== version || kept.browsers !== browsers;
-    if (!isChanged && !this.#unwritten.has(partition)) return void this.#lastRead.set(partition, read);
+    if (!isChanged && !this.#unwritten.has(partition)) return void this.#poolStamps.set(partition, poolStamp);
     const templateKeys = [...new Set(browsers.map(({ templateKey }) => templateKey))];
     const isPoolKept = kept?.version === version && templateKeys.every((key) => key in kept.pool.templates);
     const pool = isPoolKept ? kept.pool : await store.readPool(partition, templateKeys);
     // What was read from a Redis that has been emptied since is not what this node has to know.
     if (!this.#dataset || (await store.present()) !== this.#dataset.name) return;
     const isOver = !pool || (isOnDemand(partition) && browsers.length === 0);
-    await (isOver ? this.#drop(partition) : this.#keep({ partition, version, pool, browsers }, read));
+    await (isOver ? this.#drop(partition) : this.#keep({ partition, version, pool, browsers }, poolStamp));
     if (this.#others.delete(partition) && this.#others.size === 0) await this.adopt(this.#dataset);
   }
 
   /** It counts from now on, also where the disk has no room: Redis may be emptied before there is any. */
-  async #keep(entry: JournalEntry, read: NodeBrowsers): Promise<void> {
+  async #keep(entry: JournalEntry, poolStamp: string): Promise<void> {
     const { partition, browsers } = entry;
     this.#kept.set(partition, entry);
     await this.ports.files.write(partition, entry);
-    this.#lastRead.set(partition, read);
+    this.#poolStamps.set(partition, poolStamp);
     if (this.#unwritten.delete(partition)) this.ports.log.info({ partition }, "journal written again");
     const leases = browsers.filter(({ state }) => state === "leased").length;
     this.ports.log.debug({ partition, browsers: browsers.length, leases }, "journal written");
@@ -194,7 +193,7 @@ export class Journal {
 
   async #drop(partition: Partition): Promise<void> {
     this.#unwritten.delete(partition);
-    this.#lastRead.delete(partition);
+    this.#poolStamps.delete(partition);
     if (this.#kept.delete(partition) || this.#others.has(partition)) await this.ports.files.remove(partition);
   }
 

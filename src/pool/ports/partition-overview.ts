@@ -11,8 +11,9 @@ export interface BrowsersRead {
 
 export interface NodeBrowsers extends BrowsersRead {
   /**
-   * Another text after each change of the pool, but for one that an earlier release has written. As old as
-   * the browsers.
+   * Another text after each update, delete and restore of the pool, but for those by an earlier release. A
+   * pool that was made and not changed since has the same text as one that does not exist. As old as the
+   * browsers.
    */
   readonly poolStamp: string;
 }

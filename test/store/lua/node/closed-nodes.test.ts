@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { onBoth } from "../../../support/store/on-both.js";
 import { type Held, nodeA, nodeB, PoolBed } from "../../../support/store/pool-bed.js";
+import { registers } from "../../../support/store/spread-pool.js";
 import { request } from "../../../support/store/store-bed.js";
 
 onBoth("closed nodes", ({ bed }) => {
@@ -245,6 +246,21 @@ onBoth("closed nodes", ({ bed }) => {
       const before = await pool.dump();
       await silence(pool, 15_000);
       expect(await pool.dump()).toEqual(before);
+    });
+  });
+
+  describe("another epoch of Redis", () => {
+    test("closes the nodes of a pool that was changed, and nothing that is no node", async () => {
+      const { pool } = await spread();
+      expect(await pool.update({ timeout_seconds: 77 })).toBe("updated");
+      const key = pool.key("pool");
+      await bed().redis.hset(key, { replicationId: "another", run: "another", serverCheckedAt: 0 });
+      expect((await pool.ask()).reply.kind).toBe("waiting");
+      const closed = JSON.parse((await bed().redis.hget(key, "closed")) ?? "{}") as object;
+      expect(Object.keys(closed).toSorted()).toEqual([nodeA, nodeB]);
+      // Where nothing is closed a pool is lent of by the scripts that ask least.
+      for (const node of [nodeA, nodeB]) await registers(pool, node);
+      expect(await bed().redis.hexists(key, "closed")).toBe(0);
     });
   });
 });
