@@ -2,9 +2,10 @@ import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { type Clock, type Millis, pause } from "../base/clock.js";
+import { untilAborted } from "../base/deadline.js";
 import type { Digest, ProfileId } from "../base/ids.js";
 import { isStoreAway } from "../base/store-fault.js";
-import type { ProfileArchives, ProfileStore } from "../registry/profiles/profile.js";
+import type { ProfileArchives, ProfileStore, SaveOptions } from "../registry/profiles/profile.js";
 import {
   type ArchiveCache,
   type Archives,
@@ -76,11 +77,25 @@ async function begun(stream: Readable): Promise<Readable> {
   return stream;
 }
 
-async function save(
-  ports: ProfileArchivePorts,
-  { id, tar, signal }: { readonly id: ProfileId; readonly tar: Readable; readonly signal: AbortSignal },
-): Promise<"committed" | "missing"> {
-  const { archives, staging, seal, maxBytes } = ports;
+interface Save extends SaveOptions {
+  readonly id: ProfileId;
+  readonly tar: Readable;
+}
+
+async function save(ports: ProfileArchivePorts, { packed, ...what }: Save): Promise<"committed" | "missing"> {
+  const archive = await keep(ports, what);
+  packed?.();
+  const committed = await commit(ports, what, archive);
+  // Every save is sealed with a salt of its own, so no two have the same bytes, and nobody else can have
+  // named this one.
+  if (committed === "missing") await ports.archives.remove(archive.digest);
+  return committed;
+}
+
+async function keep(
+  { archives, staging, seal, maxBytes }: ProfileArchivePorts,
+  { id, tar, signal }: Save,
+): Promise<NamedArchive> {
   const sealed = pipeThrough(tar, limitBytes(maxBytes), compress, seal.close(id));
   // The tar is bounded; what becomes of it is hardly larger.
   const staged = await staging.take(sealed, { maxBytes: Number.MAX_SAFE_INTEGER, signal });
@@ -88,19 +103,13 @@ async function save(
     signal.throwIfAborted();
     await archives.put(staged.digest, staged.path);
     signal.throwIfAborted();
-    const committed = await commit(ports, id, { digest: staged.digest, sizeBytes: staged.sizeBytes, signal });
-    // Every save is sealed with a salt of its own, so no two have the same bytes, and nobody else can have
-    // named this one.
-    if (committed === "missing") await archives.remove(staged.digest);
-    return committed;
+    return { digest: staged.digest, sizeBytes: staged.sizeBytes };
   } finally {
     await staged.discard();
   }
 }
 
-interface NamedArchive extends Pick<StagedArchive, "digest" | "sizeBytes"> {
-  readonly signal: AbortSignal;
-}
+type NamedArchive = Pick<StagedArchive, "digest" | "sizeBytes">;
 
 const commitAgainMs: Millis = 500;
 
@@ -109,16 +118,24 @@ const commitAgainMs: Millis = 500;
  * answer alone was lost is done, and is not done again.
  */
 async function commit(
-  ports: ProfileArchivePorts,
-  id: ProfileId,
-  { digest, sizeBytes, signal }: NamedArchive,
+  { profiles, clock }: ProfileArchivePorts,
+  { id, signal }: Pick<Save, "id" | "signal">,
+  archive: NamedArchive,
 ): Promise<"committed" | "missing"> {
-  try {
-    return await ports.profiles.commit(id, { digest, sizeBytes });
-  } catch (error) {
-    if (!isStoreAway(error)) throw error;
-    await pause(ports.clock, commitAgainMs, signal);
-    if (signal.aborted) throw error;
+  let asking = profiles.commit(id, archive);
+  for (;;) {
+    try {
+      return await asking;
+    } catch (error) {
+      await waitOut(error, clock, signal);
+    }
+    // A Redis that was away may take long to answer, and whoever has given up waits for it no more.
+    asking = untilAborted(signal, profiles.commit(id, archive));
   }
-  return await commit(ports, id, { digest, sizeBytes, signal });
+}
+
+async function waitOut(fault: unknown, clock: Clock, signal: AbortSignal): Promise<void> {
+  if (!isStoreAway(fault)) throw fault;
+  await pause(clock, commitAgainMs, signal);
+  if (signal.aborted) throw fault;
 }

@@ -107,18 +107,32 @@ export class ProfileSaver {
   }
 
   async #keep(slot: Slot, profile: ProfileId, signal: AbortSignal): Promise<SaveOutcome> {
-    const { profiles, pack } = this.ports;
     signal.throwIfAborted();
     const keptWorkspace = slot.keptWorkspace ?? (await slot.stopAndKeep(this.#stopMs(), signal));
     if (!keptWorkspace.isWhole) return "broken";
     signal.throwIfAborted();
-    const outcome = await this.#queue.add(async () => {
+    // A save that waits for Redis has nothing to pack any more, and gives its place to the next.
+    const { saving } = await this.#queue.add(async () => {
       signal.throwIfAborted();
-      return await profiles.save(profile, pack(keptWorkspace), { signal });
+      return await this.#pack(keptWorkspace, profile, signal);
     });
-    if (outcome !== "committed") return "missing";
+    if ((await saving) !== "committed") return "missing";
     await this.#announce(profile);
     return "saved";
+  }
+
+  /** Resolves once the state is packed; the save goes on. */
+  async #pack(
+    keptWorkspace: KeptWorkspace,
+    profile: ProfileId,
+    signal: AbortSignal,
+  ): Promise<{ readonly saving: ReturnType<ProfileArchives["save"]> }> {
+    const { profiles, pack } = this.ports;
+    let packed = (): void => {};
+    const isPacked = new Promise<void>((resolve) => (packed = resolve));
+    const saving = profiles.save(profile, pack(keptWorkspace), { signal, packed });
+    await Promise.race([isPacked, saving]);
+    return { saving };
   }
 
   /** At least half of the time is left for the rest of the save. */

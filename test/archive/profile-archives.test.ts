@@ -168,6 +168,26 @@ describe.each(kinds)("states of profiles in %s", (_kind, openArchives) => {
     expect(await readdir(join(directory, "staging"))).toEqual([]);
   });
 
+  test("a save that is given up ends at once, also where a Redis that was away has not answered yet", async () => {
+    const saving = new AbortController();
+    let [asked, packed] = [0, 0];
+    const silent = statesUnder("the key of this deployment", {
+      find: (one) => stores().profiles.find(one),
+      async commit() {
+        if ((asked += 1) === 1) throw new RemudaError("store_unavailable");
+        return await new Promise(() => {});
+      },
+    });
+    const given = silent.save(id, Readable.from([Buffer.from("kept")]), {
+      signal: saving.signal,
+      packed: () => void (packed += 1),
+    });
+    await until("another try", () => asked === 2);
+    expect([packed, await readdir(join(directory, "staging"))]).toEqual([1, []]);
+    saving.abort(new Error("the node stops"));
+    await expect(given).rejects.toThrow("the node stops");
+  });
+
   test("a save whose answer was lost is not made again over one that started from it", async () => {
     const { profiles } = stores();
     let asked = 0;

@@ -58,6 +58,12 @@ export interface ProfileOperations {
   ): Promise<Done<{ readonly bytes: Readable } | undefined> | Refusal>;
 }
 
+export interface SaveOptions {
+  readonly signal: AbortSignal;
+  /** Called once the archive is kept, and only the commit is left to do. */
+  readonly packed?: () => void;
+}
+
 /** How a node gets a profile's state, and gives it back. Both are streams. */
 export interface ProfileArchives {
   /**
@@ -69,9 +75,5 @@ export interface ProfileArchives {
    * Compresses, seals, keeps and commits the tar as the profile's state. Rejects where the stream fails or is
    * cut: then the profile is as it was. `missing`: the profile was deleted.
    */
-  save(
-    id: ProfileId,
-    tar: Readable,
-    options: { readonly signal: AbortSignal },
-  ): Promise<"committed" | "missing">;
+  save(id: ProfileId, tar: Readable, options: SaveOptions): Promise<"committed" | "missing">;
 }
