@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { constants } from "node:fs";
-import { chmod, chown, lchown, lstat, mkdir, open, readdir, rm, rmdir, unlink } from "node:fs/promises";
+import { constants, type Dirent } from "node:fs";
+import { chmod, chown, lchown, lstat, mkdir, open, opendir, rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Millis } from "../base/clock.js";
 import { untilAborted } from "../base/deadline.js";
@@ -92,23 +92,67 @@ export const removeDirectory = (path: string): Promise<void> => remove(path, { l
 type RemovalLimits = Parameters<typeof runProgram>[2];
 
 async function remove(path: string, limits: RemovalLimits): Promise<void> {
-  const removing = rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  const failed = (cause: unknown): Error => {
+    const why = limits.signal?.aborted ? "in time" : `(${errnoOf(cause) ?? "too much is in it"})`;
+    return new Error(`${path} could not be removed ${why}`, { cause });
+  };
   try {
-    // It cannot be ended, and what is left of it ends with the process.
-    await (limits.signal ? untilAborted(limits.signal, removing) : removing);
+    await removeSmall(path, limits);
   } catch (error) {
-    if (limits.signal?.aborted) throw new Error(`${path} could not be removed in time`, { cause: error });
-    await removeByPrograms(path, limits, error);
+    if (!limits.signal?.aborted && (await removeByPrograms(path, limits))) return;
+    if (limits.signal?.aborted || !(error instanceof TooManyEntries)) throw failed(error);
+    // What was written while rm(1) was at work is little, and what it may not remove is told by its errno.
+    await removeSmall(path, limits).catch((left: unknown) => Promise.reject(failed(left)));
   }
+}
+
+class TooManyEntries extends Error {}
+
+/** Throws where there is too much for Node.js, or where it cannot remove it. */
+async function removeSmall(path: string, { signal }: RemovalLimits): Promise<void> {
+  const removing = async (): Promise<void> => {
+    if (await hasManyEntries(path)) throw new TooManyEntries(`${path} has more than ${mostEntries} entries`);
+    signal?.throwIfAborted();
+    // It cannot be ended, and what is left of it ends with the process.
+    await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  };
+  await (signal ? untilAborted(signal, removing()) : removing());
+}
+
+/**
+ * Node.js removes all entries of a directory at once: 100,000 take it 200 MB, and nothing else is done for
+ * more than a second meanwhile (Node.js 20.20). A thousand hold up the rest for some 10 ms, and a program
+ * costs as much.
+ */
+const mostEntries = 1000;
+
+/** Counts what lies below, and no further than it has to. */
+async function hasManyEntries(path: string): Promise<boolean> {
+  const directories = [path];
+  let entries = 0;
+  for (let at = directories.pop(); at !== undefined && entries <= mostEntries; at = directories.pop()) {
+    const parent = at;
+    // What cannot be read is for the removal to tell.
+    const found = await firstEntries(parent).catch(() => []);
+    entries += found.length;
+    directories.push(...found.filter((each) => each.isDirectory()).map(({ name }) => join(parent, name)));
+  }
+  return entries > mostEntries;
+}
+
+async function firstEntries(path: string): Promise<readonly Dirent[]> {
+  const found: Dirent[] = [];
+  for await (const entry of await opendir(path)) if (found.push(entry) > mostEntries) break;
+  return found;
 }
 
 /**
  * A browser may have put directories into each other until no path leads to the last, or, as the daemon's own
  * uid, have closed one to its owner. chmod(1) opens it again. Both programs go from directory to directory
- * without a path, and follow no link below the one that they are given (DECISIONS.md 61). They have the least
- * priority.
+ * without a path, follow no link below the one that they are given, and hold a part of a wide one at a time
+ * (DECISIONS.md 61). They have the least priority.
  */
-async function removeByPrograms(path: string, limits: RemovalLimits, cause: unknown): Promise<void> {
+async function removeByPrograms(path: string, limits: RemovalLimits): Promise<boolean> {
   const nice = await findTool("nice");
   const run = (...command: readonly string[]): ReturnType<typeof runProgram> => {
     const [program = "", ...args] = nice === undefined ? command : [nice, "-n", "19", ...command];
@@ -119,8 +163,7 @@ async function removeByPrograms(path: string, limits: RemovalLimits, cause: unkn
     () => false,
   );
   if (isDirectory) await run("chmod", "-R", "u+rwX", "--", path);
-  const { succeeded } = await run("rm", "-rf", "--", path);
-  if (!succeeded) throw new Error(`${path} could not be removed (${errnoOf(cause)})`, { cause });
+  return (await run("rm", "-rf", "--", path)).succeeded;
 }
 
 interface RootRemoval {
@@ -163,7 +206,7 @@ export async function endRemovals(): Promise<void> {
   await Promise.allSettled([...removals.values()].map(({ over }) => over));
 }
 
-/** Each level holds a directory open, so the depth is bounded. */
+/** Each level holds its directory open twice, so the depth is bounded. */
 const mostDepth = 64;
 const mostTries = 5;
 
@@ -188,7 +231,10 @@ async function emptyAt(path: string, depth: number): Promise<void> {
   if (held === undefined) return;
   try {
     const at = process.platform === "linux" ? `/proc/self/fd/${held.fd}` : path;
-    for (const name of await readdir(at)) await removeAt(join(at, name), depth + 1);
+    for await (const { name } of await opendir(at)) await removeAt(join(at, name), depth + 1);
+  } catch (error) {
+    // Its browser may have removed it meanwhile.
+    if (!isOneOf(error, "ENOENT")) throw error;
   } finally {
     await held.close();
   }

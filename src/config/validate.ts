@@ -77,12 +77,16 @@ const variables: ReadonlySet<string | undefined> = new Set([
   ...leaves.map(({ setting }) => setting.env),
 ]);
 /** What Kubernetes sets for a Service whose name begins so, unless a pod has `enableServiceLinks: false`. */
-const ofService = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_[A-Z]+(_(PROTO|PORT|ADDR))?)?)$/;
+const ofService = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_[A-Z]+(_(PROTO|PORT|ADDR))?)$/;
+/** That is an address there, and a number where a setting is misspelled. */
+const isServicePort = (name: string, value = ""): boolean =>
+  name.endsWith("_PORT") && /^[a-z]+:\/\//.test(value);
 
 /** Variables that are called like settings and are none, as one with a typo is. */
 export const strangeVariables = (env: Environment): readonly string[] =>
   Object.keys(env)
-    .filter((name) => name.startsWith("REMUDA_") && !variables.has(name) && !ofService.test(name))
+    .filter((name) => name.startsWith("REMUDA_") && !variables.has(name))
+    .filter((name) => !ofService.test(name) && !isServicePort(name, env[name]))
     .toSorted();
 
 const faultOf = (setting: Setting, source: string, value: unknown): string => {

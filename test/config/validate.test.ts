@@ -9,9 +9,10 @@ test("variables that are called like settings and are none are told, but for tho
     REMUDA_REDIS_PORT_6379_TCP_ADDR: "10.0.0.2",
   };
   const settings = { REMUDA_CONFIG: "a.json", REMUDA_PORT: "1", REDIS_URL: "redis://a" };
-  const strange = { REMUDA_PROT: "2", REMUDA_NODEID: "a" };
+  const strange = { REMUDA_PROT: "2", REMUDA_NODEID: "a", REMUDA_SERVER_PORT: "4700" };
   expect(strangeVariables({ PATH: "/bin", ...settings, ...ofServices, ...strange })).toEqual([
     "REMUDA_NODEID",
     "REMUDA_PROT",
+    "REMUDA_SERVER_PORT",
   ]);
 });

@@ -105,16 +105,22 @@ test("what has as many files as a profile may have is packed, and what has more 
   await expect(buffer(packProfile(room, { maxFiles: 3 }))).rejects.toThrow("more than 3 files");
 });
 
-test.each([
-  ["a link", (profile: string) => symlinkSync("elsewhere", profile)],
-  ["a file", (profile: string) => writeFileSync(profile, "")],
-  ["nothing", () => {}],
-])("where %s stands in the profile's place, it is not packed as an empty one", async (_, replace) => {
-  const { directories } = await newRoom();
-  renameSync(directories.profile, join(directories.root, "elsewhere"));
-  replace(directories.profile);
-  await expect(buffer(packProfile(room, limits))).rejects.toThrow();
-});
+const replacements: [string, (profile: string) => void][] = [
+  ["a link", (profile) => symlinkSync("elsewhere", profile)],
+  ["a file", (profile) => writeFileSync(profile, "")],
+];
+// Whoever is not root can make no directory but its own.
+if (uid !== null) replacements.push(["another's directory", (profile) => mkdirSync(profile)]);
+
+test.each(replacements)(
+  "where %s stands in the profile's place, it is not packed as an empty one",
+  async (_, replace) => {
+    const { directories } = await newRoom();
+    renameSync(directories.profile, join(directories.root, "elsewhere"));
+    replace(directories.profile);
+    await expect(buffer(packProfile(room, limits))).rejects.toThrow();
+  },
+);
 
 test("what lies deeper than is unpacked is not packed either", async () => {
   await newRoom();
