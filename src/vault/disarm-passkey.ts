@@ -55,8 +55,13 @@ async function disarmIn(ports: VaultPorts, asked: PasskeyOperation): Promise<Don
   const found = await getAttachedSession(ports, asked);
   if (found.kind === "refused") return found;
   const session = found.value;
+  const armed = await findArmed(ports, vault, [item]);
+  const armedHere = new Set(
+    armed.filter((each) => each.armed.lease === session.lease).map(({ field }) => field),
+  );
+  // It may wait for a field too that another browser or a form has filled since.
   for (const field of fields) {
-    if (item.values.has(field)) continue;
+    if (armedHere.has(field)) continue;
     const order = await passkeyOrder(ports, { vault, item, field, session, forMs: 0 });
     const got = await ports.fill.passkey(order);
     if (got.kind === "refused") return got;
@@ -130,7 +135,7 @@ export async function deleteDisarmed<Removed extends ItemRemoval>(
 async function findArmed(
   ports: VaultPorts,
   vault: Vault,
-  items: AsyncIterable<VaultItem>,
+  items: AsyncIterable<VaultItem> | Iterable<VaultItem>,
 ): Promise<readonly ArmedPasskey[]> {
   const having: VaultItem[] = [];
   for await (const item of items) if (passkeyFields(item).length > 0) having.push(item);

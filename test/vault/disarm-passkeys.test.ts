@@ -52,6 +52,11 @@ function ask(type: "arm_passkey" | "disarm_passkey" | "register_passkey", body: 
   });
   return items.operate(vault.id, "site", { body: { type, ...body }, request: newRequestId() });
 }
+async function keep(order: PasskeyOrder): Promise<void> {
+  const made = credentialOf(openRelyingParty("https://site.example"));
+  const ports = { project: defaultProject, provider: makeLocalProvider(seal), store: bed().store };
+  valueOf(await keepPasskey(ports, order, made));
+}
 const ordered = () => orders.map(({ browser, field, forMs }) => `${browser} ${field} ${forMs}`);
 
 test("a disarm that names a browser ends what that one waits for, and leaves another the passkey it has", async () => {
@@ -62,7 +67,7 @@ test("a disarm that names a browser ends what that one waits for, and leaves ano
   orders = [];
   expect(await ask("disarm_passkey", { browser_id: two })).toMatchObject({ kind: "done" });
   expect(await ask("disarm_passkey", { browser_id: two, field: "key" })).toMatchObject({ kind: "done" });
-  expect(ordered()).toEqual(["browser-2 spare 0"]);
+  expect(ordered()).toEqual(["browser-2 key 0", "browser-2 spare 0", "browser-2 key 0"]);
   expect(valueOf(await bed().items.get(vault.id, "site", {})).item).toEqual(item);
   expect(await ask("arm_passkey", { browser_id: two })).toMatchObject({ code: "conflict" });
 });
@@ -74,7 +79,12 @@ test("a disarm that names a browser takes the passkeys from it that it has, whic
   valueOf(await ask("arm_passkey", { browser_id: two, field: "third" }));
   orders = [];
   valueOf(await ask("disarm_passkey", { browser_id: one }));
-  expect(ordered()).toEqual(["browser-1 spare 0", "browser-1 key 0", "browser-1 second 0"]);
+  expect(ordered()).toEqual([
+    "browser-1 third 0",
+    "browser-1 spare 0",
+    "browser-1 key 0",
+    "browser-1 second 0",
+  ]);
   for (const field of ["key", "second"])
     expect(await ask("arm_passkey", { browser_id: two, field })).toMatchObject({ kind: "done" });
   expect(await ask("arm_passkey", { browser_id: one, field: "third" })).toMatchObject({ code: "conflict" });
@@ -119,6 +129,18 @@ test("a browser that waits for a new passkey is told to wait no more, by whoever
   ]);
 });
 
+test("a browser that waits for a field that another has filled meanwhile is told to wait no more", async () => {
+  await put(empty("key"));
+  for (const id of [one, two]) valueOf(await ask("register_passkey", { browser_id: id }));
+  const [order] = orders;
+  if (!order) throw new Error("nothing was ordered");
+  await keep(order);
+  orders = [];
+  valueOf(await ask("disarm_passkey", { browser_id: two }));
+  expect(ordered()).toEqual(["browser-2 key 0"]);
+  expect(await ask("arm_passkey", { browser_id: two })).toMatchObject({ code: "conflict" });
+});
+
 test("a passkey that a page makes just before its browser is told to wait no more is kept, and another may have it", async () => {
   await put(empty("key"));
   valueOf(await ask("register_passkey", { browser_id: one }));
@@ -126,9 +148,7 @@ test("a passkey that a page makes just before its browser is told to wait no mor
   if (!order) throw new Error("nothing was ordered");
   onOrder = async () => {
     onOrder = async () => {};
-    const made = credentialOf(openRelyingParty("https://site.example"));
-    const ports = { project: defaultProject, provider: makeLocalProvider(seal), store: bed().store };
-    valueOf(await keepPasskey(ports, order, made));
+    await keep(order);
   };
   const disarmed = valueOf(await ask("disarm_passkey", { browser_id: one }));
   expect(disarmed).toMatchObject({ item: { fields: [{ name: "key", hasValue: true }] } });
