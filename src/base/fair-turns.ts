@@ -18,9 +18,9 @@ interface TurnLimits {
   /** The part of the event loop that is given where it is used all the time. */
   readonly share?: number;
   /**
-   * What may be read in the long run; left out: no limit. V8 marks all of its heap after each 64 MiB of
-   * buffers that are held, which stops everybody for 5 to 15 ms (Node.js 20.20, `PerformanceObserver` of
-   * "gc").
+   * What may be read in the long run; left out: no limit. The more buffers come and are held, the more often
+   * V8 marks all of its heap, which stops everybody for 5 to 15 ms (Node.js 20.20, `PerformanceObserver` of
+   * "gc"; heap-limits.ts says what it allows between).
    */
   readonly bytesPerSecond?: number;
 }

@@ -15,6 +15,7 @@ import { Inbox } from "./inbox.js";
 import { IncomingFrames } from "./incoming-frames.js";
 import type { ClientEnd, TrafficMeter } from "./ports.js";
 import { Outbox } from "./outbox.js";
+import { Pings } from "./pings.js";
 import { ReadPace } from "./read-pace.js";
 import type { JudgedMessage } from "./gates/judge.js";
 import type { JudgeThreads } from "./gates/judge-threads.js";
@@ -70,8 +71,7 @@ export class CdpClient implements BridgeClient {
   #pauses = 0;
   #connection: BridgeConnection | undefined;
   #webSocket: WebSocket | undefined;
-  #stopPings = (): void => {};
-  #unansweredPings = 0;
+  #pings: Pings | undefined;
   #detaching: Promise<void> | undefined;
 
   constructor(private readonly parts: ClientParts) {
@@ -130,19 +130,19 @@ export class CdpClient implements BridgeClient {
     webSocket.on("message", (data, isBinary) => this.#take(data as Buffer, isBinary));
     // ws has answered it, whether that is read or not.
     webSocket.on("ping", () => this.#flow.sent());
-    webSocket.on("pong", () => (this.#unansweredPings = 0));
     // ws closes by itself after an error: 1009 for a message too long, 1007 for bad text.
     webSocket.on("error", (error) => this.#failed(error));
     webSocket.on("close", () => {
       this.parts.observed.closed("left");
-      this.#stopPings();
+      this.#pings?.stop();
       this.#unfinished.close();
       this.#unread.close();
       this.#detach()
         .finally(this.parts.onGone)
         .catch(() => {});
     });
-    this.#stopPings = this.parts.clock.every(this.parts.limits.pingMs, () => this.#ping());
+    const { clock, limits } = this.parts;
+    this.#pings = new Pings({ clock, limits, webSocket, isHeld: () => this.#pauses > 0 });
     // The browser may have gone between its attachment and the upgrade.
     if (this.#detaching) this.#hangUp(closeCodes.browserGone, "browser_gone");
   }
@@ -243,13 +243,8 @@ export class CdpClient implements BridgeClient {
     webSocket.once("close", cancel);
   }
 
-  #ping(): void {
-    if (this.#unansweredPings >= 2) return this.#webSocket?.terminate();
-    this.#unansweredPings += 1;
-    if (!this.#detaching) this.#webSocket?.ping();
-  }
-
   #receive(chunk: Buffer): void {
+    this.#pings?.heard();
     this.#readPace.begin(chunk);
     this.#incoming.take(chunk);
     this.#count();

@@ -36,7 +36,7 @@ const network = `
   url web`;
 
 const machine = `
-  aws errno frame heap inline kernel kms mounts netlink pipe prlimit processor randr s sandbox scratch sentinels syscall
+  aws errno frame heap inline kernel kms mounts netlink pings pipe prlimit processor randr s sandbox scratch sentinels syscall
   uids x zstd`;
 
 const browsers = `

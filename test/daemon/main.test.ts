@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { helpText } from "../../src/config/table.js";
+import { growthFlag } from "../../src/daemon/heap-limits.js";
 import { compiled } from "../support/compiled.js";
 
 let directory: string;
@@ -15,6 +16,7 @@ afterAll(() => rm(directory, { recursive: true }));
 async function main(
   args: readonly string[],
   file = "{}",
+  nodeArgs: readonly string[] = [],
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const config = join(directory, "config.json");
   await writeFile(config, file);
@@ -27,7 +29,7 @@ async function main(
   return await new Promise((resolve) => {
     execFile(
       process.execPath,
-      [join(compiled, "src/main.js"), ...args],
+      [...nodeArgs, join(compiled, "src/main.js"), ...args],
       { env, timeout: 100_000 },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
@@ -57,4 +59,24 @@ test("a configuration with faults is refused with all of them, and the file's na
     "  fill.backoff_max_ms: has to be a whole number from 1 to 86,400,000 (ms), and is -1",
     "  pools[0].name: has to be given, or the pool would be created at every start",
   ]);
+});
+
+/** A module that tells on stderr what V8 is told. */
+const teller = `
+  import v8 from "node:v8";
+  import { syncBuiltinESMExports } from "node:module";
+  const { setFlagsFromString } = v8;
+  v8.setFlagsFromString = (flag) => {
+    setFlagsFromString(flag);
+    process.stderr.write(flag + "\\n");
+  };
+  syncBuiltinESMExports();`;
+
+test("a daemon that begins tells V8 how far its heap may grow", async () => {
+  // It ends by itself: a file cannot be the data directory.
+  await writeFile(join(directory, "data"), "");
+  const hook = `data:text/javascript,${encodeURIComponent(teller)}`;
+  const { stdout, stderr } = await main([], "{}", ["--import", hook]);
+  expect(stdout).toContain("cannot be the data directory");
+  expect(stderr.split("\n")).toContain(growthFlag);
 });

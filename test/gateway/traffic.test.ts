@@ -8,6 +8,7 @@ import { endsAt } from "../support/gateway/client-ends.js";
 import type { BedOptions } from "../support/gateway/gateway-bed.js";
 import { type GatewayBrowser, openGatewayBrowser } from "../support/gateway/gateway-browser.js";
 import { connectRaw } from "../support/gateway/raw-cdp.js";
+import { frame, openRawClient } from "../support/gateway/raw-frames.js";
 
 const mebibyte = 1024 * 1024;
 /** The limits are as wide as Chromium's pipe allows; an operator may choose them. */
@@ -161,4 +162,39 @@ test("a client that misses two pings is cut", async () => {
   expect((await alive.send("Browser.getVersion")).result).toBeDefined();
   expect(browser.bed.counts.opened - browser.bed.counts.closed).toBe(1);
   await alive.close();
+});
+
+test(
+  "all that a client has sent is read before its silence ends it, however long that takes",
+  async () => {
+    await open({ pingMs: 100 });
+    // It answers no pings, as if its pongs stood behind its commands; then nothing more comes.
+    const { socket, closed } = await openRawClient(browser.url());
+    const commands = 40_000;
+    let answers = 0;
+    socket.on("data", (chunk: Buffer) => (answers += chunk.toString("latin1").split('"error"').length - 1));
+    socket.write(Buffer.concat(Array.from({ length: commands }, () => frame("{}"))));
+    await closed;
+    // An answer that comes in two parts may be missed.
+    expect(answers).toBeGreaterThan(0.99 * commands);
+  },
+  limitMs,
+);
+
+test("a client that is held is borne for twenty pings, and ended then", async () => {
+  const clock = new DrivenClock();
+  const pingMs = 1000;
+  await open({ pingMs, highWaterBytes: mebibyte, holdMs: 600 * pingMs }, { clock });
+  const client = await connectRaw(browser.url());
+  const session = await client.attach();
+  client.socket.pause();
+  const timers = clock.pending;
+  void client.evaluate(`"z".repeat(${30 * mebibyte})`, session);
+  await until("it is held", () => clock.pending > timers);
+  await clock.advance(20 * pingMs);
+  expect(browser.bed.counts.closed).toBe(0);
+  await clock.advance(pingMs);
+  await until("it is ended", () => browser.bed.counts.closed === 1);
+  client.socket.resume();
+  expect((await client.closed).code).toBe(1006);
 });

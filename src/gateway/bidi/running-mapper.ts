@@ -46,8 +46,8 @@ const besideBrowserMs: Millis = 2000;
 const mostLooks = 2;
 
 /**
- * It is pinged twice as often as a client (client.ts) and cut first: the pongs of a client from whom nothing
- * is read, because its mapper takes nothing, are not read either.
+ * It is pinged twice as often as a client (pings.ts) and cut first: of a client from whom nothing is read,
+ * because its mapper takes nothing, nothing can be heard either.
  */
 const mostUnansweredPings = 3;
 
