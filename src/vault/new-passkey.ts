@@ -43,7 +43,7 @@ const base64url = (text: string): string => Buffer.from(text, "base64").toString
  */
 export async function keepPasskey(
   ports: Pick<VaultPorts, "project" | "provider" | "store">,
-  { vault: id, item: itemId, key, field, browser, lease, forMs }: PasskeyOrder,
+  { vault: id, item: itemId, key, field, browser, lease, until, forMs }: PasskeyOrder,
   made: Passkey,
 ): Promise<Done<null> | Refusal> {
   const credentialId = base64url(made.credentialId);
@@ -57,8 +57,8 @@ export async function keepPasskey(
   if (!parsePasskey(text)) return refusal("not_supported");
   const vault = await ports.store.find(id);
   if (!vault) return refusal("vault_not_found");
-  // The browser goes on having it, and counts on from there.
-  const armed = { browser, lease, until: (await ports.store.now()) + forMs, from: made.signCount };
+  // The browser goes on having it, for what is left of its time, and counts on from there.
+  const armed = { browser, lease, until: until + forMs, from: made.signCount };
   const value = reservedText(JSON.parse(text), armed);
   return await withDataKey(ports, vault, async (dataKey) => {
     for (let attempt = 0; attempt < attempts; attempt += 1) {

@@ -46,10 +46,9 @@ test("a new passkey whose first answer was lost is kept once, and answered once 
   const made = newCredential();
   const { store } = bed();
   let isSynced = false;
-  const lossy: Pick<typeof store, "find" | "findItem" | "now" | "changeItem" | "settle"> = {
+  const lossy: Pick<typeof store, "find" | "findItem" | "changeItem" | "settle"> = {
     find: (id) => store.find(id),
     findItem: (vault, key) => store.findItem(vault, key),
-    now: () => store.now(),
     async changeItem(vault, item) {
       await store.changeItem(vault, item);
       throw new RemudaError("store_unavailable");
@@ -77,4 +76,19 @@ test("a new passkey whose first answer was lost is kept once, and answered once 
     "credential.created",
     "credential.passkey_registered",
   ]);
+});
+
+test("a new passkey counts as its browser's for ten minutes from the order, however late it is kept", async () => {
+  const ports = { project: defaultProject, provider: makeLocalProvider(seal), store: bed().store };
+  const armOther = async (minutes: number) => {
+    const order = await ordered();
+    const browser = "browser-2" as BrowserId;
+    const lease = "lease-2" as LeaseId;
+    bed().sessions.set(browser, { browser, lease, vaults: [order.vault], isProtected: false });
+    valueOf(await keepPasskey(ports, { ...order, until: order.until - minutes * 60_000 }, newCredential()));
+    const body = { type: "arm_passkey", browser_id: browser };
+    return await bed().items.operate(order.vault, "site", { body, request: newRequestId() });
+  };
+  expect(await armOther(9)).toMatchObject({ kind: "refused", code: "conflict" });
+  expect(await armOther(11)).toMatchObject({ kind: "done" });
 });
