@@ -19,7 +19,7 @@ export const makeCreatePool =
     if (idempotencyKey) return await createOnce(ports, spec, idempotencyKey);
     if (spec.kind === "refused") return spec;
     const id = newPoolId(ports.projects.project);
-    return (await writePool(ports, id, spec.value)) ?? (await findOne(ports, id));
+    return (await writePool(ports, { id, spec: spec.value })) ?? (await findOne(ports, id));
   };
 
 async function specOf(ports: PoolPorts, body: PoolCreate): Promise<Done<PoolSpec> | Refusal> {
@@ -71,8 +71,8 @@ async function goOn(
   if (state === "open") await openPool(ports, id);
   if (state === undefined || state === "creating") {
     if (spec.kind === "refused") return state ? refusal("conflict", { message: underWay }) : spec;
-    const refused = await writePool(ports, id, spec.value);
-    if (refused) await projects.forgetKey(idempotencyKey);
+    const isAlone = () => projects.forgetKey(idempotencyKey, unmade + id);
+    const refused = await writePool(ports, { id, spec: spec.value, isAlone });
     if (refused) return refused;
   }
   await projects.settleKey(idempotencyKey, id);
@@ -81,8 +81,16 @@ async function goOn(
 
 const underWay = "An earlier request under this idempotency key may still create its pool";
 
-async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<Refusal | undefined> {
+interface PoolAttempt {
+  readonly id: PoolId;
+  readonly spec: PoolSpec;
+  /** Whether no other attempt goes on with the same pool, nor ever will; asked where this one is refused. */
+  isAlone?(): Promise<boolean>;
+}
+
+async function writePool(ports: PoolPorts, attempt: PoolAttempt): Promise<Refusal | undefined> {
   const { projects, poolStore } = ports;
+  const { id, spec } = attempt;
   const { name } = spec;
   // Noted before anything is reserved for it, so that what comes to nothing is found again.
   await projects.addPool(id);
@@ -95,13 +103,25 @@ async function writePool(ports: PoolPorts, id: PoolId, spec: PoolSpec): Promise<
       ? await reserveSize(ports, id, spec.size)
       : refusal("name_taken", { message: `A pool named ${name} exists` });
   if (reserved.kind === "refused") {
-    // Another attempt under the key may have made it meanwhile: then this one has come to the same.
-    if (!(await projects.forgetPool(id))) return undefined;
-    if (name !== undefined && named) await projects.freeName({ kind: "pool", name, owner: id, only: named });
-    return reserved;
+    if (name !== undefined && named?.isNew)
+      await projects.freeName({ kind: "pool", name, owner: id, only: named });
+    return (await comesToNothing(projects, attempt)) ? reserved : undefined;
   }
   await poolStore.createPool(partitionOf(id), { id, write: writeOf(spec), request: newRequestId() });
   return await openPool(ports, id);
+}
+
+/**
+ * Whether a refused attempt has made no pool. What another may be about to make it from is left to that one,
+ * and to the sweeps.
+ */
+async function comesToNothing(
+  projects: PoolPorts["projects"],
+  { id, isAlone }: PoolAttempt,
+): Promise<boolean> {
+  if (!isAlone || (await isAlone())) return await projects.forgetPool(id);
+  const state = await projects.findPoolState(id);
+  return state === undefined || state === "creating";
 }
 
 async function openPool(ports: PoolPorts, id: PoolId): Promise<undefined> {

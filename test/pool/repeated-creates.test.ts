@@ -3,9 +3,10 @@ import { partitionOf, type PoolId } from "../../src/base/ids.js";
 import type { Pool } from "../../src/pool/pool.js";
 import { callerOf, type ControlBed, openControlBed } from "../support/daemon/control-bed.js";
 import { beatOfNode, launchAll } from "../support/daemon/control-pools.js";
+import { gate } from "../support/gate.js";
 import { aProfile } from "../support/node/registered.js";
 import { age } from "../support/store/age.js";
-import { organizationKey } from "../../src/store/redis/keys.js";
+import { organizationKey, projectKey } from "../../src/store/redis/keys.js";
 
 let control: ControlBed;
 let count = 0;
@@ -35,6 +36,17 @@ async function madeUnsaid(): Promise<PoolId> {
   control.broken.clear();
   const [made] = await listed();
   return made as PoolId;
+}
+
+/** The only pool, with its name and its room, which its key tells of. */
+async function expectWhole(id: PoolId): Promise<void> {
+  expect(await listed()).toEqual([id]);
+  expect(await sizeOf(id)).toBe("15");
+  expect((await control.bed.projects.findName("pool", "herd"))?.owner).toBe(id);
+  expect(await control.createPool({ headless: true, size: 1, name: "herd" }, callerOf())).toMatchObject({
+    code: "name_taken",
+  });
+  expect(poolOf(await repeat()).id).toBe(id);
 }
 
 const renamed = async (id: PoolId): Promise<Pool> => {
@@ -93,32 +105,82 @@ test.each(changes)(
   },
 );
 
-test.each(["reserveSize", "moveTombstones"] as const)(
-  "a repeat whose pool was opened while it was refused, at its %s, leaves the pool as it is",
-  async (call) => {
-    await aProfile(control.bed, "login");
-    const other = await create({ size: 20 });
-    const { projects } = control.bed;
-    const { reserveSize, moveTombstones } = projects;
-    let id: PoolId | undefined;
-    const meanwhile = async () => {
-      Object.assign(projects, { reserveSize, moveTombstones });
-      await control.removePool(other.id, { force: false });
-      ({ id } = poolOf(await repeat()));
-    };
-    if (call === "reserveSize")
-      projects.reserveSize = async (...given) => {
-        const refused = await reserveSize.apply(projects, given);
-        await meanwhile();
-        return refused;
-      };
-    else projects.moveTombstones = meanwhile;
-    expect(poolOf(await repeat()).id).toBe(id);
-    expect(await listed()).toEqual([id]);
-    expect(await sizeOf(id as PoolId)).toBe("15");
-    expect((await projects.findName("pool", "herd"))?.owner).toBe(id);
-  },
-);
+test("a first request whose pool its repeat opened while it was refused tells of it", async () => {
+  await aProfile(control.bed, "login");
+  const other = await create({ size: 20 });
+  const { projects } = control.bed;
+  const { reserveSize } = projects;
+  let id: PoolId | undefined;
+  projects.reserveSize = async (...given) => {
+    projects.reserveSize = reserveSize;
+    const refused = await reserveSize.apply(projects, given);
+    await control.removePool(other.id, { force: false });
+    ({ id } = poolOf(await repeat()));
+    return refused;
+  };
+  expect(poolOf(await repeat()).id).toBe(id);
+  await expectWhole(id as PoolId);
+});
+
+test("a repeat that comes while what its refused first request began is given back begins anew", async () => {
+  await aProfile(control.bed, "login");
+  const other = await create({ size: 20 });
+  const { projects } = control.bed;
+  const { moveTombstones } = projects;
+  let id: PoolId | undefined;
+  projects.moveTombstones = async () => {
+    projects.moveTombstones = moveTombstones;
+    await control.removePool(other.id, { force: false });
+    ({ id } = poolOf(await repeat()));
+  };
+  expect(await repeat()).toMatchObject({ code: "limit_exceeded" });
+  await expectWhole(id as PoolId);
+});
+
+test("a repeat that is refused takes nothing from its first request, which goes on", async () => {
+  await aProfile(control.bed, "login");
+  const other = await create({ size: 20 });
+  const { projects } = control.bed;
+  const { reserveSize } = projects;
+  let meanwhile: unknown;
+  projects.reserveSize = async (...given) => {
+    projects.reserveSize = reserveSize;
+    meanwhile = await repeat();
+    await control.removePool(other.id, { force: false });
+    return await reserveSize.apply(projects, given);
+  };
+  const { id } = poolOf(await repeat());
+  expect(meanwhile).toMatchObject({ code: "limit_exceeded" });
+  await expectWhole(id);
+});
+
+test("a first request that is refused takes nothing from its repeat, which goes on", async () => {
+  await aProfile(control.bed, "login");
+  const other = await create({ size: 20 });
+  const { projects, poolStore } = control.bed;
+  const { reserveSize } = projects;
+  const { createPool } = poolStore;
+  const standing = gate();
+  poolStore.createPool = async (...given) => {
+    poolStore.createPool = createPool;
+    await standing.pass();
+    return await createPool.apply(poolStore, given);
+  };
+  let going: ReturnType<typeof repeat> | undefined;
+  projects.reserveSize = async (...given) => {
+    projects.reserveSize = reserveSize;
+    const refused = await reserveSize.apply(projects, given);
+    await control.removePool(other.id, { force: false });
+    going = repeat();
+    await standing.reached;
+    return refused;
+  };
+  expect(await repeat()).toMatchObject({ code: "limit_exceeded" });
+  const notes = await control.bed.redis.hvals(projectKey(control.bed.project, "pools"));
+  expect(notes).toContainEqual(expect.stringContaining("creating"));
+  standing.open();
+  await expectWhole(poolOf(await (going as ReturnType<typeof repeat>)).id);
+});
 
 test("a pool that was made unsaid and deleted is looked after until it is empty, and is not made again", async () => {
   await aProfile(control.bed, "login");

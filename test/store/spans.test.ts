@@ -272,7 +272,7 @@ onBoth("what spans partitions", ({ bed }) => {
     });
   });
 
-  test("remember: the same answer for the same body, a mismatch for another, nothing once forgotten", async () => {
+  test("remember: the same answer for the same body, a mismatch for another, forgotten only while nobody was told", async () => {
     const { projects } = bed();
     expect(await projects.remember({ key: "k", body: "b" }, "value")).toEqual({ kind: "new" });
     expect(await projects.remember({ key: "k", body: "b" }, "other")).toEqual({
@@ -280,7 +280,11 @@ onBoth("what spans partitions", ({ bed }) => {
       value: "value",
     });
     expect(await projects.remember({ key: "k", body: "c" }, "other")).toEqual({ kind: "mismatch" });
-    await projects.forgetKey({ key: "k", body: "b" });
-    expect(await projects.remember({ key: "k", body: "c" }, "other")).toEqual({ kind: "new" });
+    expect(await projects.forgetKey({ key: "k", body: "b" }, "value")).toBe(false);
+    expect(await projects.remember({ key: "l", body: "b" }, "value")).toEqual({ kind: "new" });
+    expect(await projects.remember({ key: "l", body: "b" }, "value")).toMatchObject({ kind: "same" });
+    expect(await projects.forgetKey({ key: "l", body: "b" }, "other")).toBe(false);
+    expect(await projects.forgetKey({ key: "l", body: "b" }, "value")).toBe(true);
+    expect(await projects.remember({ key: "l", body: "c" }, "other")).toEqual({ kind: "new" });
   });
 });

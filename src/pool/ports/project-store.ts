@@ -120,7 +120,8 @@ export interface ProjectStore {
   recall(idempotencyKey: IdempotencyKey): Promise<KeptAnswer>;
   /** Gives what is kept another value, for as long as it is kept. */
   settleKey(idempotencyKey: IdempotencyKey, value: string): Promise<void>;
-  forgetKey(idempotencyKey: IdempotencyKey): Promise<void>;
+  /** Forgets that value under the key, unless a repeat was told of it; whether it did. */
+  forgetKey(idempotencyKey: IdempotencyKey, value: string): Promise<boolean>;
   sweepNames(): Promise<void>;
   /** Forgets pools that were never opened, and deleted ones whose partition is empty. */
   sweepPools(): Promise<void>;

@@ -175,8 +175,8 @@ export class RedisProjectStore implements ProjectStore {
     );
   }
 
-  async forgetKey(idempotencyKey: IdempotencyKey): Promise<void> {
-    await this.#scripts.ask((redis) => redis.del(this.#scripts.idempotencyKey(idempotencyKey.key)));
+  async forgetKey({ key, body }: IdempotencyKey, value: string): Promise<boolean> {
+    return (await this.#scripts.runUnderKey("forget-key", key, { body, value })).kind === "forgotten";
   }
 
   async recall({ key, body }: IdempotencyKey): Promise<KeptAnswer> {

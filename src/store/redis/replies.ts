@@ -103,6 +103,7 @@ export const replyWords = {
   "free-name": ["freed", "kept"],
   "note-otlp-delivery": ["noted", "missing"],
   "keep-recording": ["kept"],
+  "forget-key": ["forgotten", "kept"],
   "remember-key": ["new", "same", "mismatch"],
   "remove-extension": ["removed", "missing"],
   "remove-otlp-destination": ["removed", "missing"],
