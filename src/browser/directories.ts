@@ -99,8 +99,9 @@ async function remove(path: string, limits: RemovalLimits): Promise<void> {
   try {
     await removeSmall(path, limits);
   } catch (error) {
-    if (!limits.signal?.aborted && (await removeByPrograms(path, limits))) return;
-    if (limits.signal?.aborted || !(error instanceof TooManyEntries)) throw failed(error);
+    const isWide = error instanceof TooManyEntries;
+    if (!limits.signal?.aborted && (await removeByPrograms(path, limits, { isHurried: isWide }))) return;
+    if (limits.signal?.aborted || !isWide) throw failed(error);
     // What was written while rm(1) was at work is little, and what it may not remove is told by its errno.
     await removeSmall(path, limits).catch((left: unknown) => Promise.reject(failed(left)));
   }
@@ -150,10 +151,15 @@ async function firstEntries(path: string): Promise<readonly Dirent[]> {
  * A browser may have put directories into each other until no path leads to the last, or, as the daemon's own
  * uid, have closed one to its owner. chmod(1) opens it again. Both programs go from directory to directory
  * without a path, follow no link below the one that they are given, and hold a part of a wide one at a time
- * (DECISIONS.md 61). They have the least priority.
+ * (DECISIONS.md 61). They have the least priority, but for what is only wide: that is removed for whoever
+ * waits, as Node.js would.
  */
-async function removeByPrograms(path: string, limits: RemovalLimits): Promise<boolean> {
-  const nice = await findTool("nice");
+async function removeByPrograms(
+  path: string,
+  limits: RemovalLimits,
+  { isHurried }: { readonly isHurried: boolean },
+): Promise<boolean> {
+  const nice = isHurried ? undefined : await findTool("nice");
   const run = (...command: readonly string[]): ReturnType<typeof runProgram> => {
     const [program = "", ...args] = nice === undefined ? command : [nice, "-n", "19", ...command];
     return runProgram(program, args, limits);

@@ -55,7 +55,8 @@ async function disarmIn(ports: VaultPorts, asked: PasskeyOperation): Promise<Don
   const found = await getAttachedSession(ports, asked);
   if (found.kind === "refused") return found;
   const session = found.value;
-  const armed = await findArmed(ports, vault, [item]);
+  // Where the vault's key cannot be had now, its browser is told all the same.
+  const armed = await findArmed(ports, vault, [item]).catch(() => []);
   const armedHere = new Set(
     armed.filter((each) => each.armed.lease === session.lease).map(({ field }) => field),
   );

@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { systemClock } from "../../src/base/clock.js";
+import { pause, systemClock } from "../../src/base/clock.js";
 import { TimeLimitReached, within } from "../../src/base/deadline.js";
 import type { Directories } from "../../src/browser/chromium.js";
 import {
@@ -147,12 +147,12 @@ const programsAt = (path: string): string[] =>
     }
   });
 
-/** The programs that are seen at a path until the work is over, by name, `nice` being what becomes them. */
+/** The programs that are seen at a path until the work is over, by name. */
 async function programsOf(work: Promise<void>, path: string): Promise<string[]> {
   const seen = new Set<string>();
   const over = work.then(() => "over");
-  const next = (): Promise<unknown> => new Promise((turn) => setImmediate(turn));
-  while ((await Promise.race([over, next()])) !== "over")
+  // Long enough to leave them the processor, and short beside what each of them takes.
+  while ((await Promise.race([over, pause(systemClock, 5)])) !== "over")
     for (const pid of programsAt(path)) seen.add(nameOf(pid));
   return ["chmod", "rm"].filter((name) => seen.has(name));
 }
