@@ -37,6 +37,7 @@ test("a heading, a name or a label is a text, whatever stands in it", async () =
   });
   const form = await open();
   const { page, troubles } = form;
+  await page.locator("#form").waitFor();
   expect(await page.locator("#title").textContent()).toBe(markup);
   expect(await page.locator("#vault").textContent()).toBe(markup);
   expect(await page.locator("#fields label").first().textContent()).toBe(markup);
