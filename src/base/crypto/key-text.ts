@@ -65,17 +65,17 @@ const anyKey = new RegExp(
     `|${startOf(leaseToken, "\\w-")}${leaseToken}${end}`,
   "g",
 );
-/** A key whose every character is encoded so many times is longer than a request's line may be. */
-const mostRounds = 6;
 /**
  * A text that callers choose, without the keys and tokens that they have put into it. One that is
- * percent-encoded is masked as well, and such a text is told with its letters in plain.
+ * percent-encoded is masked as well, and such a text is told with its letters in plain. Each round takes one
+ * spelling off, and each spelling over another makes a text more than twice as long: there are few.
  */
 export function withoutKeys(text: string): string {
   let plain = withoutPlainKeys(text);
   let shown = plain;
-  for (let round = 0; round < mostRounds && plain.includes("%"); round += 1) {
+  while (plain.includes("%")) {
     const decoded = plain.replaceAll(encodedLetter, letterOf);
+    if (decoded === plain) break;
     plain = withoutPlainKeys(decoded);
     if (plain !== decoded) shown = plain;
   }

@@ -88,6 +88,10 @@ test("a key is masked also where it is encoded many times over, or stands beside
     expect(withoutKeys(`/a${deep}${one}`)).toBe(`/a${deep}${masked}`);
     for (const spelt of [encodeAll(encodeAll(one)), encodeAll(encodeAll(encodeAll(one)))])
       expect(withoutKeys(`/a/${spelt}/x`)).toBe(`/a/${masked}/x`);
+    let nested = one.slice(-1);
+    for (let depth = 0; depth < 10; depth += 1)
+      nested = nested.replaceAll(/[^%]/g, (each) => `%${hexOf(each)}`);
+    expect(withoutKeys(`/a/${one.slice(0, -1)}${nested}`)).toBe(`/a/${masked}`);
     expect(withoutKeys(`/a/${one}/${encodeAll(one)}`)).toBe(`/a/${masked}/${masked}`);
   }
   for (const one of [root, token])
