@@ -15,7 +15,10 @@ import {
 } from "../kinds.js";
 
 export const gatewaySection = Type.Object({
-  ping_seconds: seconds("clients are pinged every; two unanswered disconnect", [1, 3600])(20),
+  ping_seconds: seconds(
+    "how often clients are pinged; one that leaves two pings unanswered is disconnected",
+    [1, 3600],
+  )(20),
   max_clients: count("clients of one browser at once; further ones get 429", "clients", [1, 10_000])(32),
   max_bidi_clients: count(
     "WebDriver BiDi clients of one browser at once, each with a process of its own; further ones get 429",
