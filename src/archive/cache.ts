@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, rm, stat } from "node:fs/promises";
+import { access, mkdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { directoryMode } from "../base/files/durable.js";
 import type { Digest } from "../base/ids.js";
+import { unlessMissing } from "./archive-files.js";
 import type { ArchiveCache } from "./archives.js";
 import type { ArchiveBackend } from "./kept-archives.js";
 
@@ -36,7 +37,8 @@ class Cache implements ArchiveCache {
   constructor(private readonly options: CacheOptions) {}
 
   async take(digest: Digest): Promise<{ readonly path: string; release(): void }> {
-    const entry = this.#entries.get(digest) ?? this.#fetch(digest);
+    const known = this.#entries.get(digest);
+    const entry = known ?? this.#fetch(digest);
     this.#touch(digest, entry);
     entry.takers += 1;
     try {
@@ -45,6 +47,11 @@ class Cache implements ArchiveCache {
       this.#forget(digest, entry);
       throw error;
     }
+    // Somebody may have removed the file to make room on the disk.
+    if (known && (await unlessMissing(access(entry.path).then(() => true))) === undefined) {
+      this.#forget(digest, entry);
+      return await this.take(digest);
+    }
     this.#shrink();
     return { path: entry.path, release: this.#once(() => this.#release(entry)) };
   }
@@ -52,6 +59,7 @@ class Cache implements ArchiveCache {
   #fetch(digest: Digest): CachedArchive {
     const path = join(this.options.directory, `${digest}.${randomBytes(6).toString("hex")}`);
     const fetch = async (): Promise<number> => {
+      await mkdir(this.options.directory, { recursive: true, mode: directoryMode });
       await this.options.archives.place(digest, path);
       return (await stat(path)).size;
     };

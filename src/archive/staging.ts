@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { directoryMode } from "../base/files/durable.js";
@@ -22,7 +22,8 @@ export async function openStaging(directory: string): Promise<Staging> {
     take: (source, options) => takeInto(newPath(), source, options),
     async directory() {
       const path = newPath();
-      await mkdir(path, { mode: directoryMode });
+      // Somebody may have removed what lies above it.
+      await mkdir(path, { recursive: true, mode: directoryMode });
       return {
         path,
         discard: () => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
@@ -38,7 +39,10 @@ async function takeInto(
 ): Promise<StagedArchive> {
   const discard = (): Promise<void> => rm(path, { force: true });
   const summed = sum();
+  // Until it is read to its end, which fails with the same error, nobody else would hear of one.
+  source.on("error", () => {});
   try {
+    await mkdir(dirname(path), { recursive: true, mode: directoryMode });
     const options = signal ? { signal } : {};
     await writeNewFile(path, (file) => pipeline(source, limitBytes(maxBytes), summed.stream, file, options));
     return { path, ...summed.result(), discard };

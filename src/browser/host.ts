@@ -17,7 +17,13 @@ import { hasPrivateRoot } from "./isolation/rungs.js";
 import type { Walls } from "./isolation/walls.js";
 import { type BrowserLimits, usualLimits } from "./resources/limits.js";
 import { systemDirectoryOf, findMachinePolicies, type MachinePolicies } from "./policy/policy-files.js";
-import { cgroupNameOf, type HoldDirectory, openScratch, rememberTops } from "./resources/scratch.js";
+import {
+  cgroupNameOf,
+  type HoldDirectory,
+  makeMendScratch,
+  openScratch,
+  rememberTops,
+} from "./resources/scratch.js";
 import { killStrayProcesses } from "./stray-processes.js";
 import { findSizedScratch, type SizedScratch } from "./resources/sized-scratch.js";
 import { areUidsMapped, openUids, type Uids } from "./resources/uids.js";
@@ -73,6 +79,12 @@ export interface BrowserHost extends HostSettings, Installed {
   readonly canary: Canary;
   readonly findMajorVersion: FindMajorVersion;
   readonly failedEnds: FailedEnds;
+  /**
+   * Makes the scratch directory anew where somebody has removed it: systemd empties `/dev/shm` of what an
+   * ordinary user has there when the last session ends (logind.conf(5), RemoveIPC). Has to be called before
+   * something is put there.
+   */
+  mendScratch(): Promise<void>;
   /** Has to be called after the last browser has ended. */
   close(): Promise<void>;
   /** Closes it like `close` and keeps the scratch directory: what is in that is still to be swept. */
@@ -109,7 +121,8 @@ export async function openHost(
     await scratch.remove();
   };
   try {
-    return { ...(await examine(settings, { clock, log }, stops)), close, leave };
+    const examined = await examine(settings, { clock, log }, stops);
+    return { ...examined, mendScratch: makeMendScratch(scratch, examined), close, leave };
   } catch (error) {
     await leave().catch((failure: unknown) =>
       log.warn({ error: textOf(failure) }, "browser host did not close"),
@@ -122,7 +135,7 @@ async function examine(
   settings: HostSettings,
   { clock, log }: HostContext,
   stops: Stops,
-): Promise<Omit<BrowserHost, "close" | "leave">> {
+): Promise<Omit<BrowserHost, "mendScratch" | "close" | "leave">> {
   const installed = await findInstalled(settings.named);
   const uids = await findUids(settings.uidBase ?? defaultUidBase, log);
   if (uids) stops.add("uids", () => uids.close());

@@ -59,6 +59,7 @@ export async function prepareDirectories({
   const { walls } = host;
   if (walls === undefined)
     throw new Error(`no isolation that node.require_isolation allows holds here: ${host.refusal ?? ""}`);
+  await host.mendScratch();
   const workspace = attempt.adopted ?? attempt.own(takeWorkspace(host));
   await workspace.vacate();
   workspace.occupy(attempt.stops);

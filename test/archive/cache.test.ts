@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
@@ -102,4 +102,16 @@ test("whatever an earlier run has left is gone at the start", async () => {
   await writeFile(join(directory, "half"), "half");
   await open(1000);
   expect(await readdir(directory)).toEqual([]);
+});
+
+test("what somebody has removed from the disk is fetched again, once for all who ask", async () => {
+  const file = await kept();
+  await use(file);
+  await rm(directory, { recursive: true });
+  const taken = await Promise.all(Array.from({ length: 3 }, () => cache.take(file.digest)));
+  for (const { path, release } of taken) {
+    expect((await readFile(path)).equals(file.bytes)).toBe(true);
+    release();
+  }
+  expect(fetched).toEqual([file.digest, file.digest]);
 });

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { beforeEach, expect, test } from "vitest";
@@ -89,4 +89,21 @@ test("whatever an earlier run has left is gone at the start", async () => {
   await staging.directory();
   await openStaging(directory);
   expect(await readdir(directory)).toEqual([]);
+});
+
+test("a directory that somebody has removed is made again, and a stream that fails meanwhile is told", async () => {
+  await rm(directory, { recursive: true });
+  const { bytes, digest } = await newFile();
+  const staged = await staging.take(streamOf(bytes), { maxBytes: bytes.length });
+  expect(staged.digest).toBe(digest);
+  expect((await readFile(staged.path)).equals(bytes)).toBe(true);
+  await staged.discard();
+  await rm(directory, { recursive: true });
+  await (await staging.directory()).discard();
+  const failing = new PassThrough();
+  const taking = staging.take(failing, { maxBytes: 1 });
+  failing.destroy(new Error("cut off"));
+  await expect(taking).rejects.toThrow("cut off");
+  expect(await readdir(directory)).toEqual([]);
+  expect((await stat(directory)).mode & 0o777).toBe(0o700);
 });

@@ -67,9 +67,12 @@ const filter = (): Buffer =>
     instruction(give, allowed),
   ]);
 
-/** Writes the filter where all walls of a daemon find it; gives its path. */
+/** Where all walls of a daemon find the filter. */
+export const filterPath = (scratch: string): string => join(scratch, "etc", "calls.bpf");
+
+/** Writes the filter; gives its path. */
 export async function makeFilter(scratch: string): Promise<string> {
-  const path = join(scratch, "etc", "calls.bpf");
+  const path = filterPath(scratch);
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, filter());
   return path;

@@ -120,11 +120,11 @@ function etcFiles(uid: number): Record<(typeof etcNames)[number], string> {
  * Makes these files below `directory` where they are not there yet; every browser of that uid may use them.
  */
 export async function makeEtc(directory: string, uid: number): Promise<void> {
-  const isThere = await readdir(directory).then(
-    () => true,
+  const isMade = await readdir(directory).then(
+    (names) => names.length > 0,
     () => false,
   );
-  if (isThere) return;
+  if (isMade) return;
   const draft = `${directory}-${randomBytes(4).toString("hex")}`;
   await mkdir(draft, { recursive: true, mode: 0o755 });
   const files = Object.entries(etcFiles(uid));

@@ -2,6 +2,7 @@ import { type FileHandle, mkdir, open, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Log, textOf } from "../../base/log.js";
 import { mounts } from "./mounts.js";
+import { isThere } from "./scratch.js";
 
 /**
  * Copies of Chromium's executables in a file system in memory that has huge pages. The kernel maps the code
@@ -66,7 +67,8 @@ class Copies implements ExecutableCopies {
 
   async #original(executable: string, identity: string): Promise<Original> {
     const known = this.#originals.get(executable);
-    if (known?.identity === identity) return known;
+    const isKept = known?.copy === undefined || (await isThere(known.copy));
+    if (known?.identity === identity && isKept) return known;
     const original: Original = { identity, asked: 0 };
     this.#originals.set(executable, original);
     // Browsers that run keep the file until they end.

@@ -17,8 +17,10 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { CannotStart } from "../../base/cannot-start.js";
 import { errnoOf } from "../../base/errno.js";
+import type { Log } from "../../base/log.js";
 import { settledPath } from "../../base/files/paths.js";
 import { isWorkspaceName, removeDirectory } from "../directories.js";
+import { filterPath, makeFilter } from "../isolation/syscall-filter.js";
 import { unmountBelow } from "./mounts.js";
 
 const sharedMemory = "/dev/shm";
@@ -99,6 +101,8 @@ interface HeldScratch {
   remove(): Promise<void>;
   /** Leaves it to the next start as it is. */
   leave(): Promise<void>;
+  /** Makes it anew, and holds it, where somebody has removed it. */
+  renew(): Promise<void>;
 }
 
 const refused = (path: string, why: string): CannotStart =>
@@ -112,8 +116,7 @@ const refused = (path: string, why: string): CannotStart =>
 export async function openScratch(path: string, hold = holdNothing): Promise<HeldScratch> {
   const why = await whyUnusable(path);
   if (why !== undefined) throw refused(path, why);
-  await mkdir(path, { recursive: true });
-  if (!(await isOurs(path))) throw refused(path, "belongs to somebody else");
+  await makeOurs(path);
   const foreign = await foreignIn(path);
   if (foreign.length > 0) {
     const named = foreign.slice(0, 3).join(", ");
@@ -122,15 +125,38 @@ export async function openScratch(path: string, hold = holdNothing): Promise<Hel
       `holds what is no browser's (${named}): name a directory that has nothing else in it`,
     );
   }
-  const leave = await hold(path);
+  let release = await hold(path);
+  const leave = (): Promise<void> => release();
   try {
     await chmod(path, 0o711);
   } catch (error) {
     await leave();
     throw error;
   }
-  return { leave, remove: () => removeScratch(path).finally(leave) };
+  return {
+    leave,
+    remove: () => removeScratch(path).finally(leave),
+    async renew() {
+      await makeOurs(path);
+      await chmod(path, 0o711);
+      if (await isThere(join(path, lockName))) return;
+      const earlier = release;
+      release = await hold(path);
+      await earlier();
+    },
+  };
 }
+
+async function makeOurs(path: string): Promise<void> {
+  await mkdir(path, { recursive: true });
+  if (!(await isOurs(path))) throw refused(path, "belongs to somebody else");
+}
+
+export const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
 
 /**
  * Names the cgroup of the daemon that has this scratch directory, and of no other: two on one machine may
@@ -223,4 +249,29 @@ export async function keepCgroupTops(scratch: string, tops: readonly string[]): 
   const draft = `${path}.new`;
   await writeFile(draft, tops.map((top) => `${top}\n`).join(""), { mode: 0o600 });
   await rename(draft, path);
+}
+
+interface MendedScratch {
+  readonly scratchDirectory: string;
+  readonly cgroups?: { readonly tops: readonly string[] };
+  readonly log: Log;
+}
+
+/** Launches that find it removed at once wait for one mend. */
+export function makeMendScratch(
+  scratch: HeldScratch,
+  { scratchDirectory, cgroups, log }: MendedScratch,
+): () => Promise<void> {
+  let mending: Promise<void> | undefined;
+  const mend = async (): Promise<void> => {
+    await scratch.renew();
+    if (cgroups) await rememberTops(scratchDirectory, cgroups.tops);
+    // Last, since it says that all the rest is there.
+    await makeFilter(scratchDirectory);
+    log.warn({ scratchDirectory }, "scratch directory was removed by somebody, and is made anew");
+  };
+  return async () => {
+    if (await isThere(filterPath(scratchDirectory))) return;
+    await (mending ??= mend().finally(() => (mending = undefined)));
+  };
 }

@@ -1,4 +1,5 @@
 import type { Clock, Millis } from "../../base/clock.js";
+import { errnoOf } from "../../base/errno.js";
 import { type Log, textOf } from "../../base/log.js";
 import { yieldTurn } from "../../base/yield-turn.js";
 import type { BrowserLimits } from "../../browser/resources/limits.js";
@@ -209,17 +210,30 @@ async function retireMost(
   });
 }
 
-/** One mount in a turn of the event loop; a browser that ends meanwhile has none any more. */
+/**
+ * One mount in a turn of the event loop; a browser that ends meanwhile has none any more. Nor has one whose
+ * directory somebody has moved or removed, which keeps no other from being measured.
+ */
 async function measureMounts(
   { usage }: ResourceWatchPorts,
   slots: readonly Slot[],
 ): Promise<ReadonlyMap<Slot, StorageUse>> {
   const measured = new Map<Slot, StorageUse>();
   for (const slot of slots) {
-    if (isRunning(slot)) measured.set(slot, usage.storedInMount(rootOf(slot)));
+    const use = isRunning(slot) ? findMountUse(usage, rootOf(slot)) : undefined;
+    if (use) measured.set(slot, use);
     await yieldTurn();
   }
   return measured;
+}
+
+function findMountUse(usage: ResourceUsage, root: string): StorageUse | undefined {
+  try {
+    return usage.storedInMount(root);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 async function retire(

@@ -1,0 +1,32 @@
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.js";
+import { openHost } from "../../../src/browser/host.js";
+import { cgroupTopsOf, lockName } from "../../../src/browser/resources/scratch.js";
+import { holdScratch } from "../../../src/daemon/node/scratch.js";
+import { launchSpec, silentLog } from "../../support/browser/chromium-host.js";
+import { launchChromium } from "../../support/browser/launch-chromium.js";
+import { newDirectory, newScratchDirectory } from "../../support/killed-runs.js";
+
+test("a scratch directory that somebody removes under a daemon is made anew by the next launch", async () => {
+  const dataDir = newDirectory("removed-scratch");
+  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const scratchDirectory = newScratchDirectory();
+  const hold = holdScratch({ dataDir }, systemClock);
+  const settings = { launchLimitMs: 60_000, scratchDirectory, usesMounts: false };
+  const host = await openHost(settings, { clock: systemClock, log: silentLog, hold });
+  const first = await launchChromium(launchSpec(), host);
+  const tops = await cgroupTopsOf(scratchDirectory);
+  rmSync(scratchDirectory, { recursive: true });
+  const launches = [launchChromium(launchSpec(), host), launchChromium(launchSpec(), host)];
+  const launched = await Promise.all(launches);
+  expect((statSync(scratchDirectory).mode & 0o777).toString(8)).toBe("711");
+  expect(existsSync(join(scratchDirectory, lockName))).toBe(true);
+  expect(await cgroupTopsOf(scratchDirectory)).toEqual(tops);
+  await expect(hold(scratchDirectory)).rejects.toThrow(`is in use by process ${process.pid}`);
+  await Promise.all([first, ...launched].map((chromium) => chromium.kill()));
+  expect(readdirSync(scratchDirectory).filter((name) => name.startsWith("b-"))).toEqual([]);
+  await host.close();
+  expect(existsSync(scratchDirectory)).toBe(false);
+});
