@@ -120,7 +120,8 @@ function startOf(lastEventId: string | string[] | undefined, replay: string | un
   const id = [lastEventId].flat()[0];
   if (id === undefined || id === "") return replay === "all" ? "oldest" : "now";
   if (!/^\d{1,15}$/.test(id)) throw InvalidInput.of("Last-Event-ID", "must be the id of an event");
-  return id === "0" ? "now" : { after: Number(id) };
+  const after = Number(id);
+  return after === 0 ? "now" : { after };
 }
 
 const defaultSinceMs: Millis = 5 * 60_000;
@@ -150,7 +151,7 @@ function sinceOf(since: string | undefined, now: Millis): Pick<EventQuery, "sinc
 /** 0, which the official client sends for the first page of other lists, names no event. */
 function cursorOf(text: string): number | undefined {
   if (!/^\d{1,15}$/.test(text)) throw InvalidInput.of("offset", "must be what X-Next-Offset said");
-  return text === "0" ? undefined : Number(text);
+  return Number(text) || undefined;
 }
 
 const unitsMs: Readonly<Record<string, Millis>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };

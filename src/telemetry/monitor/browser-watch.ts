@@ -5,6 +5,7 @@ import { paramsOf } from "../../browser/cdp/target-event.js";
 import type { EventCategory, SeenEvent } from "../event.js";
 import { MonitorConnection, type SessionEvent } from "./connection.js";
 import { longConsoleCall } from "./console-events.js";
+import type { RequestBytes } from "./network-events.js";
 import { isOwnPage, tabOpened } from "./page-events.js";
 import { type DroppedMessages, MessageRates, type Rates } from "./rates.js";
 import { longestAddressBytes, readers } from "./readers.js";
@@ -53,6 +54,7 @@ export class BrowserWatch {
   readonly #rates: MessageRates;
   readonly #screenshots: Screenshots;
   readonly #lostOf = new Map<WatchedTarget, number>();
+  readonly #requestBytes: RequestBytes = { held: 0 };
 
   constructor(private readonly parts: WatchParts) {
     const { pipe, clock, rates } = parts;
@@ -188,16 +190,12 @@ export class BrowserWatch {
     if (this.#resting.has(targetId)) return;
     const wake = (): void => {
       this.#resting.delete(targetId);
-      this.#ask("Target.attachToTarget", { targetId, flatten: true });
+      // It may be refused, where the page has gone meanwhile.
+      this.#connection.send("Target.attachToTarget", { targetId, flatten: true }).catch(() => {});
     };
     this.#resting.set(targetId, this.parts.clock.after(restMs, wake));
     this.#lostOf.delete(page);
     this.#connection.leave(this.#forget(session)).catch(() => {});
-  }
-
-  /** Asks for what may be refused, where the page has gone meanwhile. */
-  #ask(method: string, params: object): void {
-    this.#connection.send(method, params).catch(() => {});
   }
 
   #attached(frame: Frame, parent: WatchedTarget | undefined): void {
@@ -225,6 +223,7 @@ export class BrowserWatch {
       ...found,
       url: textIn(found.info, "url") ?? "",
       clock: this.parts.clock,
+      requestBytes: this.#requestBytes,
       hasClients: () => this.parts.hasClients(),
       ask: (method, params = {}) => this.#connection.send(method, params, found.session),
       tell: (told, reading, event) => this.#tell(told, reading, event),

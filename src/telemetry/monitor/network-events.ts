@@ -6,12 +6,19 @@ import type { Reading } from "./reading.js";
 interface RequestUnderWay {
   readonly method: string | undefined;
   readonly url: string | undefined;
-  readonly isUrlCut: boolean;
+  readonly isCut: boolean;
   readonly loader: string | undefined;
   readonly frame: string | undefined;
   readonly resourceType: string | undefined;
   readonly navSeq: number;
   response?: Response;
+  /** What it counts for so far. */
+  heldBytes: number;
+}
+
+/** What is held of the requests under way, of all sessions of one browser together. */
+export interface RequestBytes {
+  held: number;
 }
 
 interface Response {
@@ -29,8 +36,11 @@ export interface FinishedResponse {
   readonly bodyBytes: number;
 }
 
-/** Older requests are forgotten: their answers are told without what they were asked with. */
+/** Older requests are forgotten: their answers are not told. */
 const mostOpen = 1000;
+/** Pages and servers choose how long the heads of requests are, and how long these are under way. */
+const mostHeldBytes = 16 * 1024 * 1024;
+const longestMethodBytes = 256;
 const longestPostDataBytes = 8192;
 const mostHeaders = 64;
 const longestHeaderBytes = 1024;
@@ -45,6 +55,8 @@ const secretHeader =
 export class NetworkRequests {
   readonly #open = new Map<string, RequestUnderWay>();
 
+  constructor(private readonly allBytes: RequestBytes = { held: 0 }) {}
+
   sent(params: ProtocolRecord, navSeq: number): Reading {
     const truncation = new Truncation();
     const request = recordIn(params, "request");
@@ -52,13 +64,14 @@ export class NetworkRequests {
     const id = textIn(params, "requestId") ?? "";
     const url = truncation.url(textIn(request, "url"));
     const open = {
-      method: textIn(request, "method"),
+      method: truncation.optional(textIn(request, "method"), longestMethodBytes),
       url,
-      isUrlCut: truncation.wasCut,
+      isCut: truncation.wasCut,
       loader: textIn(params, "loaderId"),
       frame: textIn(params, "frameId"),
       resourceType: textIn(params, "type"),
       navSeq,
+      heldBytes: 0,
     };
     this.#keep(id, open);
     const data = present({
@@ -89,49 +102,69 @@ export class NetworkRequests {
       mime_type: truncation.optional(mimeType, 256),
     });
     open.response = { fields, mimeType, wasCut: truncation.wasCut };
+    this.#hold(open, fields);
     const code = isOfEgress(open, response) ? proxyErrorOf(headers) : undefined;
     const data = present({ ...requestFields(id, open), status: fields["status"], code });
-    const { isUrlCut: wasCut } = open;
+    const { isCut: wasCut } = open;
     return code === undefined ? undefined : { type: "proxy_error", category: "network", data, wasCut };
   }
 
   /** Undefined where nothing was told of its beginning. */
   finished(params: ProtocolRecord): FinishedResponse | undefined {
     const id = textIn(params, "requestId") ?? "";
-    const open = this.#open.get(id);
-    this.#open.delete(id);
+    const open = this.#forget(id);
     if (!open?.response) return undefined;
     const { fields, mimeType, wasCut } = open.response;
     const encodedBytes = numberIn(params, "encodedDataLength") ?? 0;
     return {
       id,
       data: present({ ...requestFields(id, open), ...fields }),
-      wasCut: wasCut || open.isUrlCut,
+      wasCut: wasCut || open.isCut,
       bodyBytes: encodedBytes > longestBodyBytes ? 0 : toldBodyBytes(mimeType),
     };
   }
 
   failed(params: ProtocolRecord): Reading {
     const id = textIn(params, "requestId") ?? "";
-    const open = this.#open.get(id);
-    this.#open.delete(id);
+    const open = this.#forget(id);
     const data = present({
       ...(open ? requestFields(id, open) : { request_id: id, resource_type: textIn(params, "type") }),
       method: undefined,
       error_text: textIn(params, "errorText"),
       canceled: flagIn(params, "canceled") ?? false,
     });
-    return { type: "network_loading_failed", category: "network", data, wasCut: open?.isUrlCut ?? false };
+    return { type: "network_loading_failed", category: "network", data, wasCut: open?.isCut ?? false };
   }
 
   clear(): void {
-    this.#open.clear();
+    for (const id of this.#open.keys()) this.#forget(id);
   }
 
   #keep(id: string, open: RequestUnderWay): void {
-    const [oldest] = this.#open.keys();
-    if (this.#open.size >= mostOpen && oldest !== undefined) this.#open.delete(oldest);
+    // One that was redirected comes again.
+    this.#forget(id);
+    if (this.#open.size >= mostOpen) this.#forgetOldest();
     this.#open.set(id, open);
+    this.#hold(open, requestFields(id, open));
+  }
+
+  #hold(open: RequestUnderWay, fields: ProtocolRecord): void {
+    const bytes = JSON.stringify(fields).length;
+    open.heldBytes += bytes;
+    this.allBytes.held += bytes;
+    while (this.allBytes.held > mostHeldBytes && this.#open.size > 0) this.#forgetOldest();
+  }
+
+  #forgetOldest(): void {
+    const [oldest] = this.#open.keys();
+    if (oldest !== undefined) this.#forget(oldest);
+  }
+
+  #forget(id: string): RequestUnderWay | undefined {
+    const open = this.#open.get(id);
+    this.#open.delete(id);
+    this.allBytes.held -= open?.heldBytes ?? 0;
+    return open;
   }
 }
 

@@ -4,7 +4,7 @@ import type { EventCategory } from "../event.js";
 import { type ShownAddress, shownAddress } from "./truncation.js";
 import { type SendCommand, TargetDomains } from "./domains.js";
 import { scrollSettled } from "./interaction-events.js";
-import { NetworkRequests } from "./network-events.js";
+import { type RequestBytes, NetworkRequests } from "./network-events.js";
 import { type LoadStep, loadStep, navigation } from "./page-events.js";
 import type { Reading } from "./reading.js";
 import { recordIn, type ProtocolRecord, textIn, present } from "./protocol-record.js";
@@ -24,6 +24,7 @@ interface TargetParts {
   /** It has just come to be: what it has done before it was seen is told. */
   readonly isNew: boolean;
   readonly clock: Clock;
+  readonly requestBytes: RequestBytes;
   readonly ask: SendCommand;
   /** Whether anybody else may answer a dialog. */
   hasClients(): boolean;
@@ -39,7 +40,7 @@ interface TargetParts {
  * What is known of a target: a page, a frame in a process of its own, or a worker (docs/telemetry.md#page).
  */
 export class WatchedTarget {
-  readonly requests = new NetworkRequests();
+  readonly requests: NetworkRequests;
   readonly scrolling: Scrolling;
   /**
    * Without a client such a dialog would not have opened, but for the monitor: headless-shell shows one only
@@ -62,6 +63,7 @@ export class WatchedTarget {
 
   constructor(private readonly parts: TargetParts) {
     this.#address = shownAddress(parts.url);
+    this.requests = new NetworkRequests(parts.requestBytes);
     const tell = (type: string, category: EventCategory): void =>
       this.tell({ type, category, data: {}, wasCut: false });
     this.scrolling = new Scrolling(parts.clock, (scroll) => this.tell(scrollSettled(scroll), scrollEvent));

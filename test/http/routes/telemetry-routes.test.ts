@@ -16,6 +16,7 @@ test.each([
   ["", { "last-event-id": "7" }, { after: 7 }],
   ["?replay=all", { "last-event-id": "7" }, { after: 7 }],
   ["?replay=all", { "last-event-id": "0" }, "now"],
+  ["?replay=all", { "last-event-id": "00" }, "now"],
   ["?replay=all", { "last-event-id": "" }, "oldest"],
 ])("a stream%s with %j begins at %j", async (query, headers, start) => {
   const got = await ask(`/stream${query}`, headers);
@@ -41,6 +42,8 @@ test.each([
   ["?offset=7&since=5m", { limit: 20, order: "asc", filter: all, cursor: 7 }],
   ["?order=desc", { limit: 20, order: "desc", filter: all }],
   ["?order=desc&offset=7", { limit: 20, order: "desc", filter: all, cursor: 7 }],
+  ["?order=desc&offset=0", { limit: 20, order: "desc", filter: all }],
+  ["?order=desc&offset=000", { limit: 20, order: "desc", filter: all }],
   [
     "?offset=7&category=page,control&type=page_load",
     { filter: { types: ["page_load"], categories: ["page", "control"] } },
