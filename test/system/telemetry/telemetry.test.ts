@@ -174,9 +174,13 @@ test("what a page does is told to its holder while the lease asks for it, and to
     await page?.evaluate(`console.error("told")`);
     return (await typesOf("console")).includes("console_error");
   });
-  await page?.goto("data:text/html,<title>A page</title><p>Some text</p>");
-  await until("the page's rest", async () => (await typesOf("page")).includes("page_navigation_settled"));
-  await until("its picture", async () => (await typesOf("screenshot")).length > 0);
+  const hasPicture = async (): Promise<boolean> => (await typesOf("screenshot")).length > 0;
+  await until("a picture of the page at rest", async () => {
+    await page?.goto("data:text/html,<title>A page</title><p>Some text</p>");
+    // One that takes over 5 s, as on a crowded machine, is left out.
+    return await until("this picture", hasPicture, 15_000).catch(() => false);
+  });
+  expect(await typesOf("page")).toContain("page_navigation_settled");
   expect(await typesOf("page")).toContain("page_load");
   await client.close();
   await release("watched", session);
