@@ -1,5 +1,5 @@
 import type { BrowserId, LeaseId } from "../base/ids.js";
-import { parseTrace } from "../base/trace-context.js";
+import { parseTrace, traceText } from "../base/trace-context.js";
 import type { Telemetry } from "../spec/bodies.js";
 import { telemetryOf } from "../spec/telemetry.js";
 import type { EventCategory, LeaseSink } from "./event.js";
@@ -151,6 +151,9 @@ export class BrowserTelemetry {
     this.#tell();
     const recorder = this.#recorder;
     this.#recorder = undefined;
+    // Where it goes on capturing later, it is in the trace that a client has brought.
+    if (this.#present && recorder?.trace)
+      this.#present = { ...this.#present, trace: traceText(recorder.trace) };
     // What a watcher has told last goes into the store too.
     void recorder?.close();
   }

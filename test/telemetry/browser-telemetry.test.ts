@@ -119,3 +119,16 @@ test("a lease's trace counts whoever brings it, also with a word that changes no
   telemetry.told(next, { revision: 0 });
   expect(telemetry.capture?.sink.trace).toBeUndefined();
 });
+
+test("a lease stays in the trace that its first client has brought, also where its capture is switched off and on", () => {
+  const { telemetry } = open({ enabled: true });
+  const [lease, next] = [newLeaseId(), newLeaseId()];
+  telemetry.told(lease, { revision: 0 });
+  const brought = { traceId: "c".repeat(32), spanId: "d".repeat(16), isSampled: true, state: "a=b" };
+  if (telemetry.capture) telemetry.capture.sink.trace = brought;
+  telemetry.told(lease, { revision: 1, telemetry: text({ enabled: false }) });
+  telemetry.told(lease, { revision: 2, telemetry: text({ enabled: true }) });
+  expect(telemetry.capture?.sink.trace).toEqual(brought);
+  telemetry.told(next, { revision: 0 });
+  expect(telemetry.capture?.sink.trace).toBeUndefined();
+});

@@ -2,6 +2,7 @@ import type { Clock, Millis } from "../../base/clock.js";
 import { within } from "../../base/deadline.js";
 import type { LeaseId } from "../../base/ids.js";
 import { type Log, textOf } from "../../base/log.js";
+import { PipeClosed } from "../../browser/cdp/cdp.js";
 import type { Pipe } from "../../browser/cdp/pipe.js";
 import type { EventCategory, EventSink, SeenEvent } from "../event.js";
 import { isMonitored } from "../settings.js";
@@ -137,6 +138,8 @@ export class Monitor {
     const watch = this.#watch;
     this.#watch = undefined;
     await watch?.close().catch((error: unknown) => {
+      // Nothing of it is left in a browser that has ended, as one does whose session is deleted.
+      if (error instanceof PipeClosed) return;
       this.parts.log.warn({ error: textOf(error) }, "browser's watch not ended in order");
     });
   }

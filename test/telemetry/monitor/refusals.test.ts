@@ -12,10 +12,13 @@ const lease = newLeaseId();
 let clock: DrivenClock;
 let events: SeenEvents;
 let monitor: Monitor;
+let warnings: string[];
 beforeEach(() => {
   clock = new DrivenClock();
   events = new SeenEvents();
-  const parts = { clock, log: silentLog, hasClients: () => false, isRestarting: () => true };
+  warnings = [];
+  const log = { ...silentLog, warn: (_: object, text: string) => void warnings.push(text) };
+  const parts = { clock, log, hasClients: () => false, isRestarting: () => true };
   monitor = new Monitor(parts);
 });
 
@@ -101,4 +104,18 @@ test("of a page's texts four are asked for at once; a response whose text was le
     ["5", undefined, true],
   ]);
   await monitor.stop();
+});
+
+test.each([
+  ["ends", "meanwhile", []],
+  ["says", "nothing", ["browser's watch not ended in order"]],
+])("of a watch that is ended and whose Chromium %s %s so much is warned of", async (does, _, then) => {
+  const chromium = new ScriptedChromium({ ignores: ["Target.detachFromTarget"] });
+  await watch(chromium, "page");
+  const stopped = monitor.stop();
+  await until("its end", () => chromium.asked.some(({ method }) => method === "Target.detachFromTarget"));
+  if (does === "ends") chromium.exit();
+  else await clock.advance(5000);
+  await stopped;
+  expect(warnings).toEqual(then);
 });
