@@ -57,12 +57,16 @@ export async function findScratchDirectory(dataDirectory: string): Promise<strin
  */
 export async function scratchDirectoriesOf(dataDirectory: string): Promise<readonly string[]> {
   const usual = [sharedMemory, onDisk].map((place) => join(place, scratchName(dataDirectory)));
-  const last = await readFile(join(dataDirectory, lastFile), "utf8").then(
+  const last = await findLast(dataDirectory);
+  return [...new Set([...usual, ...(last === "" ? [] : [last])])];
+}
+
+/** Empty where none was written down. */
+const findLast = (dataDirectory: string): Promise<string> =>
+  readFile(join(dataDirectory, lastFile), "utf8").then(
     (text) => text.trim(),
     () => "",
   );
-  return [...new Set([...usual, ...(last === "" ? [] : [last])])];
-}
 
 const lastFile = "scratch-directory";
 
@@ -72,6 +76,8 @@ const lastFile = "scratch-directory";
  */
 export async function keepScratchDirectory(dataDirectory: string, path: string): Promise<void> {
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  // A disk that is full takes nothing, and keeps what is the same as ever from no start.
+  if ((await findLast(dataDirectory)) === path) return;
   const draft = join(dataDirectory, `${lastFile}.new`);
   await writeFile(draft, `${path}\n`, { mode: 0o600 });
   await rename(draft, join(dataDirectory, lastFile));

@@ -85,10 +85,17 @@ const endOf = (child: ChildProcess): Promise<string> =>
   });
 
 async function becomeReady(socket: string, clock: Clock, giveUp: AbortSignal): Promise<void> {
-  // One that still reads its file answers with an error, -LOADING.
-  while (!giveUp.aborted && (await inlineCommand(socket, "PING", clock)) !== "+PONG")
+  while (!giveUp.aborted && !isReady(await inlineCommand(socket, "PING", clock)))
     await pause(clock, 5, giveUp);
 }
+
+/**
+ * One that still reads its file answers with another error, -LOADING. One whose disk is full refuses PING as
+ * it does what changes anything (Redis 7.0), and is there: it answers what is read, and takes changes once
+ * there is room.
+ */
+const isReady = (answer: string | undefined): boolean =>
+  answer === "+PONG" || answer?.startsWith("-MISCONF ") === true;
 
 async function awaitReady(running: Running, { clock, startLimitMs }: PrivateRedisOptions): Promise<void> {
   const givingUp = new AbortController();

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { newWorkspaceName } from "../../../src/browser/directories.js";
-import { keepScratchDirectory } from "../../../src/browser/resources/scratch.js";
-import { findScratch } from "../../../src/daemon/node/scratch.js";
+import { keepScratchDirectory, scratchDirectoriesOf } from "../../../src/browser/resources/scratch.js";
+import { findScratch, holdScratch } from "../../../src/daemon/node/scratch.js";
 import { mountSmallDisk } from "../../support/faults/small-disk.js";
 import { silentLog } from "../../support/browser/chromium-host.js";
 import { fillDisk } from "../../support/browser/full-disk.js";
@@ -44,3 +44,23 @@ describe.runIf(process.getuid?.() === 0)("a disk that a killed daemon's browsers
     expect(existsSync(workspace)).toBe(false);
   });
 });
+
+test.runIf(process.getuid?.() === 0)(
+  "a full disk keeps no start from the scratch directory that the one before has had",
+  async () => {
+    const base = newDirectory("scratch");
+    onTestFinished(() => rmSync(base, { recursive: true }));
+    const [dataDir, scratch] = [join(base, "data"), join(base, "browsers")];
+    for (const path of [dataDir, scratch]) mkdirSync(path);
+    mountSmallDisk(dataDir, 1);
+    const hold = holdScratch({ dataDir }, systemClock);
+    await (
+      await hold(scratch)
+    )();
+    await fillDisk(dataDir);
+    await (
+      await hold(scratch)
+    )();
+    expect(await scratchDirectoriesOf(dataDir)).toContain(scratch);
+  },
+);

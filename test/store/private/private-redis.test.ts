@@ -13,6 +13,8 @@ import {
   startPrivateRedis,
 } from "../../../src/store/private/private-redis.js";
 import { compiled } from "../../support/compiled.js";
+import { until } from "../../support/browser/chromium-until.js";
+import { mountSmallDisk } from "../../support/faults/small-disk.js";
 import { isLiving, signalLiving } from "../../support/living.js";
 import { redisProgram } from "../../support/store/redis-server.js";
 
@@ -59,6 +61,34 @@ test("what was written is there after a stop and a start", async () => {
   const second = await start();
   expect(await withClient(second, (client) => client.get("horse"))).toBe("grey");
 });
+
+test.runIf(process.getuid?.() === 0)(
+  "one whose disk is full is there, and takes changes again once there is room",
+  async () => {
+    const directory = join(root, "data", "redis");
+    await mkdir(directory, { recursive: true });
+    const disk = mountSmallDisk(directory, 64);
+    try {
+      const first = await start();
+      // It would remove them at its next start, and has no room to write that down.
+      const many = "for i = 1, 100000 do redis.call('SET', i, i, 'PX', 1000) end";
+      await withClient(first, (client) => client.set("horse", "grey"));
+      await withClient(first, (client) => client.eval(many, 0));
+      disk.fill();
+      signalLiving(first.pid, "SIGKILL");
+      await until("its end", () => !isLiving(first.pid));
+      const second = await start({ startLimitMs: 10_000 });
+      expect(await withClient(second, (client) => client.get("horse"))).toBe("grey");
+      disk.empty();
+      await until("a change", () =>
+        withClient(second, (client) => client.set("horse", "bay")).catch(() => undefined),
+      );
+      await second.stop();
+    } finally {
+      disk.unmount();
+    }
+  },
+);
 
 test("it listens on a socket only its owner may use, and on no port", async () => {
   const redis = await start();
