@@ -53,7 +53,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     allowOnly: false,
-    expect: { poll: { timeout: 60_000, interval: 20 } },
+    expect: { poll: { timeout: 60_000, interval: 50 } },
     projects: [
       {
         extends: true,

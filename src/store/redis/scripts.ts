@@ -13,11 +13,20 @@ export function headerField(source: string, field: "KEYS" | "ARGV" | "REPLY"): s
 
 const wordsOf = (text: string): readonly string[] => text.split(/\s+/).filter((word) => word !== "");
 
+const includes = new Map<string, string>();
+
+/** Read once, since most commands have the same ones. */
+function readInclude(name: string): string {
+  const text = includes.get(name) ?? read(`include/${name}.lua`);
+  includes.set(name, text);
+  return text;
+}
+
 function withIncludes(source: string, included: Set<string>): string {
   return source.replaceAll(/^--- @include (\S+)$/gm, (_, name: string) => {
     if (included.has(name)) return "";
     included.add(name);
-    return withIncludes(read(`include/${name}.lua`), included);
+    return withIncludes(readInclude(name), included);
   });
 }
 
@@ -75,10 +84,7 @@ const judgement = {
 /** Tells of the key's rate behind what the command answers. */
 function judgedFirst(source: string): string {
   const included = new Set<string>();
-  const [judged, command] = [
-    withIncludes(read("include/judged.lua"), included),
-    withIncludes(source, included),
-  ];
+  const [judged, command] = [withIncludes(readInclude("judged"), included), withIncludes(source, included)];
   return `${judged}local answer = (function()\n${command}\nend)()\nanswer[5] = rate\nreturn answer\n`;
 }
 
@@ -92,8 +98,15 @@ function parseScript(path: string): Script {
   return { ...script, judged: compiled({ name, path, ...more, whole: judgedFirst(source) }) };
 }
 
-/** Reads every command of `lua/`. Throws where one uses a name that its header does not declare. */
-export function loadScripts(): ReadonlyMap<string, Script> {
+let loaded: ReadonlyMap<string, Script> | undefined;
+
+/**
+ * Every command of `lua/`, read once in a process, since that takes 30 ms of a processor. Throws where one uses
+ * a name that its header does not declare.
+ */
+export const loadScripts = (): ReadonlyMap<string, Script> => (loaded ??= readScripts());
+
+function readScripts(): ReadonlyMap<string, Script> {
   const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
     (path) => path.endsWith(".lua") && !path.startsWith("include"),
   );

@@ -98,12 +98,12 @@ async function directoriesIn(path: string): Promise<string[]> {
  * one's.
  */
 async function ownedIn(directory: string, isTheirs: (uid: number) => boolean): Promise<string[]> {
-  const found = await ownersIn(directory);
+  const found = [...(await ownersIn(directory))].filter(([, uid]) => isTheirs(uid));
+  // Most often there is nothing, and no need to look at every process.
+  if (found.length === 0) return [];
   const living = await livingUids();
   const still = await ownersIn(directory);
-  return [...found]
-    .filter(([name, uid]) => isTheirs(uid) && !living.has(uid) && still.get(name) === uid)
-    .map(([name]) => name);
+  return found.filter(([name, uid]) => !living.has(uid) && still.get(name) === uid).map(([name]) => name);
 }
 
 async function ownersIn(directory: string): Promise<Map<string, number>> {

@@ -14,14 +14,18 @@ export async function until<T>(
   holds: () => Promise<T> | T,
   limitMs = 60_000,
 ): Promise<NonNullable<T>> {
-  const deadline = performance.now() + limitMs;
+  const start = performance.now();
   for (;;) {
     const found = await look(holds, lookLimitMs(limitMs));
     if (found.value) return found.value;
-    if (performance.now() > deadline) throw new Error(`${what}: not within ${limitMs} ms${found.why}`);
-    await sleep(10);
+    const waitedMs = performance.now() - start;
+    if (waitedMs > limitMs) throw new Error(`${what}: not within ${limitMs} ms${found.why}`);
+    await sleep(pauseMs(waitedMs));
   }
 }
+
+/** A look at a daemon takes 5 ms of a processor, so what lasts is looked at less often. */
+const pauseMs = (waitedMs: number): number => Math.min(50, Math.max(10, waitedMs / 20));
 
 /** Shorter than a test may take, so that one which hangs tells for what it has waited. */
 const answerLimitMs = 100_000;
