@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Chromium } from "../../../src/browser/chromium.js";
 import type { BrowserHost } from "../../../src/browser/host.js";
 import { openTestHost } from "../../support/browser/chromium-host.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { makeLauncher } from "../../support/browser/chromium-launcher.js";
 import { type FillSite, openFillSite, tryCase } from "../../support/browser/fill/fill-bed.js";
 import { fieldPages } from "../../support/browser/fill/field-pages.js";
@@ -27,7 +27,8 @@ test("the corpus has 40 pages and more, each with a name of its own", () => {
   expect(corpus.length).toBeGreaterThanOrEqual(40);
 });
 
-describe.each(kinds)("%s", (_, given) => {
+// Values are written without focus and without keys, so that a window changes nothing.
+describe.each(engines)("%s", (_, given) => {
   let chromium: Chromium;
   beforeAll(async () => {
     chromium = await launch(given);

@@ -1,11 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { ClientObserver } from "../../../src/gateway/ports.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { openGatewayBrowser } from "../../support/gateway/gateway-browser.js";
 import { connectBidi } from "../../support/gateway/raw-bidi.js";
 import { connectRaw } from "../../support/gateway/raw-cdp.js";
 
-test.each(kinds)("%s: a session is made once, told of, and ended; the browser stays", async (_, spec) => {
+// A session is made and ended by its mapper, without a window.
+test.each(engines)("%s: a session is made once, told of, and ended; the browser stays", async (_, spec) => {
   const browser = await openGatewayBrowser(spec);
   onTestFinished(() => browser.close());
   const client = await connectBidi(browser.bidi());

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { leftDomains } from "../../../src/browser/cdp/late-detaches.js";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { armedBrowser } from "../../support/gateway/armed-browser.js";
 import { findProtocol } from "../../support/gateway/installed-protocol.js";
@@ -8,7 +8,8 @@ import { connectRaw, type RawCdp } from "../../support/gateway/raw-cdp.js";
 
 const attachAll = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
-describe.each(kinds)("%s, while a passkey is armed", (_, spec) => {
+// Who is let in is the bridge's to say, whatever window the page has.
+describe.each(engines)("%s, while a passkey is armed", (_, spec) => {
   const armed = armedBrowser(spec);
   const connect = (): Promise<RawCdp> => connectRaw(armed().browser.url());
   /** That the page was let in each time. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import type { FillSite } from "../../support/browser/fill/fill-bed.js";
 import type { GatewayBrowser } from "../../support/gateway/gateway-browser.js";
@@ -10,7 +10,8 @@ const why = /is refused until the page's next navigation/;
 const goesBack = `<script>if (!sessionStorage.went) { sessionStorage.went = 1; history.back(); }</script>`;
 const body = `<form action="/next"><input id="user"></form><p id="echo"></p><iframe src="/frame"></iframe>`;
 
-describe.each(kinds)("a page of %s that is protected", (_, spec) => {
+// Frames and history are the document's, not its window's.
+describe.each(engines)("a page of %s that is protected", (_, spec) => {
   let bed: PageBesideSite;
   let browser: GatewayBrowser;
   let site: FillSite;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { kinds } from "../../support/browser/chromium-kinds.js";
+import { engines } from "../../support/browser/chromium-kinds.js";
 import { until } from "../../support/browser/chromium-until.js";
 import { type FillSite, fillBy, fillOf } from "../../support/browser/fill/fill-bed.js";
 import type { GatewayBrowser } from "../../support/gateway/gateway-browser.js";
@@ -14,7 +14,8 @@ const body = `<form action="/next"><input id="user" name="user"></form>
   }, 100)</script>`;
 const others = { "/next": "next" };
 
-describe.each(kinds)("a page of %s that is protected", (_, spec) => {
+// What a document keeps of its fields does not hang on its window.
+describe.each(engines)("a page of %s that is protected", (_, spec) => {
   let bed: PageBesideSite;
   let browser: GatewayBrowser;
   let site: FillSite;
