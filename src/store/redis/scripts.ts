@@ -101,8 +101,8 @@ function parseScript(path: string): Script {
 let loaded: ReadonlyMap<string, Script> | undefined;
 
 /**
- * Every command of `lua/`, read once in a process, since that takes 30 ms of a processor. Throws where one uses
- * a name that its header does not declare.
+ * Every command of `lua/`, read once in a process, since that takes 30 ms of a processor. Throws where one
+ * uses a name that its header does not declare.
  */
 export const loadScripts = (): ReadonlyMap<string, Script> => (loaded ??= readScripts());
 
