@@ -3,8 +3,11 @@ import type { Millis } from "../base/clock.js";
 import type { LeaseId } from "../base/ids.js";
 import { type FairTurn, type FairTurns, turns } from "../base/fair-turns.js";
 
-/** What the clients of a lease may send in the long run. */
-const bytesPerSecond = 8 * 1024 * 1024;
+interface ClientLimits {
+  readonly most: number;
+  /** What the clients of a lease may send in the long run; left out: no limit. */
+  readonly bytesPerSecond?: number;
+}
 
 interface OfLease {
   count: number;
@@ -23,7 +26,7 @@ export class ClientCounts {
   readonly #left = new Map<LeaseId, FairTurn>();
 
   constructor(
-    private readonly most: number,
+    private readonly limits: ClientLimits,
     private readonly opens: Pick<FairTurns, "open"> = turns,
   ) {}
 
@@ -33,7 +36,7 @@ export class ClientCounts {
    */
   enter(lease: LeaseId): FairTurn | undefined {
     const clients = this.#leases.get(lease) ?? { count: 0, turn: this.#turnOf(lease) };
-    if (clients.count >= this.most) return undefined;
+    if (clients.count >= this.limits.most) return undefined;
     clients.count += 1;
     this.#leases.set(lease, clients);
     return clients.turn;
@@ -50,7 +53,7 @@ export class ClientCounts {
   }
 
   #turnOf(lease: LeaseId): FairTurn {
-    const turn = this.#left.get(lease) ?? this.opens.open({ bytesPerSecond });
+    const turn = this.#left.get(lease) ?? this.opens.open(this.limits);
     this.#left.delete(lease);
     return turn;
   }
@@ -73,7 +76,7 @@ const pageMs: Millis = 0.5;
 
 /** Pages of discovery that holders of leases ask for: so many at once, and in turns of the event loop. */
 export class PageCounts {
-  readonly #counts = new ClientCounts(mostPages);
+  readonly #counts = new ClientCounts({ most: mostPages });
 
   /** When it is the turn of the lease; false where its holder asks for too many. */
   async enter(lease: LeaseId, response: ServerResponse): Promise<boolean> {

@@ -97,7 +97,7 @@ export class Gateway {
       // ws gives one message of each client in a round of the event loop, however many came at once.
       allowSynchronousEvents: false,
     });
-    this.#clients = new ClientCounts(limits.clients);
+    this.#clients = new ClientCounts({ most: limits.clients, bytesPerSecond: limits.clientBytesPerSecond });
     this.#bidiSeats = new BidiSeats(limits.bidiClients);
     this.#judges = new JudgeThreads({
       script: parts.judgeScript,

@@ -8,6 +8,8 @@ export interface GatewayLimits {
   readonly messageBytes: number;
   /** Clients of one browser at once, those included whose upgrade is not settled. */
   readonly clients: number;
+  /** What the clients of a lease may send in the long run. */
+  readonly clientBytesPerSecond: number;
   /** BiDi clients at once, each with a process of its own: of one lease, and of this daemon. */
   readonly bidiClients: { readonly lease: number; readonly daemon: number };
   /** The heap of each such process. */
@@ -56,6 +58,7 @@ const mebibyte = 1024 * 1024;
 export const defaultGatewayLimits: GatewayLimits = {
   messageBytes: 16 * mebibyte,
   clients: 32,
+  clientBytesPerSecond: 8 * mebibyte,
   bidiClients: { lease: 8, daemon: 64 },
   bidiHeapBytes: 256 * mebibyte,
   sessions: usualSessions,

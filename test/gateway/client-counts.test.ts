@@ -2,14 +2,16 @@ import { expect, test } from "vitest";
 import { FairTurns } from "../../src/base/fair-turns.js";
 import type { LeaseId } from "../../src/base/ids.js";
 import { ClientCounts } from "../../src/gateway/client-counts.js";
+import { defaultGatewayLimits } from "../../src/gateway/limits.js";
 
 const mebibyte = 1024 * 1024;
 const [lease, other] = ["lse_1", "lse_2"] as LeaseId[] as [LeaseId, LeaseId];
 
 /** Counts on a clock that is moved by hand. */
 function openCounts(most: number): { counts: ClientCounts; clock: { now: number } } {
+  const { clientBytesPerSecond: bytesPerSecond } = defaultGatewayLimits;
   const clock = { now: 0, monotonic: () => clock.now, after: () => () => {} };
-  return { counts: new ClientCounts(most, new FairTurns(clock)), clock };
+  return { counts: new ClientCounts({ most, bytesPerSecond }, new FairTurns(clock)), clock };
 }
 
 test("what clients have used is held against those that come after them, until it would be there again anyway", () => {
