@@ -33,7 +33,7 @@ const hungUp = 499;
 const longest = { path: 1024, userAgent: 512, domain: 255, method: 32 } as const;
 
 /** Probes ask often and change nothing, and nodes speak among themselves. */
-const unrecorded: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics", "/node/messages"]);
+const unrecorded: readonly string[] = ["/healthz", "/readyz", "/metrics", "/node/messages"];
 
 /** What is known of a request until its entry is made. */
 class PendingEntry {
@@ -186,7 +186,7 @@ export class AuditTrail {
   /** Undefined for what leaves no entry. */
   #observe(raw: IncomingMessage): PendingEntry | undefined {
     const observed = new PendingEntry(raw, this.clock.monotonic(), this.addressOf(raw));
-    if (unrecorded.has(observed.path) || isDocsPath(raw.url ?? "")) return undefined;
+    if (unrecorded.includes(observed.path) || isDocsPath(raw.url ?? "")) return undefined;
     return (raw[observation] = observed);
   }
 

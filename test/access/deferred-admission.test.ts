@@ -15,36 +15,35 @@ const release = "POST /browser_pools/herd/release";
 const atOnce = { acquire_timeout_seconds: 0 };
 const gone = { session_id: "0123456789abcdefghijklmn" };
 
-/** A key that has come before: whom it lets in is known there. */
+/** A key that has come before: whom it lets in is known there, and the digest of its text. */
 async function knownKey(body: object = {}): Promise<MadeKey> {
   const made = await bed.make(body);
   expect((await bed.as(made.key).call("GET /auth/context")).status).toBe(200);
+  expect([404, 409]).toContain((await bed.as(made.key).call(release, gone)).status);
   return made;
 }
 
-const scripts = loadScripts();
-const shaOf = (name: string, isJudged = false): string => {
-  const script = scripts.get(name);
-  return (isJudged ? script?.judged : script)?.sha ?? "none";
-};
+/**
+ * What Redis judges a key by: a look-up, or the first script of an acquire or a release. Which one that is
+ * depends on how long ago the pool was asked last.
+ */
+const judging = new Map(
+  [...loadScripts().values()].flatMap(({ name, sha, judged }) => [
+    ...(name === "admit" ? [[sha, "looked up"] as const] : []),
+    ...(judged ? [[judged.sha, "judged along the way"] as const] : []),
+  ]),
+);
 
-/** Which of these scripts Redis has run meanwhile, in their order. */
-async function runBy(names: ReadonlyMap<string, string>, work: () => Promise<unknown>): Promise<string[]> {
+/** How keys were judged meanwhile. */
+async function judgedBy(work: () => Promise<unknown>): Promise<string[]> {
   await bed.redis.config("SET", "slowlog-log-slower-than", "0");
   await bed.redis.config("SET", "slowlog-max-len", "10000");
   await bed.redis.slowlog("RESET");
   await work();
   const entries = (await bed.redis.slowlog("GET", 10_000)) as [number, number, number, string[]][];
   await bed.redis.config("SET", "slowlog-log-slower-than", "-1");
-  return entries.toReversed().flatMap(([, , , [, sha = ""]]) => names.get(sha) ?? []);
+  return entries.toReversed().flatMap(([, , , [, sha = ""]]) => judging.get(sha) ?? []);
 }
-const watched = new Map([
-  [shaOf("admit"), "admit"],
-  [shaOf("acquire"), "acquire"],
-  [shaOf("acquire", true), "acquire, judged"],
-  [shaOf("release"), "release"],
-  [shaOf("release", true), "release, judged"],
-]);
 
 test("a key that has come before costs an acquire and a release no round trip of its own", async () => {
   const { key } = await bed.make();
@@ -54,11 +53,25 @@ test("a key that has come before costs an acquire and a release no round trip of
     expect(headers.get("x-ratelimit-limit")).toBe(String(perMinute));
     expect([204, 404]).toContain(status);
   };
-  expect(await runBy(watched, ask(acquire, atOnce))).toEqual(["admit", "acquire"]);
-  expect(await runBy(watched, ask(acquire, atOnce))).toEqual(["acquire, judged"]);
+  expect(await judgedBy(ask(acquire, atOnce))).toEqual(["looked up"]);
+  expect(await judgedBy(ask(acquire, atOnce))).toEqual(["judged along the way"]);
   const { body } = await bed.root.call("GET /browser_pools/herd");
   const session_id = `${String(body.id).slice(0, 12)}${"0".repeat(12)}`;
-  expect(await runBy(watched, ask(release, { session_id }))).toEqual(["release, judged"]);
+  expect(await judgedBy(ask(release, { session_id }))).toEqual(["judged along the way"]);
+});
+
+test("a known key is one, however its header is spelled, and another is none", async () => {
+  const { key } = await knownKey();
+  const other = await bed.make();
+  const shown = (authorization: string) => async () => {
+    const got = await bed.root.call(acquire, atOnce, { authorization });
+    expect([got.status, Number(got.headers.get("x-ratelimit-limit"))]).toEqual([204, perMinute]);
+  };
+  for (const authorization of [`Bearer ${key}`, `bearer ${key}`, `BEARER   ${key}`])
+    expect(await judgedBy(shown(authorization))).toEqual(["judged along the way"]);
+  const wrong = `Bearer ${key.slice(0, -1)}${key.endsWith("0") ? "1" : "0"}`;
+  expect((await bed.root.call(acquire, atOnce, { authorization: wrong })).status).toBe(401);
+  expect(await judgedBy(shown(`Bearer ${other.key}`))).toEqual(["looked up"]);
 });
 
 /**

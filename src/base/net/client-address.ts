@@ -1,4 +1,4 @@
-import { isIP, isIPv4, isIPv6 } from "node:net";
+import { isIP, isIPv6 } from "node:net";
 import { type HostPattern, groupsOf, matchesHost, parseHost, patternsOf } from "./hosts.js";
 
 /** Where a request came from, as far as its connection and its headers tell. */
@@ -18,7 +18,8 @@ export function makeClientAddress(trustedProxies: readonly string[]): (origin: O
   const trusted = patternsOf(trustedProxies);
   return ({ socket, headers }) => {
     const { remoteAddress = "" } = socket;
-    const peer = isIPv4(remoteAddress) ? remoteAddress : (addressIn(remoteAddress) ?? remoteAddress);
+    // A socket tells one of IPv4 as it is.
+    const peer = remoteAddress.includes(":") ? (addressIn(remoteAddress) ?? remoteAddress) : remoteAddress;
     if (!isAmong(trusted, peer)) return peer;
     return lastStranger(trusted, peer, [headers["x-forwarded-for"] ?? ""].flat().join(","));
   };

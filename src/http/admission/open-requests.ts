@@ -128,9 +128,8 @@ export class OpenRequests {
     const before = socket.bytesWritten;
     response.on("close", () => {
       const wasOpen = this.#open.remove(opened.place, opened);
-      const { bytesRead, bytesWritten } = socket;
-      const isLong = bytesWritten - before >= leastSentBytes;
-      if (wasOpen && isLong) this.#sent.set(socket, { principal, bytesRead });
+      const isLong = socket.bytesWritten - before >= leastSentBytes;
+      if (wasOpen && isLong) this.#sent.set(socket, { principal, bytesRead: socket.bytesRead });
     });
     return opened;
   }

@@ -13,7 +13,7 @@ const remainingHeader = "x-ratelimit-remaining";
 export function tellRate(reply: FastifyReply, { perMinute, remaining }: Rate): void {
   const told = reply.getHeader(remainingHeader);
   if (told !== undefined && Number(told) <= remaining) return;
-  reply.headers({ "x-ratelimit-limit": perMinute, [remainingHeader]: remaining });
+  reply.header("x-ratelimit-limit", perMinute).header(remainingHeader, remaining);
 }
 
 /**

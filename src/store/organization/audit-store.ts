@@ -29,10 +29,11 @@ export class RedisAuditStore implements AuditStore {
   ) {}
 
   async append({ writer, number, entries, sentAt }: EntryBatch): Promise<"appended" | "full"> {
-    const lines = entries.map((entry) => {
-      return `${ageOf(entry, sentAt)} ${rowOf(entry)}`;
-    });
-    const intents = entries.flatMap(({ intent }) => intent ?? []).join(" ");
+    const lines = entries.map((entry) => `${ageOf(entry, sentAt)} ${rowOf(entry)}`);
+    const intents = entries
+      .map(({ intent }) => intent)
+      .filter((intent) => intent !== undefined)
+      .join(" ");
     const args = { number, entries: lines.join("\n"), intents, mostBytes: this.mostBytes, longestMs };
     const keyOf = (key: string): string => (key === "auditWriter" ? auditWriterKey(writer) : keyOfPart(key));
     return (await this.store.run("append-entries", keyOf, args)).kind;
