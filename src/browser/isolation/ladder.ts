@@ -16,6 +16,7 @@ import {
   findLibraries,
   findSystemFiles,
   makeEtc,
+  withoutCrashHandler,
 } from "./system-files.js";
 import { type IsolationTools, makeWalls, type Walls, type WallParts } from "./walls.js";
 
@@ -89,11 +90,12 @@ function formsOf({ forms }: Rung, uid: number | null): readonly (WallParts["form
 /** Finds what every rung needs to know. */
 async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "rung" | "sandbox" | "form">> {
   const { executables, prlimit, readable, scratch, tools, xvfb, policies } = settings;
-  const places = await Promise.all(executables.map(directoryOf));
-  const [system, desktop, configuration, libraries, xkbcomp, shell] = await Promise.all([
+  const places = new Set(await Promise.all(executables.map(directoryOf)));
+  const [system, desktop, configuration, crashHandler, libraries, xkbcomp, shell] = await Promise.all([
     findSystemFiles([...new Set([...places, ...readable])]),
     findDesktopFiles(),
     findFiles(settings.configuration),
+    withoutCrashHandler(places),
     findLibraries(readable),
     findTool("xkbcomp"),
     realpath("/bin/sh").catch(() => undefined),
@@ -104,7 +106,7 @@ async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "run
     libraries,
     tools,
     policies,
-    configuration,
+    configuration: [...configuration, ...crashHandler],
     programs: prlimit === undefined ? [] : [prlimit],
     filter: await makeFilter(scratch),
     ...(xvfb !== undefined &&

@@ -36,7 +36,7 @@ export interface PrivateRoot {
    * which has neither policies nor extensions.
    */
   readonly policies?: string;
-  /** What lies beside the policies (`findFiles`). */
+  /** What lies beside the policies (`findFiles`), and hides the crash handler (`withoutCrashHandler`). */
   readonly configuration: readonly string[];
   /** The path of the filter of system calls. */
   readonly filter?: string;

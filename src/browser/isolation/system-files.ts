@@ -98,6 +98,26 @@ async function optionsFor(path: string): Promise<string[]> {
   return found.isSymbolicLink() ? ["--symlink", await readlink(path), path] : readOnlyBinds([path]);
 }
 
+/** It does nothing and ends well. */
+const idle = "/usr/bin/true";
+
+/**
+ * Options for bwrap(1) by which full Chromium in one of these directories finds a program that does nothing
+ * in the place of the one that keeps what a process held when it crashed
+ * (docs/chromium.md#the-crash-handler).
+ */
+export async function withoutCrashHandler(directories: Iterable<string>): Promise<readonly string[]> {
+  const handlers = [...directories].map((directory) => join(directory, "chrome_crashpad_handler"));
+  const [idleOptions, ...found] = await Promise.all([idle, ...handlers].map(isFile));
+  return handlers.filter((_, at) => idleOptions && found[at]).flatMap((path) => ["--ro-bind", idle, path]);
+}
+
+const isFile = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    (entry) => entry.isFile(),
+    () => false,
+  );
+
 /** Finds the directory of an executable and of what lies beside it, with links resolved. */
 export async function directoryOf(executable: string): Promise<string> {
   return dirname(await realpath(executable).catch(() => executable));

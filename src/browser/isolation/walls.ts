@@ -62,7 +62,7 @@ export interface WallParts {
   readonly programs: readonly string[];
   /** Where Chromium looks for its policies, such as `/etc/chromium/policies`. */
   readonly policies: string;
-  /** What lies beside them there, as options for bwrap(1). */
+  /** What lies beside them there, and in the place of Chromium's crash handler, as options for bwrap(1). */
   readonly configuration: readonly string[];
   /** The path that `makeFilter` gave. */
   readonly filter?: string;

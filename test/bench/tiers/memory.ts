@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 import { pause, systemClock } from "../../../src/base/clock.js";
 import { newBrowserId, onDemandPartition } from "../../../src/base/ids.js";
 import type { Chromium } from "../../../src/browser/chromium.js";
-import { processTreeOf } from "../../../src/browser/resources/processes.js";
+import { processesOf, processTreeOf } from "../../../src/browser/resources/processes.js";
 import type { Egress } from "../../../src/egress/egress.js";
 import { times } from "../support/runs.js";
 import type { Tier } from "./ways.js";
@@ -14,11 +14,13 @@ const settleMs = 1000;
 
 /**
  * What all processes of a browser take, shared pages divided among their users (PSS), in KiB; NaN where that
- * cannot be read.
+ * cannot be read. By its uid are found those that Chromium has let go of, such as its crash handlers: without
+ * a private root they are no descendants of the browser.
  */
-export async function treeKiB({ pid }: Chromium): Promise<number> {
-  const pids = await processTreeOf(pid);
-  return sumOf(await Promise.all(pids.map(processKiB)));
+export async function treeKiB({ pid, isolation: { uid } }: Chromium): Promise<number> {
+  const others = uid === null ? [] : await processesOf((owner) => owner === uid);
+  const pids = new Set([...(await processTreeOf(pid)), ...others]);
+  return sumOf(await Promise.all([...pids].map(processKiB)));
 }
 
 async function processKiB(pid: number): Promise<number> {

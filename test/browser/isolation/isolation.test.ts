@@ -77,11 +77,11 @@ describe.each(kinds)("%s", (_name, given) => {
   });
 
   test("it finds no program by its name, xdg-open for one", () => {
-    // Some write their title over their environment, all of headless-shell among them.
-    const paths = treeOf(chromium).flatMap(
+    // Chromium's own write their title over their environment, which they have from bubblewrap's.
+    const paths = [chromium.pid, ...treeOf(chromium)].flatMap(
       (pid) => /(?:^|\0)PATH=([^\0]*)/.exec(read(pid, "environ"))?.[1] ?? [],
     );
-    if (given.engine === "chromium") expect(paths.length).toBeGreaterThan(0);
+    expect(paths.length).toBeGreaterThan(0);
     const places = paths
       .flatMap((path) => path.split(":"))
       .map((place) => `/proc/${treeOf(chromium)[0]}/root${place}`);
@@ -130,6 +130,38 @@ describe.each(kinds)("%s", (_name, given) => {
     expect(await client.open(`${scheme}file:///etc/hostname`, await client.attach())).toBe(
       "net::ERR_BLOCKED_BY_ADMINISTRATOR",
     );
+  });
+
+  test("nothing of a page that crashes is kept on disk, and its processes are Chromium's own", async () => {
+    const { targetId } = await client.send("Target.createTarget", { url: "about:blank" });
+    const session = await client.attach(`${targetId}`);
+    await client.evaluate("1", session);
+    client.send("Page.crash", {}, session).catch(() => {});
+    const isTold = (): boolean =>
+      client.events.some(
+        ({ method, params }) => method === "Target.targetCrashed" && params?.["targetId"] === targetId,
+      );
+    await until("the page's end", isTold);
+    const kept = readdirSync(chromium.directories.root, { recursive: true }).map(String);
+    expect(kept.filter((name) => name.endsWith(".dmp"))).toEqual([]);
+    expect(treeOf(chromium).filter((pid) => read(pid, "comm").startsWith("chrome_crash"))).toEqual([]);
+    await client.send("Target.closeTarget", { targetId });
+  });
+
+  // Chromium starts the process for sound by itself, and not by forking one that it has.
+  test("a page plays sound", async () => {
+    const session = await client.attach();
+    const played = `(async () => {
+      const context = new AudioContext();
+      const tone = new OscillatorNode(context);
+      tone.connect(context.destination);
+      const over = new Promise((resolve) => tone.addEventListener("ended", resolve));
+      tone.start();
+      tone.stop(context.currentTime + 0.1);
+      await over;
+      return context.currentTime > 0;
+    })()`;
+    expect(await client.evaluate(played, session)).toBe(true);
   });
 
   test.runIf(isRoot)(
