@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Clock, Millis } from "../base/clock.js";
 import { type Partition, newRequestId, type NodeId, isOnDemand } from "../base/ids.js";
 import { type Log, textOf } from "../base/log.js";
@@ -72,6 +73,7 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
         ports.log.warn({ partition, what, error: textOf(error) }, "tick failed on a partition");
       });
     });
+  const reap = makeReap(ports);
   return {
     async fill() {
       const fleet = once(() => NodeCapacities.read(ports.nodes));
@@ -79,7 +81,8 @@ export function makeMaintenance(ports: MaintenancePorts): Maintenance {
     },
     async reap() {
       if ((await ports.listensMs()) < ports.lostAfterMs.control) return;
-      await walk("reap", (partition) => reapPartition(ports, partition));
+      const server = await ports.poolStore.serverId();
+      await walk("reap", (partition) => reap(partition, server));
     },
     async recycle() {
       await walk("recycle", async (partition) => {
@@ -140,6 +143,31 @@ async function inTurn(
 function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   let asked: Promise<Value> | undefined;
   return () => (asked ??= ask());
+}
+
+/**
+ * What may wait so long: instants ahead of a clock that went back, templates and controls of earlier times,
+ * and an index that another release has left.
+ */
+const wholeReapMs: Millis = 30_000;
+const mostReaped = 10_000;
+
+/**
+ * Looks at each partition by a few plain commands, which cost Redis a thirtieth of the script, and runs that
+ * where the partition is not at rest, or has not been reaped whole for a while.
+ */
+function makeReap(
+  ports: MaintenancePorts,
+): (partition: Partition, server: string | undefined) => Promise<void> {
+  const { poolStore, clock } = ports;
+  const reapedAt = new LRUCache<Partition, Millis>({ max: mostReaped });
+  return async (partition, server) => {
+    const at = clock.monotonic();
+    const isDue = at - (reapedAt.get(partition) ?? -Infinity) >= wholeReapMs;
+    if (!isDue && server !== undefined && (await poolStore.isAtRest(partition, server))) return;
+    await reapPartition(ports, partition);
+    reapedAt.set(partition, at);
+  };
 }
 
 async function reapPartition(

@@ -48,6 +48,22 @@ const spreadParser = parserOf(
 /** What include/node/failing-nodes.lua and closed-nodes.lua keep of each node. */
 const notesParser = parserOf("notes of nodes", Type.Record(Type.String(), Type.Unknown()));
 
+/** What a reap looks through: a pool at rest has none of these. */
+const unfinished = [
+  "launching",
+  "resetting",
+  "retiring",
+  "discarded",
+  "replaceable",
+  "waitQueue",
+  "waiterRecords",
+  "provisional",
+  "endedLeases",
+] as const;
+
+/** Fields of a pool's record that stand only while something is to be done about nodes or in pieces. */
+const notesOfPool = ["closed", "failing", "discards", "indexing", "boundTo"] as const;
+
 const countsOf = (counted: readonly (readonly [string, number])[]): ReadonlyMap<NodeId, number> =>
   new Map(
     counted.flatMap(([node, count]) => {
@@ -121,6 +137,27 @@ export class RedisPartitionOverview implements PartitionOverview {
     const isShort = typeof discards === "string" || all - retiring < Number(size) + replaceable;
     if (state !== "open" || (!isShort && hold === "")) return "nothing";
     return isShort && hold === "capacity" && !obstacle ? "room" : "something";
+  }
+
+  async serverId(): Promise<string | undefined> {
+    const text = await this.scripts.ask(async (redis) =>
+      redis.isCluster ? "" : await redis.info("replication"),
+    );
+    return /^master_replid:(\w+)/m.exec(text)?.[1];
+  }
+
+  async isAtRest(partition: Partition, server: string): Promise<boolean> {
+    const { scripts } = this;
+    const keys = unfinished.map((part) => scripts.keyOf(partition, part));
+    const [[state, size, knownServer, ...notes], left, all] = await Promise.all([
+      scripts.ask((redis) =>
+        redis.hmget(scripts.keyOf(partition, "pool"), "state", "size", "replicationId", ...notesOfPool),
+      ),
+      scripts.ask((redis) => redis.exists(...keys)),
+      scripts.ask((redis) => redis.hlen(scripts.keyOf(partition, "browsers"))),
+    ]);
+    const isWhole = state === "open" && typeof size === "string" && all === Number(size);
+    return isWhole && knownServer === server && left === 0 && notes.every((note) => note === null);
   }
 
   async spread(partition: Partition): Promise<{ ofNode: ReadonlyMap<NodeId, number>; at: number }> {

@@ -172,6 +172,9 @@ export class RedisPoolStore extends RedisLeaseStore implements PoolStore {
     this.#overview.records(partition, ids);
   findTerms = (partition: Partition): Promise<PoolSummary | undefined> => this.#overview.findTerms(partition);
   lackOf = (partition: Partition): Promise<Lack> => this.#overview.lackOf(partition);
+  serverId = (): Promise<string | undefined> => this.#overview.serverId();
+  isAtRest = (partition: Partition, server: string): Promise<boolean> =>
+    this.#overview.isAtRest(partition, server);
   counts = (partition: Partition): Promise<BrowserCounts> => this.#overview.counts(partition);
 
   async networkChanges(partition: Partition): Promise<string> {

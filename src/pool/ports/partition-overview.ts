@@ -65,4 +65,11 @@ export interface PartitionOverview {
   counts(partition: Partition): Promise<BrowserCounts>;
   /** What a pool lacks, as a few plain commands tell: every pool is asked every second. */
   lackOf(partition: Partition): Promise<Lack>;
+  /** The present id of the Redis that answers; undefined for a cluster, whose masters have one each. */
+  serverId(): Promise<string | undefined>;
+  /**
+   * Whether a reap would find nothing but what may wait: the pool is open and has as many browsers as its
+   * size, none of them is on its way, nobody waits, and its record was written on this server.
+   */
+  isAtRest(partition: Partition, server: string): Promise<boolean>;
 }
