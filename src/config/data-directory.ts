@@ -1,5 +1,6 @@
-import { randomBytes } from "node:crypto";
-import { link, readFile, rm, writeFile } from "node:fs/promises";
+import { createHash, randomBytes } from "node:crypto";
+import { link, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { CannotStart } from "../base/cannot-start.js";
 import { errnoOf } from "../base/errno.js";
@@ -76,8 +77,18 @@ const encryptionRemedy =
 export const encryptionKey = async (config: Config): Promise<Secret> =>
   config.encryptionKey ?? keepSecret(config.dataDir, "encryption-key", { remedy: encryptionRemedy });
 
-/** Names a data directory: daemons that use it one after the other share this, and no others do. */
-export const nodeOrigin = (config: Config): Promise<string> => keep(config.dataDir, "node-origin", newNodeId);
+/**
+ * Names a data directory where it lies: daemons that use it one after the other share this, and no others do.
+ * A copy has what the directory keeps, but not its file, its machine's name and its boot (DECISIONS.md#248).
+ */
+export async function nodeOrigin({ dataDir }: Pick<Config, "dataDir">): Promise<string> {
+  const name = "node-origin";
+  const kept = await keep(dataDir, name, newNodeId);
+  const { dev, ino } = await stat(join(dataDir, name), { bigint: true });
+  const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(unless("ENOENT"));
+  const facts = [kept, `${dev}`, `${ino}`, hostname(), boot ?? ""];
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 24);
+}
 
 /** This node's name, given by a setting or drawn once, so that a restarted node finds what it has left. */
 export async function nodeId(config: Config): Promise<NodeId> {

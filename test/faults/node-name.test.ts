@@ -61,6 +61,31 @@ fault(
   },
 );
 
+fault(
+  "a node on a copy of another's data directory is another, and ends none of its browsers",
+  async (tell) => {
+    const control = await fleet.control();
+    const first = await fleet.node("a");
+    await control.makePool({ name: "herd", size: 2 });
+    const lease = (await control.call("POST /browser_pools/herd/acquire", {})).body as Lease;
+    const copying = 'mkdir -p "$2" && cp -a "$1/." "$2" && shift 2 && exec "$@"';
+    const { dataDir: original } = first.daemon.place;
+    const through = ({ dataDir }: { readonly dataDir: string }) => [
+      "sh",
+      "-c",
+      copying,
+      "sh",
+      original,
+      dataDir,
+    ];
+    await expect(fleet.node("a", { through })).rejects.toThrow("the node id a is in use by the daemon at");
+    expect((await control.call(`GET /browsers/${lease.session_id}`)).body).toMatchObject({
+      lease_id: lease.lease_id,
+    });
+    tell({ saw: "nothing: the copy says whose the id is, and ends" });
+  },
+);
+
 fault("a node that stops leaves no key of its queue", async (tell) => {
   const control = await fleet.control();
   const { daemon } = await fleet.node("brief");

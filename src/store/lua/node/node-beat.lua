@@ -6,7 +6,7 @@
 --       (Redis has another dataset than this, or none: nothing is written)
 -- `dataset`: the name of the dataset that the node knows; empty where it is not compared.
 -- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it
--- held the same data directory.
+-- held the same data directory on the same boot of its machine.
 --- @include base
 
 if A.dataset ~= "" and redis.call("GET", K.dataset) ~= A.dataset then return plain("other") end
