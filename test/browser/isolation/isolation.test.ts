@@ -175,7 +175,9 @@ describe.each(kinds)("%s", (_name, given) => {
         .evaluate("globalThis.held = []; for (;;) held.push(new Uint8Array(2 ** 24).fill(1))", session)
         .catch(() => {});
       const isCrashed = (): boolean =>
-        client.events.some(({ method }) => method === "Inspector.targetCrashed");
+        client.events.some(
+          ({ method, sessionId }) => method === "Inspector.targetCrashed" && sessionId === session,
+        );
       await Promise.race([until("the renderer's end", isCrashed, 100_000), chromium.exited]);
       await neighbour.probe(20_000);
       await neighbour.kill();
