@@ -48,10 +48,6 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
   const { people } = parts;
   const admitPerson = makePersonAdmission(admission);
   const admitKey = makeKeyAdmission(parts.keys, admission);
-  // The digest of a key by the header that shows it: a text has the same one always, and nobody is let in by
-  // that. Only keys that came lately are kept. A Map finds a text by its whole hash, under a seed that each
-  // process draws (Node.js 20): the time taken does not tell how much of a key is right.
-  const shown = new Map<string, string>();
   return {
     admit({ authorization, project: named, isUncounted = false }) {
       const given = bearerOf(authorization);
@@ -63,16 +59,13 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
       return isKey ? admitKey(keyDigestOf(given), asked) : refusal("unauthorized");
     },
     defer({ authorization, project: named }) {
-      if (!isRootApart || authorization === undefined) return undefined;
-      const digest = shown.get(authorization) ?? digestShownIn(authorization);
-      const key = digest === undefined ? undefined : parts.keys.recall(digest);
-      if (digest === undefined || !key) {
-        shown.delete(authorization);
-        return undefined;
-      }
-      keepShown(shown, authorization, digest);
+      const given = isRootApart ? bearerOf(authorization) : undefined;
+      if (given === undefined || !hasKeyForm(given)) return undefined;
+      // A key that is known has a good checksum.
+      const digest = keyDigestOf(given);
+      const key = parts.keys.recall(digest);
       // What a policy allows may have to be looked up: those requests are admitted first.
-      if (key.policy) return undefined;
+      if (!key || key.policy) return undefined;
       const principal = principalOfKey(key);
       const presumed = admission.settle(principal, named, { isActive: true });
       if (presumed.kind === "refused") return undefined;
@@ -83,21 +76,6 @@ export function makeAuthenticator(parts: AuthenticatorParts): Authenticator {
       });
     },
   };
-}
-
-/** Undefined where nothing reads like a key; the checksum of one that is known is good. */
-function digestShownIn(authorization: string): string | undefined {
-  const given = bearerOf(authorization);
-  return given !== undefined && hasKeyForm(given) ? keyDigestOf(given) : undefined;
-}
-
-/** More keys than are in use within a minute. */
-const mostShown = 1000;
-
-function keepShown(shown: Map<string, string>, authorization: string, digest: string): void {
-  if (shown.has(authorization)) return;
-  if (shown.size >= mostShown) shown.clear();
-  shown.set(authorization, digest);
 }
 
 const makePersonAdmission =

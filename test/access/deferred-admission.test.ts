@@ -15,7 +15,7 @@ const release = "POST /browser_pools/herd/release";
 const atOnce = { acquire_timeout_seconds: 0 };
 const gone = { session_id: "0123456789abcdefghijklmn" };
 
-/** A key that has come before: whom it lets in is known there, and the digest of its text. */
+/** A key that has come before: whom it lets in is known there. */
 async function knownKey(body: object = {}): Promise<MadeKey> {
   const made = await bed.make(body);
   expect((await bed.as(made.key).call("GET /auth/context")).status).toBe(200);
