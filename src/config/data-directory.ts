@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
 import { link, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import { CannotStart } from "../base/cannot-start.js";
 import { errnoOf } from "../base/errno.js";
@@ -79,14 +78,14 @@ export const encryptionKey = async (config: Config): Promise<Secret> =>
 
 /**
  * Names a data directory where it lies: daemons that use it one after the other share this, and no others do.
- * A copy has what the directory keeps, but not its file, its machine's name and its boot (DECISIONS.md#248).
+ * A copy has what the directory keeps, but not its file and its machine's boot (DECISIONS.md#248).
  */
 export async function nodeOrigin({ dataDir }: Pick<Config, "dataDir">): Promise<string> {
   const name = "node-origin";
   const kept = await keep(dataDir, name, newNodeId);
   const { dev, ino } = await stat(join(dataDir, name), { bigint: true });
   const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(unless("ENOENT"));
-  const facts = [kept, `${dev}`, `${ino}`, hostname(), boot ?? ""];
+  const facts = [kept, `${dev}`, `${ino}`, boot ?? ""];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 24);
 }
 

@@ -28,7 +28,7 @@ export const armedMs: Millis = 10 * 60 * 1000;
  * one, whatever is lost. A script that does nothing else makes some thousand a second, until the passkey is
  * taken from its browser, which a node under load does late (browser/passkeys/page-authenticators.ts).
  */
-const reservedCount = 100_000;
+const reservedCount = 10_000;
 
 /** The value of a passkey that a browser has from now on. */
 export const reservedText = (fields: object, armed: ArmedRecord): string =>
