@@ -47,13 +47,22 @@ class Cache implements ArchiveCache {
       this.#forget(digest, entry);
       throw error;
     }
-    // Somebody may have removed the file to make room on the disk.
-    if (known && (await unlessMissing(access(entry.path).then(() => true))) === undefined) {
+    if (known && !(await this.#isThere(entry))) {
       this.#forget(digest, entry);
       return await this.take(digest);
     }
     this.#shrink();
     return { path: entry.path, release: this.#once(() => this.#release(entry)) };
+  }
+
+  /** Somebody may have removed the file to make room on the disk. */
+  async #isThere(entry: CachedArchive): Promise<boolean> {
+    try {
+      return (await unlessMissing(access(entry.path).then(() => true))) ?? false;
+    } catch (error) {
+      this.#release(entry);
+      throw error;
+    }
   }
 
   #fetch(digest: Digest): CachedArchive {

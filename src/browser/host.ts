@@ -17,13 +17,8 @@ import { hasPrivateRoot } from "./isolation/rungs.js";
 import type { Walls } from "./isolation/walls.js";
 import { type BrowserLimits, usualLimits } from "./resources/limits.js";
 import { systemDirectoryOf, findMachinePolicies, type MachinePolicies } from "./policy/policy-files.js";
-import {
-  cgroupNameOf,
-  type HoldDirectory,
-  makeMendScratch,
-  openScratch,
-  rememberTops,
-} from "./resources/scratch.js";
+import { type HoldDirectory, makeMendScratch, openScratch } from "./resources/open-scratch.js";
+import { cgroupNameOf, rememberTops } from "./resources/scratch.js";
 import { killStrayProcesses } from "./stray-processes.js";
 import { findSizedScratch, type SizedScratch } from "./resources/sized-scratch.js";
 import { areUidsMapped, openUids, type Uids } from "./resources/uids.js";
@@ -122,7 +117,7 @@ export async function openHost(
   };
   try {
     const examined = await examine(settings, { clock, log }, stops);
-    return { ...examined, mendScratch: makeMendScratch(scratch, examined), close, leave };
+    return { ...examined, mendScratch: await makeMendScratch(scratch, examined), close, leave };
   } catch (error) {
     await leave().catch((failure: unknown) =>
       log.warn({ error: textOf(failure) }, "browser host did not close"),

@@ -10,10 +10,10 @@ import { sweepSharedSockets } from "./display/display-sockets.js";
 import type { BrowserHost } from "./host.js";
 import { hasPrivateRoot } from "./isolation/rungs.js";
 import { isBubblewrap, killAll, processesOf, processTreeOf } from "./resources/processes.js";
+import { holdNothing } from "./resources/open-scratch.js";
 import {
   cgroupTopsOf,
   foreignIn,
-  holdNothing,
   isOfDaemons,
   isOurs,
   keepCgroupTops,

@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
@@ -114,4 +114,20 @@ test("what somebody has removed from the disk is fetched again, once for all who
     release();
   }
   expect(fetched).toEqual([file.digest, file.digest]);
+});
+
+test("an archive that could not be looked at for a moment goes to make room like others", async () => {
+  const [first, second] = [await kept(200_000), await kept(200_000)];
+  await use(first);
+  await rename(directory, `${directory}-aside`);
+  await writeFile(directory, "");
+  await expect(cache.take(first.digest)).rejects.toThrow("ENOTDIR");
+  await rm(directory);
+  await rename(`${directory}-aside`, directory);
+  await use(first);
+  expect(fetched).toEqual([first.digest]);
+  await use(second);
+  await expect
+    .poll(async () => (await readdir(directory)).map((name) => name.split(".")[0]))
+    .toEqual([second.digest]);
 });

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, type SpawnOptions, type StdioOptions } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type StartedBrowser, startProcess } from "../resources/start-process.js";
 
@@ -70,11 +70,13 @@ const filter = (): Buffer =>
 /** Where all walls of a daemon find the filter. */
 export const filterPath = (scratch: string): string => join(scratch, "etc", "calls.bpf");
 
-/** Writes the filter; gives its path. */
+/** Writes the filter, whole or not at all; gives its path. */
 export async function makeFilter(scratch: string): Promise<string> {
   const path = filterPath(scratch);
   await mkdir(dirname(path), { recursive: true });
-  await writeFile(path, filter());
+  const draft = `${path}.new`;
+  await writeFile(draft, filter());
+  await rename(draft, path);
   return path;
 }
 

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import {
   access,
-  chmod,
   constants,
   lstat,
   mkdir,
@@ -13,18 +12,13 @@ import {
   statfs,
   writeFile,
 } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { CannotStart } from "../../base/cannot-start.js";
 import { errnoOf } from "../../base/errno.js";
-import type { Log } from "../../base/log.js";
-import { settledPath } from "../../base/files/paths.js";
 import { isWorkspaceName, removeDirectory } from "../directories.js";
-import { filterPath, makeFilter } from "../isolation/syscall-filter.js";
 import { unmountBelow } from "./mounts.js";
 
-const sharedMemory = "/dev/shm";
-const onDisk = "/var/tmp";
+export const sharedMemory = "/dev/shm";
+export const onDisk = "/var/tmp";
 /** A profile takes about 2 MiB; caches, downloads and shared memory take the rest. */
 const roomyBytes = 2 ** 30;
 
@@ -90,74 +84,6 @@ export const isOurs = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/**
- * Chromium makes a socket at `<scratch>/<workspace, 14
- * bytes>/tmp/org.chromium.Chromium.XXXXXX/SingletonSocket` and aborts where that is longer than a socket's
- * path may be: 107 bytes on Linux, 103 on macOS (unix(7)).
- */
-const mostPathBytes = (process.platform === "linux" ? 107 : 103) - 70;
-
-/** Keeps other daemons off a directory until what it gives is called. Throws where one has it. */
-export type HoldDirectory = (path: string) => Promise<() => Promise<void>>;
-export const holdNothing: HoldDirectory = async () => async () => {};
-
-/** A scratch directory that this daemon has, and gives up by either of these. */
-interface HeldScratch {
-  /** Removes all that daemons have put there. */
-  remove(): Promise<void>;
-  /** Leaves it to the next start as it is. */
-  leave(): Promise<void>;
-  /** Makes it anew, and holds it, where somebody has removed it. */
-  renew(): Promise<void>;
-}
-
-const refused = (path: string, why: string): CannotStart =>
-  new CannotStart(`node.scratch_dir: ${path} ${why}`);
-
-/**
- * Makes the scratch directory, in which browsers can reach their own directory and list no other. Refuses one
- * that is not ours, since everybody may write to `/dev/shm` and another user might have made it first, and
- * one with files of others, who could no longer list them.
- */
-export async function openScratch(path: string, hold = holdNothing): Promise<HeldScratch> {
-  const why = await whyUnusable(path);
-  if (why !== undefined) throw refused(path, why);
-  await makeOurs(path);
-  const foreign = await foreignIn(path);
-  if (foreign.length > 0) {
-    const named = foreign.slice(0, 3).join(", ");
-    throw refused(
-      path,
-      `holds what is no browser's (${named}): name a directory that has nothing else in it`,
-    );
-  }
-  let release = await hold(path);
-  const leave = (): Promise<void> => release();
-  try {
-    await chmod(path, 0o711);
-  } catch (error) {
-    await leave();
-    throw error;
-  }
-  return {
-    leave,
-    remove: () => removeScratch(path).finally(leave),
-    async renew() {
-      await makeOurs(path);
-      await chmod(path, 0o711);
-      if (await isThere(join(path, lockName))) return;
-      const earlier = release;
-      release = await hold(path);
-      await earlier();
-    },
-  };
-}
-
-async function makeOurs(path: string): Promise<void> {
-  await mkdir(path, { recursive: true });
-  if (!(await isOurs(path))) throw refused(path, "belongs to somebody else");
-}
-
 export const isThere = (path: string): Promise<boolean> =>
   access(path).then(
     () => true,
@@ -170,25 +96,6 @@ export const isThere = (path: string): Promise<boolean> =>
  */
 export const cgroupNameOf = (scratch: string): string =>
   `${basename(scratch)}-${createHash("sha256").update(scratch).digest("hex").slice(0, 8)}`;
-
-/**
- * Kernel file systems hold no files of others; recursive mkdir(2) of Node.js 20 never returns below /proc.
- */
-const ofKernel = ["/proc", "/sys", "/dev"];
-const isBelow = (path: string, place: string): boolean => path === place || path.startsWith(`${place}/`);
-/** They may be empty, and every program of the machine needs them as they are. */
-const ofEverybody = ["/tmp", onDisk, tmpdir()];
-
-async function whyUnusable(path: string): Promise<string | undefined> {
-  if (Buffer.byteLength(path) > mostPathBytes)
-    return `has a path of more than ${mostPathBytes} bytes, which Chromium cannot use`;
-  const real = await settledPath(path);
-  if ((await Promise.all(ofEverybody.map(settledPath))).includes(real))
-    return "is for files of all programs: name a directory in it";
-  const place = ofKernel.find((each) => isBelow(real, each));
-  const isInMemory = real !== sharedMemory && isBelow(real, sharedMemory);
-  return place === undefined || isInMemory ? undefined : `is in ${place}, where browsers can keep no files`;
-}
 
 /** The name is one that nobody else gives a file: it is made, and removed, beside files of others too. */
 export const lockName = "remuda.lock";
@@ -203,8 +110,10 @@ const besideWorkspaces: readonly string[] = [
 export const isOfDaemons = (name: string): boolean =>
   isWorkspaceName(name) || besideWorkspaces.includes(name) || name === lockName;
 
-/** The filter of system calls, and uids, behind which `makeEtc` puts a few digits for a moment. */
-const inEtc = /^(?:calls\.bpf|\d+(?:-[0-9a-f]{8})?)$/;
+/**
+ * The filter of system calls and its draft, and uids, behind which `makeEtc` puts a few digits for a moment.
+ */
+const inEtc = /^(?:calls\.bpf(?:\.new)?|\d+(?:-[0-9a-f]{8})?)$/;
 
 /** Lists what no daemon has put into a directory. `mkfs` makes `lost+found` where a disk is mounted. */
 export async function foreignIn(path: string): Promise<readonly string[]> {
@@ -255,29 +164,4 @@ export async function keepCgroupTops(scratch: string, tops: readonly string[]): 
   const draft = `${path}.new`;
   await writeFile(draft, tops.map((top) => `${top}\n`).join(""), { mode: 0o600 });
   await rename(draft, path);
-}
-
-interface MendedScratch {
-  readonly scratchDirectory: string;
-  readonly cgroups?: { readonly tops: readonly string[] };
-  readonly log: Log;
-}
-
-/** Launches that find it removed at once wait for one mend. */
-export function makeMendScratch(
-  scratch: HeldScratch,
-  { scratchDirectory, cgroups, log }: MendedScratch,
-): () => Promise<void> {
-  let mending: Promise<void> | undefined;
-  const mend = async (): Promise<void> => {
-    await scratch.renew();
-    if (cgroups) await rememberTops(scratchDirectory, cgroups.tops);
-    // Last, since it says that all the rest is there.
-    await makeFilter(scratchDirectory);
-    log.warn({ scratchDirectory }, "scratch directory was removed by somebody, and is made anew");
-  };
-  return async () => {
-    if (await isThere(filterPath(scratchDirectory))) return;
-    await (mending ??= mend().finally(() => (mending = undefined)));
-  };
 }

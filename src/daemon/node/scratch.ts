@@ -2,9 +2,9 @@ import { CannotStart } from "../../base/cannot-start.js";
 import type { Clock } from "../../base/clock.js";
 import { settledPath } from "../../base/files/paths.js";
 import type { BrowserHost } from "../../browser/host.js";
+import type { HoldDirectory } from "../../browser/resources/open-scratch.js";
 import {
   findScratchDirectory,
-  type HoldDirectory,
   keepScratchDirectory,
   lockName,
   scratchDirectoriesOf,

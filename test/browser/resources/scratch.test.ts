@@ -16,11 +16,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import { newWorkspaceName } from "../../../src/browser/directories.js";
 import { mountsBelow } from "../../../src/browser/resources/mounts.js";
+import { openScratch } from "../../../src/browser/resources/open-scratch.js";
 import {
   cgroupTopsOf,
   foreignIn,
   keepScratchDirectory,
-  openScratch,
   scratchDirectoriesOf,
 } from "../../../src/browser/resources/scratch.js";
 import { sweepEarlier, sweepLeftovers } from "../../../src/browser/sweep.js";
@@ -135,7 +135,7 @@ test("what a killed daemon has left, and what mkfs makes, is no file of others",
   const path = scratchOfTest();
   const names = [newWorkspaceName(), "etc", "mount-trial", "executables", "lost+found"];
   for (const name of names) mkdirSync(join(path, name));
-  for (const name of ["cgroup-tops", "remuda.lock"]) writeFileSync(join(path, name), "");
+  for (const name of ["cgroup-tops", "remuda.lock", "etc/calls.bpf.new"]) writeFileSync(join(path, name), "");
   const scratch = await openScratch(path);
   expect(statSync(path).mode & 0o777).toBe(0o711);
   await scratch.remove();
