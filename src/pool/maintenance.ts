@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Clock, Millis } from "../base/clock.js";
 import { type Partition, newRequestId, type NodeId, isOnDemand } from "../base/ids.js";
@@ -147,26 +148,32 @@ function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
 
 /**
  * What may wait so long: instants ahead of a clock that went back, templates and controls of earlier times,
- * and an index that another release has left.
+ * credit for launches that nobody misses, and an index that another release has left.
  */
 const wholeReapMs: Millis = 30_000;
 const mostReaped = 10_000;
 
+/** Which of its turns a partition is in; each has its own phase, so that no tick reaps all of them whole. */
+function turnOf(partition: Partition, at: Millis): number {
+  const phase = createHash("sha256").update(partition).digest().readUInt32BE() % wholeReapMs;
+  return Math.floor((at + phase) / wholeReapMs);
+}
+
 /**
  * Looks at each partition by a few plain commands, which cost Redis a thirtieth of the script, and runs that
- * where the partition is not at rest, or has not been reaped whole for a while.
+ * where the partition is not at rest, or has not been reaped whole in this turn.
  */
 function makeReap(
   ports: MaintenancePorts,
 ): (partition: Partition, server: string | undefined) => Promise<void> {
   const { poolStore, clock } = ports;
-  const reapedAt = new LRUCache<Partition, Millis>({ max: mostReaped });
+  const reapedIn = new LRUCache<Partition, number>({ max: mostReaped });
   return async (partition, server) => {
-    const at = clock.monotonic();
-    const isDue = at - (reapedAt.get(partition) ?? -Infinity) >= wholeReapMs;
+    const turn = turnOf(partition, clock.monotonic());
+    const isDue = reapedIn.get(partition) !== turn;
     if (!isDue && server !== undefined && (await poolStore.isAtRest(partition, server))) return;
     await reapPartition(ports, partition);
-    reapedAt.set(partition, at);
+    reapedIn.set(partition, turn);
   };
 }
 

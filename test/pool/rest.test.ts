@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/base/clock.js";
-import type { Partition } from "../../src/base/ids.js";
+import { isOnDemand, type Partition } from "../../src/base/ids.js";
 import { PartitionScripts } from "../../src/store/partition-scripts.js";
 import { RedisPoolStore } from "../../src/store/pool-store.js";
 import { connect } from "../../src/store/redis/connect.js";
@@ -53,22 +53,46 @@ async function filledPool(): Promise<PoolBed> {
 const timesReaped = (pool: PoolBed): number =>
   reaped.filter((partition) => partition === pool.partition).length;
 
+const tickMs = 5000;
+
 test("a pool at rest is reaped whole once in 30 s, and one more control does so at once", async () => {
   const pool = await filledPool();
   const reap = noted();
-  for (const [at, times] of [
-    [0, 1],
-    [5000, 1],
-    [29_999, 1],
-    [30_000, 2],
-    [35_000, 2],
-  ] as const) {
-    now = at;
+  const at: number[] = [];
+  for (now = 0; now <= 120_000; now += tickMs) {
+    const before = timesReaped(pool);
     await reap();
-    expect(timesReaped(pool)).toBe(times);
+    if (timesReaped(pool) > before) at.push(now);
   }
+  const [first, second = Infinity, ...later] = at;
+  expect(first).toBe(0);
+  expect(second).toBeLessThanOrEqual(30_000);
+  expect(later.slice(0, 2)).toEqual([second + 30_000, second + 60_000]);
+  const times = timesReaped(pool);
   await noted()();
-  expect(timesReaped(pool)).toBe(3);
+  expect(timesReaped(pool)).toBe(times + 1);
+});
+
+test("pools at rest are reaped whole at different ticks, but for the first of a control", async () => {
+  const pools = 60;
+  for (let count = 0; count < pools; count += 1) {
+    const pool = await PoolBed.create(bed, { size: 0 });
+    await bed.projects.addPool(pool.id);
+    await bed.projects.openPool(pool.id);
+  }
+  const reap = noted();
+  const atTick: number[] = [];
+  for (now = 0; now <= 60_000; now += tickMs) {
+    reaped = [];
+    await reap();
+    atTick.push(reaped.filter((partition) => !isOnDemand(partition)).length);
+  }
+  const [first, ...later] = atTick;
+  expect(first).toBe(pools);
+  expect(Math.max(...later)).toBeLessThan(pools / 2);
+  const round = 30_000 / tickMs;
+  expect(later.slice(round)).toEqual(later.slice(0, round));
+  expect(later.slice(round).reduce((sum, count) => sum + count)).toBe(pools);
 });
 
 test("sessions on demand, which have no size, are reaped each time", async () => {
@@ -149,4 +173,30 @@ test.each(restless)("%s has its pool reaped at the next tick", async (_, disturb
   await disturb(pool);
   await reap();
   expect(timesReaped(pool)).toBe(2);
+});
+
+/** Each alone, as no move of a pool leaves it, so that each look is needed. */
+const alone: readonly [what: string, write: (pool: PoolBed) => Promise<unknown>][] = [
+  ...(
+    ["launching", "resetting", "retiring", "discarded", "waitQueue", "provisional", "endedLeases"] as const
+  ).map(
+    (part) => [part, (pool: PoolBed) => bed.redis.zadd(pool.key(part), 1, "one")] satisfies [string, unknown],
+  ),
+  ["replaceable", (pool) => bed.redis.sadd(pool.key("replaceable"), "one")],
+  ["waiterRecords", (pool) => bed.redis.hset(pool.key("waiterRecords"), "one", "{}")],
+  ...["closed", "failing", "discards", "indexing", "boundTo"].map(
+    (field) =>
+      [field, (pool: PoolBed) => bed.redis.hset(pool.key("pool"), field, "one")] satisfies [string, unknown],
+  ),
+  ["state", (pool) => bed.redis.hset(pool.key("pool"), "state", "deleted")],
+  ["size", (pool) => bed.redis.hset(pool.key("pool"), "size", 3)],
+  ["replicationId", (pool) => bed.redis.hset(pool.key("pool"), "replicationId", "0f")],
+];
+test.each(alone)("a pool of which nothing but `%s` is other is not at rest", async (_, write) => {
+  const pool = await filledPool();
+  const id = await bed.poolStore.serverId();
+  const isAtRest = (): Promise<boolean> => bed.poolStore.isAtRest(pool.partition, id ?? "");
+  expect(await isAtRest()).toBe(true);
+  await write(pool);
+  expect(await isAtRest()).toBe(false);
 });

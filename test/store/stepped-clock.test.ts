@@ -154,6 +154,66 @@ onBothUnhurried("a clock that goes back by an hour", ({ bed }) => {
     expect(await pool.counts()).toMatchObject({ idle: 0 });
   });
 
+  const nextMillisecond = async (): Promise<number> => {
+    const from = await nowOf();
+    for (;;) {
+      const at = await nowOf();
+      if (at > from) return at;
+    }
+  };
+  test.each(["reap", "refresh"])(
+    "flushes for a save that comes before the next tick, a %s",
+    async (first) => {
+      const pool = await PoolBed.create(bed(), { size: 2 });
+      const met = await nowOf();
+      await nextMillisecond();
+      await pool.launch(2);
+      await pool.refresh(met);
+      const held = await pool.lend();
+      await back();
+      const savedAt = await nowOf();
+      await nextMillisecond();
+      if (first === "reap") await reap(pool);
+      await pool.refresh(savedAt);
+      expect(await pool.counts()).toMatchObject({ idle: 0 });
+      await reap(pool);
+      await nextMillisecond();
+      await pool.clear();
+      expect(await pool.launch(1)).toHaveLength(1);
+      await pool.release(held);
+      expect(await pool.state(held.id)).toBe("idle");
+      for (let turn = 0; turn < 2; turn += 1) {
+        await pool.refresh(savedAt);
+        expect(await pool.state(held.id)).not.toBe("idle");
+        expect(await pool.counts()).toMatchObject({ idle: 1 });
+      }
+    },
+  );
+
+  test("flushes for a save that comes after the clock went back once more", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    await back();
+    await reap(pool);
+    await back();
+    const savedAt = await nowOf();
+    await nextMillisecond();
+    await reap(pool);
+    await pool.refresh(savedAt);
+    expect(await pool.counts()).toMatchObject({ idle: 0 });
+  });
+
+  test("flushes nothing for a save from before the pool came to follow the profile", async () => {
+    const pool = await PoolBed.filled(bed(), { size: 1 });
+    const savedAt = (await nowOf()) - 2 * hourMs;
+    await bed().redis.hset(pool.key("pool"), "refreshedFrom", await nowOf());
+    await pool.refresh(savedAt);
+    await back();
+    await reap(pool);
+    await nextMillisecond();
+    await pool.refresh(savedAt);
+    expect(await pool.counts()).toMatchObject({ idle: 1 });
+  });
+
   test("takes no release of a later lease for the repeat of an earlier one's", async () => {
     const pool = await PoolBed.filled(bed(), { size: 1 });
     await pool.release(await pool.lend());

@@ -34,7 +34,7 @@ end
 local how = {
   pool = function(key)
     local instants = {
-      "tokensAt", "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo", "aheadSave", "aheadSeenAt", "serverCheckedAt",
+      "tokensAt", "backoffUntil", "earlyDeathAt", "refreshedFrom", "refreshedTo", "aheadSave", "aheadSeenAt", "boundAt", "serverCheckedAt",
     }
     for _, name in ipairs(instants) do
       local at = redis.call("HGET", key, name)

@@ -4,6 +4,7 @@
 --- @include node/closed-nodes
 --- @include node/failing-nodes
 --- @include rebuild-index
+--- @include browser/saves
 
 -- Few have such a deadline, but for the tick after the clock went back: the rest is left to the next.
 local mostAtOnce = 200
@@ -32,17 +33,9 @@ local function boundNodes(nodes, names, mostMs)
   return isBound
 end
 
--- A save that was met before the clock went back is not met anew (pool/refresh).
-local function boundRefresh()
-  local refreshedTo, seenAt = unpack(poolFields("refreshedTo", "aheadSeenAt"))
-  if (tonumber(refreshedTo) or 0) <= now then return end
-  if seenAt ~= refreshedTo then redis.call("HSET", K.pool, "aheadSave", refreshedTo) end
-  redis.call("HSET", K.pool, "refreshedTo", now, "aheadSeenAt", now)
-end
-
 local function boundPool(closed, backoffMs, silentMs)
-  boundRefresh()
-  local names = { "backoffUntil", "earlyDeathAt", "refreshedFrom" }
+  boundSaves()
+  local names = { "backoffUntil", "earlyDeathAt" }
   local instants = poolFields(unpack(names))
   for place, name in ipairs(names) do
     local latest = name == "backoffUntil" and now + backoffMs or now
@@ -86,11 +79,12 @@ end
 local recordsAtOnce = 50
 
 -- All records are read for that once, not as long as the clock takes to catch up: some in each script, in the
--- order of their places on nodes. Gives whether some are left.
+-- order of their places on nodes. Gives whether some are left. `boundAt` is when the last of them were, and
+-- lies ahead itself where the clock goes back once more.
 local function boundRecords(closed)
   local last = lastMoveAt()
-  local boundFrom, boundTo = unpack(poolFields("boundFrom", "boundTo"))
-  local isBegun = tonumber(boundFrom or 0) >= last
+  local boundFrom, boundTo, boundAt = unpack(poolFields("boundFrom", "boundTo", "boundAt"))
+  local isBegun = tonumber(boundFrom or 0) >= last and tonumber(boundAt or 0) <= now
   if last <= now or isBegun and not boundTo then return false end
   local range = isBegun and "(" .. boundTo or "-"
   local places = redis.call("ZRANGEBYLEX", K.nodeIndex, range, "+", "LIMIT", 0, recordsAtOnce)
@@ -99,7 +93,7 @@ local function boundRecords(closed)
   for _, text in ipairs(textsOf(ids)) do
     if text then boundRecord(cjson.decode(text), closed) end
   end
-  redis.call("HSET", K.pool, "boundFrom", string.format("%.0f", last))
+  redis.call("HSET", K.pool, "boundFrom", string.format("%.0f", last), "boundAt", now)
   if #places < recordsAtOnce then
     redis.call("HDEL", K.pool, "boundTo")
     return false

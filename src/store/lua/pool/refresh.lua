@@ -10,14 +10,16 @@
 -- piece's own.
 --- @include endings
 --- @include credit
+--- @include browser/saves
 
 local lookedAtOnce = 200
 
 local first = earlierAnswer()
 if first then return first end
 
-local state, refreshedFrom, refreshedTo, size, credit =
-  unpack(poolFields("state", "refreshedFrom", "refreshedTo", "size", "credit"))
+boundSaves()
+local state, refreshedFrom, refreshedTo, boundAt, size, credit =
+  unpack(poolFields("state", "refreshedFrom", "refreshedTo", "boundAt", "size", "credit"))
 if state ~= "open" then return plain("missing") end
 local savedAt = tonumber(A.before)
 
@@ -35,13 +37,21 @@ local isDone = before <= (tonumber(refreshedTo) or 0)
 -- Where the pool came to follow a profile only after that, nothing of it was updated since. And the same save
 -- is asked for again and again until all browsers that are older are gone.
 if isDone or before <= (tonumber(refreshedFrom) or 0) then
+  -- Remembered, since the other instant is forgotten where the clock goes back.
+  if not isDone then redis.call("HSET", K.pool, "refreshedTo", before) end
   return plain("refreshed", cjson.encode({ isClean = true }))
 end
 
+-- A browser that lay ahead is of before the clock went back, and has the instant at which that was put right
+-- (ahead). A save that was made in between is newer than it, though its instant is less.
+boundAt = tonumber(boundAt) or 0
+local olderThan = before <= boundAt and boundAt <= now and boundAt + 1 or before
 local function isOlder(text)
-  local claimedAt = text and tonumber(text:match('"createdAt":(%d+)')) or now
-  -- One that lies ahead itself is of the clock that the save is of.
-  return claimedAt < (claimedAt > now and savedAt or before)
+  if not text then return false end
+  local claimedAt = tonumber(text:match('"createdAt":(%d+)'))
+  -- One that lies ahead still is older than a save by the present clock; another save is of its own clock.
+  if claimedAt > now then return savedAt <= now or claimedAt < savedAt end
+  return claimedAt < olderThan
 end
 local function isAnyOlder(key)
   if redis.call("ZCARD", key) > lookedAtOnce then return true end
@@ -54,8 +64,9 @@ local function isAnyOlder(key)
 end
 -- Leased browsers go by their age.
 local function isOneInUse()
-  return redis.call("ZCOUNT", K.leased, "-inf", "(" .. before) > 0
-    or redis.call("ZCOUNT", K.leased, "(" .. now, "(" .. savedAt) > 0
+  local ahead = savedAt > now and "(" .. savedAt or "+inf"
+  return redis.call("ZCOUNT", K.leased, "-inf", "(" .. olderThan) > 0
+    or redis.call("ZCOUNT", K.leased, "(" .. now, ahead) > 0
     or isAnyOlder(K.launching)
     or isAnyOlder(K.resetting)
 end

@@ -9,7 +9,7 @@
 -- What tells of the moment, of nodes as they were then, and of the Redis that there was.
 local passing = {
   "closed", "failing", "hold", "obstacle", "asked", "lastError", "refreshedTo", "aheadSave", "aheadSeenAt",
-  "boundFrom", "boundTo", "discards", "replicationId", "run", "serverCheckedAt", "epochSequence",
+  "boundFrom", "boundTo", "boundAt", "discards", "replicationId", "run", "serverCheckedAt", "epochSequence",
   "indexing", "reapedWaiters",
 }
 
