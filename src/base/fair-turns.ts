@@ -22,7 +22,7 @@ interface TurnLimits {
    * V8 marks all of its heap, which stops everybody for 5 to 15 ms (Node.js 20.20, `PerformanceObserver` of
    * "gc"; heap-limits.ts says what it allows between).
    */
-  readonly bytesPerSecond?: number;
+  readonly bytesPerSecond?: number | undefined;
 }
 
 interface CreditLimits {

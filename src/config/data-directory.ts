@@ -77,15 +77,18 @@ export const encryptionKey = async (config: Config): Promise<Secret> =>
   config.encryptionKey ?? keepSecret(config.dataDir, "encryption-key", { remedy: encryptionRemedy });
 
 /**
- * Names a data directory where it lies: daemons that use it one after the other share this, and no others do.
- * A copy has what the directory keeps, but not its file and its machine's boot (DECISIONS.md#248).
+ * Names a data directory where it lies, until its machine boots: daemons that use it one after the other
+ * share this, and no others do. A copy has what the directory keeps, but not its file and its machine's boot
+ * (DECISIONS.md#248).
  */
-export async function nodeOrigin({ dataDir }: Pick<Config, "dataDir">): Promise<string> {
+export async function nodeOrigin({ dataDir, redis }: Pick<Config, "dataDir" | "redis">): Promise<string> {
   const name = "node-origin";
   const kept = await keep(dataDir, name, newNodeId);
+  // A private Redis lies in the directory too: a copy has its own, and no other daemon is in this one.
+  if (redis.url === null) return kept;
   const { dev, ino } = await stat(join(dataDir, name), { bigint: true });
-  const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(unless("ENOENT"));
-  const facts = [kept, `${dev}`, `${ino}`, boot ?? ""];
+  const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => "");
+  const facts = [kept, `${dev}`, `${ino}`, boot];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 24);
 }
 

@@ -5,8 +5,8 @@ import { type FairTurn, type FairTurns, turns } from "../base/fair-turns.js";
 
 interface ClientLimits {
   readonly most: number;
-  /** What the clients of a lease may send in the long run; left out: no limit. */
-  readonly bytesPerSecond?: number;
+  /** What the clients of a lease may send in the long run; undefined: no limit. */
+  readonly bytesPerSecond: number | undefined;
 }
 
 interface OfLease {
@@ -76,7 +76,7 @@ const pageMs: Millis = 0.5;
 
 /** Pages of discovery that holders of leases ask for: so many at once, and in turns of the event loop. */
 export class PageCounts {
-  readonly #counts = new ClientCounts({ most: mostPages });
+  readonly #counts = new ClientCounts({ most: mostPages, bytesPerSecond: undefined });
 
   /** When it is the turn of the lease; false where its holder asks for too many. */
   async enter(lease: LeaseId, response: ServerResponse): Promise<boolean> {

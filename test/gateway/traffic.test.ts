@@ -20,6 +20,7 @@ const wide: Partial<GatewayLimits> = {
   clientBytesPerSecond: 1024 * mebibyte,
   unfinished: { browserBytes: 256 * mebibyte, daemonBytes: 512 * mebibyte },
 };
+/** 100 MiB take their time on a crowded machine. */
 const limitMs = 240_000;
 
 let browser: GatewayBrowser;

@@ -95,7 +95,7 @@ async function findFacts(settings: LadderSettings): Promise<Omit<WallParts, "run
     findSystemFiles([...new Set([...places, ...readable])]),
     findDesktopFiles(),
     findFiles(settings.configuration),
-    withoutCrashHandler(places),
+    withoutCrashHandler([...places]),
     findLibraries(readable),
     findTool("xkbcomp"),
     realpath("/bin/sh").catch(() => undefined),

@@ -106,8 +106,8 @@ const idle = "/usr/bin/true";
  * in the place of the one that keeps what a process held when it crashed
  * (docs/chromium.md#the-crash-handler).
  */
-export async function withoutCrashHandler(directories: Iterable<string>): Promise<readonly string[]> {
-  const handlers = [...directories].map((directory) => join(directory, "chrome_crashpad_handler"));
+export async function withoutCrashHandler(directories: readonly string[]): Promise<readonly string[]> {
+  const handlers = directories.map((directory) => join(directory, "chrome_crashpad_handler"));
   const [idleOptions, ...found] = await Promise.all([idle, ...handlers].map(isFile));
   return handlers.filter((_, at) => idleOptions && found[at]).flatMap((path) => ["--ro-bind", idle, path]);
 }

@@ -51,7 +51,7 @@ export const nodeRole = makeRole(async (shared, stops) => {
 
 interface NodeIdentity {
   readonly node: NodeId;
-  /** The same for all daemons of one data directory. */
+  /** The same for all daemons of one data directory, until the machine boots. */
   readonly origin: string;
 }
 

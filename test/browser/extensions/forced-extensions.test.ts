@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.js";
 import type { Chromium, LaunchSpec, StartDirectories } from "../../../src/browser/chromium.js";
 import { findForced } from "../../../src/browser/extensions/forced-extensions.js";
@@ -193,10 +193,10 @@ describe("what is not installed fails the launch", () => {
   test(`one that ${refused.map(([what]) => what).join(", or ")}`, async () => {
     const refusals = refused.map(async ([what, packing]) => {
       const { path, remove } = await packExtension({ chromium: chromium(), ...packing });
+      onTestFinished(remove);
       await expect(launchImpatiently(path), what).rejects.toThrow(
         "Chromium refuses the extension stops: it was not installed by policy",
       );
-      await remove();
     });
     await Promise.all(refusals);
   });

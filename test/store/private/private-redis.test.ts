@@ -74,11 +74,15 @@ test.runIf(process.getuid?.() === 0)(
       const many = "for i = 1, 100000 do redis.call('SET', i, i, 'PX', 1000) end";
       await withClient(first, (client) => client.set("horse", "grey"));
       await withClient(first, (client) => client.eval(many, 0));
+      const overAt = Date.now() + 1000;
       disk.fill();
       signalLiving(first.pid, "SIGKILL");
       await until("its end", () => !isLiving(first.pid));
+      await until("the end of their time", () => Date.now() > overAt);
       const second = await start({ startLimitMs: 10_000 });
       expect(await withClient(second, (client) => client.get("horse"))).toBe("grey");
+      const change = withClient(second, (client) => client.set("horse", "bay"));
+      await expect(change).rejects.toThrow("MISCONF");
       disk.empty();
       await until("a change", () =>
         withClient(second, (client) => client.set("horse", "bay")).catch(() => undefined),
