@@ -5,13 +5,14 @@ import { paramsOf } from "../../browser/cdp/target-event.js";
 import type { EventCategory, SeenEvent } from "../event.js";
 import { MonitorConnection, type SessionEvent } from "./connection.js";
 import { longConsoleCall } from "./console-events.js";
-import type { RequestBytes } from "./network-events.js";
 import { isOwnPage, tabOpened } from "./page-events.js";
 import { type DroppedMessages, MessageRates, type Rates } from "./rates.js";
 import { longestAddressBytes, readers } from "./readers.js";
 import type { Reading } from "./reading.js";
+import { RequestBytes } from "./target-requests.js";
 import { recordIn, recordsIn, type ProtocolRecord, textIn } from "./protocol-record.js";
 import { Screenshots } from "./screenshots.js";
+import { type ShownAddress, shownAddress } from "./truncation.js";
 import { WatchedTarget, type WatchedType } from "./watched-target.js";
 
 interface WatchParts {
@@ -54,7 +55,7 @@ export class BrowserWatch {
   readonly #rates: MessageRates;
   readonly #screenshots: Screenshots;
   readonly #lostOf = new Map<WatchedTarget, number>();
-  readonly #requestBytes: RequestBytes = { held: 0 };
+  readonly #requestBytes = new RequestBytes();
 
   constructor(private readonly parts: WatchParts) {
     const { pipe, clock, rates } = parts;
@@ -207,7 +208,8 @@ export class BrowserWatch {
     if (type === undefined) return;
     const isNew = parent ? parent.hasNewTargets : !this.#known.has(targetId);
     if (type === "page") this.#known.add(targetId);
-    const target = this.#watch({ session, targetId, type, info, parent, isNew });
+    const address = shownAddress(textIn(info, "url"));
+    const target = this.#watch({ session, targetId, type, address, parent, isNew });
     if (isNew && type === "page") target.tell(tabOpened(info), "Target.attachedToTarget");
   }
 
@@ -215,13 +217,12 @@ export class BrowserWatch {
     readonly session: string;
     readonly targetId: string;
     readonly type: WatchedType;
-    readonly info: ProtocolRecord;
+    readonly address: ShownAddress;
     readonly parent: WatchedTarget | undefined;
     readonly isNew: boolean;
   }): WatchedTarget {
     const target = new WatchedTarget({
       ...found,
-      url: textIn(found.info, "url") ?? "",
       clock: this.parts.clock,
       requestBytes: this.#requestBytes,
       hasClients: () => this.parts.hasClients(),

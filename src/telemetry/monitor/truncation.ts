@@ -51,7 +51,8 @@ export interface ShownAddress {
 export function shownAddress(address: string | undefined): ShownAddress {
   const truncation = new Truncation();
   const url = truncation.url(address) ?? "";
-  return { url, wasCut: truncation.wasCut };
+  // As a part of the address it would keep all of that in memory, a long password too.
+  return { url: Buffer.from(url).toString(), wasCut: truncation.wasCut };
 }
 
 const longestUrlBytes = 4096;

@@ -4,9 +4,10 @@ import type { EventCategory } from "../event.js";
 import { type ShownAddress, shownAddress } from "./truncation.js";
 import { type SendCommand, TargetDomains } from "./domains.js";
 import { scrollSettled } from "./interaction-events.js";
-import { type RequestBytes, NetworkRequests } from "./network-events.js";
+import { NetworkRequests } from "./network-events.js";
 import { type LoadStep, loadStep, navigation } from "./page-events.js";
 import type { Reading } from "./reading.js";
+import type { RequestBytes } from "./target-requests.js";
 import { recordIn, type ProtocolRecord, textIn, present } from "./protocol-record.js";
 import { Scrolling } from "./scrolling.js";
 import { Settling } from "./settling.js";
@@ -18,7 +19,8 @@ interface TargetParts {
   readonly session: string;
   readonly targetId: string;
   readonly type: WatchedType;
-  readonly url: string;
+  /** What it shows at first. */
+  readonly address: ShownAddress;
   /** The target whose session has attached this one; a page has none. */
   readonly parent: WatchedTarget | undefined;
   /** It has just come to be: what it has done before it was seen is told. */
@@ -62,7 +64,7 @@ export class WatchedTarget {
   #isGone = false;
 
   constructor(private readonly parts: TargetParts) {
-    this.#address = shownAddress(parts.url);
+    this.#address = parts.address;
     this.requests = new NetworkRequests(parts.requestBytes);
     const tell = (type: string, category: EventCategory): void =>
       this.tell({ type, category, data: {}, wasCut: false });

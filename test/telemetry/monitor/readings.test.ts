@@ -223,34 +223,6 @@ test.each([
   expect(responded("1", "text/html", { headers: { "X-Remuda-Egress": "denied" }, ...more })).toBeUndefined();
 });
 
-test("a page that opens requests without end fills no memory", () => {
-  for (let id = 0; id < 5000; id += 1) sent(String(id));
-  responded("0", "text/html");
-  expect(requests.finished({ requestId: "0" })).toBeUndefined();
-  responded("4999", "text/html");
-  expect(requests.finished({ requestId: "4999" })).toBeDefined();
-});
-
-test("of requests with long heads a browser's sessions hold so much together, and what is over counts no more", () => {
-  const bytes = { held: 0 };
-  const sessions = Array.from({ length: 40 }, () => new NetworkRequests(bytes));
-  const headers = Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`h${at}`, "v".repeat(1000)]));
-  for (requests of sessions)
-    for (let id = 0; id < 20; id += 1) {
-      sent(String(id));
-      responded(String(id), "text/html", { headers });
-    }
-  expect(bytes.held).toBeGreaterThan(15 * 1024 * 1024);
-  expect(bytes.held).toBeLessThanOrEqual(16 * 1024 * 1024);
-  sent("last");
-  expect([requests.failed({ requestId: "last" }).data, bytes.held < 16 * 1024 * 1024]).toMatchObject([
-    { url: "https://example.org/x" },
-    true,
-  ]);
-  for (const session of sessions) session.clear();
-  expect(bytes.held).toBe(0);
-});
-
 test("a request's method is cut like any text that a page chooses", () => {
   const request = { url: "https://example.org/x", method: "M".repeat(200_000) };
   const { data, wasCut } = requests.sent({ requestId: "1", request }, 1);
