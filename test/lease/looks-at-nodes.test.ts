@@ -38,7 +38,8 @@ test("browsers that are asked for at the same time look at the nodes together", 
     for (let at = 0; at < 20; at += 1) ask();
     await until("their launches", () => bed.jobs.length === 20);
   });
-  expect(look.wholeReads).toBeLessThanOrEqual(3 * nodes.length);
+  // Those that come while the first looks share the next look, and each reads the room that it is given.
+  expect(look.wholeReads).toBeLessThan(4 * nodes.length);
   await leave();
   for (const { id } of nodes) await bed.nodes.forget(id);
 });
