@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { link, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { CannotStart } from "../base/cannot-start.js";
 import { errnoOf } from "../base/errno.js";
@@ -87,7 +88,7 @@ export async function nodeOrigin({ dataDir, redis }: Pick<Config, "dataDir" | "r
   // A private Redis lies in the directory too: a copy has its own, and no other daemon is in this one.
   if (redis.url === null) return kept;
   const { dev, ino } = await stat(join(dataDir, name), { bigint: true });
-  const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => "");
+  const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(hostname);
   const facts = [kept, `${dev}`, `${ino}`, boot];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 24);
 }

@@ -233,16 +233,25 @@ onBoth("what spans partitions", ({ bed }) => {
       expect([await ask(second), await ask(first)]).toEqual([true, false]);
     });
 
+    const first = { ...factsOf(nodeA), run: "1", origin: "here" };
+    const second = { ...first, run: "2", origin: "there" };
     test("a name is one daemon's as long as it beats; another of its data directory takes it at once", async () => {
       const { nodes } = bed();
-      const first = { ...factsOf(nodeA), run: "1", origin: "here" };
-      const second = { ...factsOf(nodeA), run: "2", origin: "there" };
-      expect(await nodes.beat(first)).toEqual({ kind: "accepted" });
+      await nodes.beat(first);
       expect(await nodes.beat(second)).toEqual({ kind: "taken", by: first });
       expect(await nodes.beat({ ...first, run: "3" })).toEqual({ kind: "accepted" });
       await later(17_000);
       expect(await nodes.beat(second)).toEqual({ kind: "accepted" });
       expect(await nodes.beat({ ...first, run: "3" })).toMatchObject({ kind: "taken" });
+    });
+
+    test("a name whose daemon beat before the clock went back is another's once that could have beaten again", async () => {
+      const { nodes } = bed();
+      await nodes.beat(first);
+      await later(-600_000);
+      expect(await nodes.beat(second)).toEqual({ kind: "taken", by: first });
+      await later(17_000);
+      expect(await nodes.beat(second)).toEqual({ kind: "accepted" });
     });
 
     test("are read whatever text their facts have in them, line separators included", async () => {

@@ -43,8 +43,11 @@ export async function openScratch(path: string, hold = holdNothing): Promise<Hel
   if (why !== undefined) throw refused(path, why);
   await makeOurs(path);
   let release = await hold(path);
-  let held = await heldMarks(path);
-  const isHeld = async (): Promise<boolean> => (await isOurs(path)) && (await heldMarks(path)) === held;
+  let held = await marksOf(path);
+  const isHeld = async (): Promise<boolean> => {
+    const { directory, lock } = await marksOf(path);
+    return (await isOurs(path)) && directory === held.directory && lock === held.lock;
+  };
   const leave = (): Promise<void> => release();
   try {
     await chmod(path, 0o711);
@@ -65,10 +68,12 @@ export async function openScratch(path: string, hold = holdNothing): Promise<Hel
     async renew() {
       if (!(await isHeld())) {
         await makeOurs(path);
-        const earlier = release;
-        release = await hold(path);
-        held = await heldMarks(path);
-        await earlier();
+        // Where the lock is in another directory by now it is still this daemon's, and cannot be taken twice.
+        const isLocked = (await marksOf(path)).lock === held.lock;
+        const earlier = isLocked ? undefined : release;
+        if (earlier) release = await hold(path);
+        held = await marksOf(path);
+        await earlier?.();
       }
       await chmod(path, 0o711);
     },
@@ -91,12 +96,14 @@ async function makeOurs(path: string): Promise<void> {
  */
 const markOf = (path: string): Promise<string> =>
   lstat(path).then(
-    ({ dev, ino, uid }) => `${dev}:${ino}:${uid}`,
+    ({ dev, ino }) => `${dev}:${ino}`,
     () => "none",
   );
 
-const heldMarks = async (path: string): Promise<string> =>
-  (await Promise.all([path, join(path, lockName)].map(markOf))).join(" ");
+async function marksOf(path: string): Promise<{ readonly directory: string; readonly lock: string }> {
+  const [directory, lock] = await Promise.all([markOf(path), markOf(join(path, lockName))]);
+  return { directory, lock };
+}
 
 /**
  * Kernel file systems hold no files of others; recursive mkdir(2) of Node.js 20 never returns below /proc.

@@ -115,9 +115,12 @@ export const isOfDaemons = (name: string): boolean =>
  */
 const inEtc = /^(?:calls\.bpf(?:\.new)?|\d+(?:-[0-9a-f]{8})?)$/;
 
+/** What fsck(8) has found, and what NFS and FUSE make of a removed file that is still open. */
+const ofFileSystem = /^(?:lost\+found$|\.nfs|\.fuse_hidden)/;
+
 /** Lists what no daemon has put into a directory. `mkfs` makes `lost+found` where a disk is mounted. */
 export async function foreignIn(path: string): Promise<readonly string[]> {
-  const names = (await readdir(path)).filter((name) => !isOfDaemons(name) && name !== "lost+found");
+  const names = (await readdir(path)).filter((name) => !isOfDaemons(name) && !ofFileSystem.test(name));
   const others = (await readdir(join(path, "etc")).catch(() => [])).filter((name) => !inEtc.test(name));
   return [...names, ...others.map((name) => join("etc", name))];
 }

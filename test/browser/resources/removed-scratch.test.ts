@@ -7,6 +7,8 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -105,18 +107,30 @@ test("one that another daemon of ours has taken meanwhile stays that one's, when
   rmSync(scratchDirectory, { recursive: true });
 });
 
-test("one whose lock alone is removed is locked anew, and one whose filter alone is gets it back", async () => {
+test("one that is swapped, or whose lock alone is removed, is this daemon's still, and one whose filter alone is gets it back", async () => {
   const scratchDirectory = newScratchDirectory();
   const hold = newHold();
   const host = await openHeld(scratchDirectory, hold);
   const [lock, filter] = [join(scratchDirectory, lockName), filterPath(scratchDirectory)];
   const before = readFileSync(filter);
+  const swap = (): void => {
+    renameSync(scratchDirectory, `${scratchDirectory}.old`);
+    mkdirSync(scratchDirectory);
+    for (const name of readdirSync(`${scratchDirectory}.old`))
+      renameSync(join(`${scratchDirectory}.old`, name), join(scratchDirectory, name));
+    rmdirSync(`${scratchDirectory}.old`);
+  };
+  swap();
+  await host.mendScratch();
+  await expect(hold(scratchDirectory)).rejects.toThrow("is in use by");
+  writeFileSync(join(scratchDirectory, ".nfs0000"), "");
   for (const path of [lock, filter, lock]) {
     rmSync(path);
     await host.mendScratch();
     expect(readFileSync(filter).equals(before)).toBe(true);
     await expect(hold(scratchDirectory)).rejects.toThrow("is in use by");
   }
+  rmSync(join(scratchDirectory, ".nfs0000"));
   await host.close();
   expect(existsSync(scratchDirectory)).toBe(false);
 });

@@ -6,7 +6,7 @@
 --       (Redis has another dataset than this, or none: nothing is written)
 -- `dataset`: the name of the dataset that the node knows; empty where it is not compared.
 -- Each start of a node has a `run` of its own. An earlier run of the same `origin` is known to be over: it
--- held the same data directory on the same boot of its machine.
+-- held the same data directory, on the same boot of its machine where Redis is not its own.
 --- @include base
 
 if A.dataset ~= "" and redis.call("GET", K.dataset) ~= A.dataset then return plain("other") end
@@ -17,7 +17,11 @@ if text ~= A.facts then
   local beat = tonumber(redis.call("ZSCORE", K.beats, A.node) or "0")
   if text and now - beat <= tonumber(A.lostMs) then
     local own, other = cjson.decode(A.facts), cjson.decode(text)
-    if own.run ~= other.run and own.origin ~= other.origin then return plain("taken", text) end
+    if own.run ~= other.run and own.origin ~= other.origin then
+      -- A beat from before the clock went back counts as a beat of now, as in lose-nodes.
+      if beat > now then redis.call("ZADD", K.beats, now, A.node) end
+      return plain("taken", text)
+    end
   end
   redis.call("INCR", K.version)
   redis.call("HSET", K.facts, A.node, A.facts)
