@@ -65,17 +65,20 @@ const anyKey = new RegExp(
     `|${startOf(leaseToken, "\\w-")}${leaseToken}${end}`,
   "g",
 );
+/** Clients and proxies between them encode a text twice at most; each round reads it once more. */
+const mostRounds = 16;
 /**
  * A text that callers choose, without the keys and tokens that they have put into it. One that is
  * percent-encoded is masked as well, and such a text is told with its letters in plain. Each round takes one
- * spelling off, and each spelling over another makes a text more than twice as long: there are few.
+ * spelling off. Where more are left than anybody needs, nothing of the text is told.
  */
 export function withoutKeys(text: string): string {
   let plain = withoutPlainKeys(text);
   let shown = plain;
-  while (plain.includes("%")) {
+  for (let round = 0; plain.includes("%"); round += 1) {
     const decoded = plain.replaceAll(encodedLetter, letterOf);
     if (decoded === plain) break;
+    if (round === mostRounds) return "...";
     plain = withoutPlainKeys(decoded);
     if (plain !== decoded) shown = plain;
   }

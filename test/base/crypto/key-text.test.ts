@@ -101,6 +101,11 @@ test("a key is masked also where it is encoded many times over, or stands beside
   for (const long of parts.map((part) => `rk_${part.repeat(100_000)}`)) expect(withoutKeys(long)).toBe(long);
 });
 
+test("nothing is told of a text that is spelled over more often than anybody needs, and it is not read as often", () => {
+  for (const times of [17, 5000])
+    expect(withoutKeys(`rmd_${"%".repeat(times)}${"3".repeat(times)}4`)).toBe("...");
+});
+
 test("tokens of leases are masked, as where a client has percent-encoded the query of a browser's URL", () => {
   const token = tokenOf(secret, "a".repeat(24) as BrowserId, newLeaseId());
   const masked = `...${token.slice(-4)}`;
