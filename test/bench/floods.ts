@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { pause, systemClock } from "../../src/base/clock.js";
-import { type CpuGroup, goFirst, openIdleGroup } from "./support/cpu.js";
+import { type CpuGroup, goFirst, openIdleGroup, processSeconds } from "./support/cpu.js";
 import { type Daemon, startDaemon } from "./support/daemon.js";
 import { median, quantile } from "./support/figures.js";
 import { attacks } from "./floods/attacks.js";
@@ -52,6 +52,8 @@ interface Pair {
   readonly name: string;
   /** p99 of how late the daemon's event loop was under the attack, in ms. */
   readonly loop: number;
+  /** What the attacker's client used meanwhile, in percent of a core. */
+  readonly client: number;
   readonly calm: Figures;
   readonly attacked: Figures;
 }
@@ -59,21 +61,22 @@ interface Pair {
 /** How much slower one tenant is served while another attacks; `attacks.ts` has the attacks. */
 export async function benchFloods({ runs }: { runs: number }): Promise<Report> {
   const daemon = await start();
-  // Who measures stands for a machine of its own.
-  const ends: (() => unknown)[] = [await goFirst()];
+  const ends: (() => unknown)[] = [];
   try {
     await daemon.createPool({ name: pools.victim, size: 1, engine });
     await daemon.createPool({ name: pools.acquired, size: 2, engine });
     const attacked = isApart ? await start() : daemon;
     if (attacked !== daemon) ends.push(() => attacked.stop());
+    const group = await openIdleGroup("client");
+    // Who measures stands for a machine of its own. What it starts from now on goes first with it, but for
+    // what has a group.
+    if (group) ends.push(() => group.close(), await goFirst());
     await attacked.createPool({ name: pools.attacker, size: 1, engine, reset_on_release: "relaunch" });
     const line = await daemon.open();
     ends.push(() => line.close());
     const way = await openSocket((await acquire(line, pools.victim)).cdp_ws_url);
     ends.push(() => way.close());
     const victim = await makeVictim(line, way);
-    const group = await openIdleGroup("client");
-    if (group) ends.push(() => group.close());
     const bed = { attacked, line, victim, ...(group && { group }) };
     const found = await inRuns(runs, () => inTurn(chosen, (name) => measure(bed, name)));
     return report(found.flat());
@@ -116,9 +119,9 @@ interface Bed {
   readonly group?: CpuGroup;
 }
 
-async function measure({ attacked, line: victims, victim, group }: Bed, name: string): Promise<Pair> {
+async function measure({ attacked: target, line: victims, victim, group }: Bed, name: string): Promise<Pair> {
   const calm = await sample(victim);
-  const line = await attacked.open();
+  const line = await target.open();
   const lease = await acquire(line, pools.attacker);
   const attacker = await startHelper({
     isIdle: true,
@@ -129,12 +132,15 @@ async function measure({ attacked, line: victims, victim, group }: Bed, name: st
   });
   try {
     await loopDelayMs(victims);
-    return { name, calm, attacked: await sample(victim), loop: await loopDelayMs(victims) };
+    const before = await processSeconds(attacker.pid);
+    const attacked = await sample(victim);
+    const client = ((await processSeconds(attacker.pid)) - before) / (sampleMs / 100_000);
+    return { name, calm, attacked, client, loop: await loopDelayMs(victims) };
   } finally {
     await attacker.stop();
     await release(line, pools.attacker, lease);
     line.close();
-    await attacked.allIdle(pools.attacker);
+    await target.allIdle(pools.attacker);
   }
 }
 
@@ -185,12 +191,14 @@ function report(found: readonly Pair[]): Report {
       `The attacker has a browser of ${isApart ? "another daemon of the same machine" : "the same daemon"}. Its client stands for another machine: it runs in a cgroup of the scheduler's idle class, where that can be made. Who measures is in a cgroup of the highest weight, where that can be made.`,
       "Bounded are processes, memory and what is stored; how fast a browser writes is not, and only where scratch lies in memory does that meet no disk (docs/isolation.md, Limits).",
       "Event loop: how late the daemon came to what waited for it under the attack. What a command waits beyond that, it waits for processors.",
+      "Client: what the attacker's client used of a core. It gets what is left, so beside other work it may attack with less than it has on a machine of its own.",
     ],
-    head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times", "event loop"],
+    head: ["attack", "command", "attacked", "times", "acquire", "attacked", "times", "event loop", "client"],
     rows: names.map((name) => [
       name,
       ...kinds.flatMap((kind) => cells(name, kind)),
       of(name, ({ loop }) => loop).toFixed(1),
+      `${of(name, ({ client }) => client).toFixed(0)} %`,
     ]),
     bars: names.flatMap((name) =>
       kinds.map((kind) => ({

@@ -51,12 +51,18 @@ const weighing = [
   { mount: "/sys/fs/cgroup", membership: /^0::(.*)$/m, most: ["cpu.weight", "10000"] },
 ] as const;
 
+/**
+ * Where this process was at its start: what is made in a cgroup that goes first goes before all others with
+ * it, also what is in the idle class there.
+ */
+const membershipsAtStart = readFile("/proc/self/cgroup", "utf8").catch(() => "");
+
 /** Where this process may make one: its directory. */
 async function makeWeighed(
   name: string,
   written: (kind: (typeof weighing)[number]) => readonly [file: string, value: string],
 ): Promise<string | undefined> {
-  const memberships = await readFile("/proc/self/cgroup", "utf8").catch(() => "");
+  const memberships = await membershipsAtStart;
   for (const kind of weighing) {
     const own = kind.membership.exec(memberships)?.[1] ?? "/";
     const path = join(kind.mount, own, `remuda-bench-${process.pid}-${name}`);
