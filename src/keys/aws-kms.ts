@@ -2,7 +2,8 @@ import { createHash, createHmac } from "node:crypto";
 import { RemudaError } from "../base/errors.js";
 import type { Millis } from "../base/clock.js";
 import { isRecord } from "../base/is-record.js";
-import type { KeyProvider, UnwrapResult } from "../vault/encryption/key-provider.js";
+import { readAnswer } from "../base/net/read-answer.js";
+import { type KeyProvider, maxAnswerBytes, type UnwrapResult } from "../vault/encryption/key-provider.js";
 
 interface AwsCredentials {
   readonly accessKeyId: string;
@@ -71,7 +72,7 @@ async function ask(options: KmsOptions, operation: string, body: object): Promis
       redirect: "error",
       signal: AbortSignal.timeout(options.limitMs),
     });
-    const read: unknown = await got.json();
+    const read: unknown = JSON.parse(await readAnswer(got, maxAnswerBytes));
     if (!isRecord(read)) return { kind: "away" };
     if (got.ok) return { kind: "answered", body: read };
     return { kind: "refused", code: String(read["__type"]).replace(/^.*#/, "") };

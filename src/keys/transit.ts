@@ -1,7 +1,8 @@
 import type { Secret } from "../base/crypto/secret.js";
 import { RemudaError } from "../base/errors.js";
 import { isRecord } from "../base/is-record.js";
-import type { KeyProvider, UnwrapResult } from "../vault/encryption/key-provider.js";
+import { readAnswer } from "../base/net/read-answer.js";
+import { type KeyProvider, maxAnswerBytes, type UnwrapResult } from "../vault/encryption/key-provider.js";
 
 interface TransitOptions {
   /** Where HashiCorp Vault is. */
@@ -73,7 +74,7 @@ async function post(
       redirect: "error",
       signal: AbortSignal.timeout(limitMs),
     });
-    const read: unknown = await got.json();
+    const read: unknown = JSON.parse(await readAnswer(got, maxAnswerBytes));
     if (!isRecord(read)) return { kind: "away" };
     if (got.ok) return { kind: "answered", data: read["data"] };
     return { kind: got.status === 400 && Array.isArray(read["errors"]) ? "refused" : "away" };

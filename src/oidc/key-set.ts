@@ -2,7 +2,7 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } f
 import type { Clock, Millis } from "../base/clock.js";
 import { isRecord } from "../base/is-record.js";
 import { type Log, textOf } from "../base/log.js";
-import { readWhole } from "../base/read-whole.js";
+import { readAnswer } from "../base/net/read-answer.js";
 
 /** There are no keys by which a token could be judged, and they cannot be fetched now. */
 export class KeysUnavailable extends Error {}
@@ -121,9 +121,7 @@ async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const reply = await fetch(url, { redirect: "error", signal, headers: { accept: "application/json" } });
   try {
     if (reply.status !== 200) throw new Error(`${url} answered ${reply.status}`);
-    const body = await readWhole(reply.body ?? new Blob([]).stream(), maxBytes);
-    if (!body) throw new Error(`${url} answered more than ${maxBytes} bytes`);
-    return JSON.parse(body.toString());
+    return JSON.parse(await readAnswer(reply, maxBytes));
   } finally {
     if (!reply.bodyUsed) await reply.body?.cancel();
   }

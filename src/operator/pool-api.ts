@@ -2,6 +2,7 @@ import { Type } from "typebox";
 import { abortWith } from "../base/deadline.js";
 import type { Clock, Millis } from "../base/clock.js";
 import type { Secret } from "../base/crypto/secret.js";
+import { readAnswer } from "../base/net/read-answer.js";
 import { parserOf } from "../base/parser.js";
 
 /** A pool as the API tells of it, with what the operator needs. */
@@ -51,6 +52,9 @@ export class ApiUnavailable extends Error {
     this.name = "ApiUnavailable";
   }
 }
+
+/** A pool's policy is the longest part of any answer, and has 5 MiB at most. */
+const maxAnswerBytes = 16 * 2 ** 20;
 
 const Count = Type.Integer();
 const poolParser = parserOf(
@@ -181,7 +185,7 @@ export class PoolApi {
       },
       ...(body && { body: JSON.stringify(body) }),
     });
-    const text = await response.text();
+    const text = await readAnswer(response, maxAnswerBytes);
     if (response.ok) return { status: response.status, text };
     throw refusalOf(response.status, text);
   }

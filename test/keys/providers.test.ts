@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { makeKmsProvider } from "../../src/keys/aws-kms.js";
@@ -33,12 +34,22 @@ interface Asked {
 }
 type Reply = readonly [status: number, body: object];
 
+function* forever(text: string): Generator<string> {
+  yield '{"data": [';
+  for (;;) yield text;
+}
+
 /** Speaks the wire of one of the two. */
 class Double {
   readonly asked: Asked[] = [];
   readonly keeper = new Keeper();
   failing: Reply | undefined;
+  /** Answers with a text that has no end, and goes on until nobody reads it. */
+  isEndless = false;
   readonly #server: Server;
+  #tellTaken: (bytes: number) => void = () => {};
+  /** How many bytes of an endless answer were taken. */
+  readonly taken = new Promise<number>((resolve) => (this.#tellTaken = resolve));
 
   constructor(reply: (keeper: Keeper, asked: Asked) => Reply) {
     this.#server = createServer(async (request, response) => {
@@ -50,6 +61,15 @@ class Double {
         body: JSON.parse(text) as Asked["body"],
       };
       this.asked.push(asked);
+      if (this.isEndless) {
+        const { socket } = request;
+        const rest = Readable.from(forever(`"${"a".repeat(2 ** 16)}",`));
+        response.once("close", () => {
+          rest.destroy();
+          this.#tellTaken(socket.bytesWritten);
+        });
+        return void rest.pipe(response.writeHead(200));
+      }
       const [status, body] = this.failing ?? reply(this.keeper, asked);
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     });
@@ -99,6 +119,7 @@ afterAll(() => {
 beforeEach(() => {
   for (const double of [transit, kms]) {
     double.failing = undefined;
+    double.isEndless = false;
     double.asked.length = 0;
   }
 });
@@ -154,6 +175,13 @@ describe.each(["transit", "kms"] as const)("%s", (name) => {
     const wrapped = await provider.wrap(randomBytes(32), "c");
     doubles[name].failing = [400, { message: "The plain HTTP request was sent to HTTPS port" }];
     expect(await provider.unwrap(wrapped, "c")).toEqual({ kind: "unavailable" });
+  });
+
+  test("an answer without an end is not read on", async () => {
+    doubles[name].isEndless = true;
+    await expect(providers[name]().wrap(randomBytes(32), "c")).rejects.toMatchObject({ code: "unavailable" });
+    // Linux has taken some MiB of it that nobody has read.
+    expect(await doubles[name].taken).toBeLessThan(2 ** 25);
   });
 });
 

@@ -18,6 +18,9 @@ export interface KeyProvider {
   unwrap(wrapped: string, context: string): Promise<UnwrapResult>;
 }
 
+/** The most that a service which wraps keys may answer; what they really answer has some hundred bytes. */
+export const maxAnswerBytes = 64 * 1024;
+
 const contextOf = (project: ProjectId, vault: Pick<Vault, "id">, keyId: string): string =>
   `vault key ${project} ${vault.id} ${keyId}`;
 
