@@ -65,14 +65,15 @@ async function ask(options: KmsOptions, operation: string, body: object): Promis
   try {
     const text = JSON.stringify(body);
     const headers = signed(options, await options.credentials(), { operation, text });
+    const signal = AbortSignal.timeout(options.limitMs);
     const got = await fetch(options.endpoint, {
       method: "POST",
       headers,
       body: text,
       redirect: "error",
-      signal: AbortSignal.timeout(options.limitMs),
+      signal,
     });
-    const read: unknown = JSON.parse(await readAnswer(got, maxAnswerBytes));
+    const read: unknown = JSON.parse(await readAnswer(got, { mostBytes: maxAnswerBytes, signal }));
     if (!isRecord(read)) return { kind: "away" };
     if (got.ok) return { kind: "answered", body: read };
     return { kind: "refused", code: String(read["__type"]).replace(/^.*#/, "") };

@@ -66,15 +66,16 @@ async function post(
   operation: string,
   body: Readonly<Record<string, string>>,
 ): Promise<TransitAnswer> {
+  const signal = AbortSignal.timeout(limitMs);
   try {
     const got = await fetch(`${address}/v1/${mount}/${operation}/${encodeURIComponent(key)}`, {
       method: "POST",
       headers: { "x-vault-token": token.reveal(), "content-type": "application/json" },
       body: JSON.stringify(body),
       redirect: "error",
-      signal: AbortSignal.timeout(limitMs),
+      signal,
     });
-    const read: unknown = JSON.parse(await readAnswer(got, maxAnswerBytes));
+    const read: unknown = JSON.parse(await readAnswer(got, { mostBytes: maxAnswerBytes, signal }));
     if (!isRecord(read)) return { kind: "away" };
     if (got.ok) return { kind: "answered", data: read["data"] };
     return { kind: got.status === 400 && Array.isArray(read["errors"]) ? "refused" : "away" };

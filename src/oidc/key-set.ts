@@ -121,7 +121,7 @@ async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const reply = await fetch(url, { redirect: "error", signal, headers: { accept: "application/json" } });
   try {
     if (reply.status !== 200) throw new Error(`${url} answered ${reply.status}`);
-    return JSON.parse(await readAnswer(reply, maxBytes));
+    return JSON.parse(await readAnswer(reply, { mostBytes: maxBytes, signal }));
   } finally {
     if (!reply.bodyUsed) await reply.body?.cancel();
   }

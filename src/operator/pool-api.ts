@@ -185,7 +185,7 @@ export class PoolApi {
       },
       ...(body && { body: JSON.stringify(body) }),
     });
-    const text = await readAnswer(response, maxAnswerBytes);
+    const text = await readAnswer(response, { mostBytes: maxAnswerBytes, signal });
     if (response.ok) return { status: response.status, text };
     throw refusalOf(response.status, text);
   }

@@ -2,12 +2,17 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Secret } from "../../src/base/crypto/secret.js";
 import { makeKmsProvider } from "../../src/keys/aws-kms.js";
 import { makeTransitProvider } from "../../src/keys/transit.js";
 import { makeKeyRing, makeLocalProvider } from "../../src/vault/encryption/key-provider.js";
 import { seal } from "../support/vault/vault-bed.js";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
 
 /** Keeps a key and uses it, as both services do. */
 class Keeper {
@@ -44,6 +49,8 @@ class Double {
   readonly asked: Asked[] = [];
   readonly keeper = new Keeper();
   failing: Reply | undefined;
+  /** Begins with an answer, and says no more. */
+  isSilent = false;
   /** Answers with a text that has no end, and goes on until nobody reads it. */
   isEndless = false;
   readonly #server: Server;
@@ -61,6 +68,7 @@ class Double {
         body: JSON.parse(text) as Asked["body"],
       };
       this.asked.push(asked);
+      if (this.isSilent) return void response.writeHead(200).write("{");
       if (this.isEndless) {
         const { socket } = request;
         const rest = Readable.from(forever(`"${"a".repeat(2 ** 16)}",`));
@@ -120,15 +128,16 @@ beforeEach(() => {
   for (const double of [transit, kms]) {
     double.failing = undefined;
     double.isEndless = false;
+    double.isSilent = false;
     double.asked.length = 0;
   }
 });
 
-const limitMs = 20_000;
+const longMs = 20_000;
 const credentials = async () => ({ accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "session" });
 const at = Date.parse("2026-01-02T03:04:05.678Z");
 const providers = {
-  transit: (key = "remuda") =>
+  transit: (key = "remuda", limitMs = longMs) =>
     makeTransitProvider({
       address: transit.url,
       token: new Secret("s.token"),
@@ -136,7 +145,7 @@ const providers = {
       key,
       limitMs,
     }),
-  kms: (key = "alias/remuda") =>
+  kms: (key = "alias/remuda", limitMs = longMs) =>
     makeKmsProvider({ endpoint: kms.url, region: "eu-west-1", key, credentials, now: () => at, limitMs }),
 } as const;
 const doubles = { transit, kms };
@@ -175,6 +184,14 @@ describe.each(["transit", "kms"] as const)("%s", (name) => {
     const wrapped = await provider.wrap(randomBytes(32), "c");
     doubles[name].failing = [400, { message: "The plain HTTP request was sent to HTTPS port" }];
     expect(await provider.unwrap(wrapped, "c")).toEqual({ kind: "unavailable" });
+  });
+
+  test("an answer that stops is waited for no longer than the limit, also when memory was collected", async () => {
+    doubles[name].isSilent = true;
+    const wrapping = providers[name]("remuda", 1000).wrap(randomBytes(32), "c");
+    const collecting = setInterval(collect, 100);
+    await expect(wrapping).rejects.toMatchObject({ code: "unavailable" });
+    clearInterval(collecting);
   });
 
   test("an answer without an end is not read on", async () => {
