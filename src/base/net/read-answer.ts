@@ -8,8 +8,8 @@ interface AnswerLimits {
 
 /**
  * The text that another service has answered a `fetch` with. Throws where it is longer than it may be, and
- * when the signal aborts. `fetch` itself forgets its signal once the head is there and memory was collected,
- * and would wait for a body for ever (Node.js 20.20: undici's `Request` holds its controller by a `WeakRef`).
+ * when the signal aborts: a `fetch` with `redirect: "error"` itself forgets its signal once the head is there
+ * and memory was collected, and would wait for the body for ever (measured with Node.js 20.20).
  */
 export async function readAnswer(
   { body, url }: Response,
