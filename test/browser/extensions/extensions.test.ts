@@ -156,10 +156,12 @@ describe.each(withExtensions)("in %s", (_, given) => {
     async (count) => {
       const chromium = await launch({ ...given, ...startingWith("kept") });
       const client = new PipeClient(chromium);
-      await until(
+      const worker = await until(
         "the worker of the kept one",
-        async () => (await client.targets("service_worker")).length === 1,
+        async () => (await client.targets("service_worker"))[0],
       );
+      // Chromium ends a worker that has had nothing to do for 30 s, unless somebody is attached to it.
+      await client.attach(worker.targetId);
       const before = await seenBy(client);
       const writeWhole = () =>
         Promise.all(Array.from({ length: count - 1 }, (__, at) => write(chromium, `whole-${at}`)));
