@@ -41,8 +41,8 @@ const longestFrameBytes = 256 * 1024;
  */
 const mostLost = 2000;
 const restMs: Millis = 10_000;
-/** Pages that do not answer, since they are busy, are not waited for. */
-const readyLimitMs: Millis = 1000;
+/** A busy page is waited for no longer: less than callers wait for the watch (`inForceLimitMs`). */
+const readyLimitMs: Millis = 4000;
 
 /** Watches the targets of one Chromium, until that ends or `close`. */
 export class BrowserWatch {

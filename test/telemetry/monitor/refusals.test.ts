@@ -77,6 +77,29 @@ test.each([
   await monitor.stop();
 });
 
+test.each([
+  ["answers late is waited for", 3000, false],
+  ["does not answer is not waited for any longer", 4000, true],
+])("a page that %s before it is said that it is watched", async (_, afterMs, isGivenUp) => {
+  const chromium = new ScriptedChromium({ ignores: ["Target.setAutoAttach", "Page.enable"] });
+  let isWatched = false;
+  const watching = watch(chromium, "page").then(() => (isWatched = true));
+  const asked = (wanted: string, session: string) =>
+    until(wanted, () =>
+      chromium.asked.find(({ method, sessionId }) => method === wanted && sessionId === session),
+    );
+  const attaching = await asked("Target.setAutoAttach", "ROOT");
+  chromium.tellPage("PAGE");
+  chromium.answer(attaching, {});
+  const enabling = await asked("Page.enable", "PAGE");
+  await clock.advance(afterMs);
+  expect(isWatched).toBe(isGivenUp);
+  chromium.answer(enabling, {});
+  chromium.answer(await asked("Target.setAutoAttach", "PAGE"), {});
+  await watching;
+  await monitor.stop();
+});
+
 test("of a page's texts four are asked for at once; a response whose text was left out is truncated", async () => {
   const chromium = new ScriptedChromium({ ignores: ["Network.getResponseBody"] });
   await watch(chromium, "network");
